@@ -53,8 +53,8 @@ if TYPE_CHECKING:
         StandardAclWithId,
     )
     from aclog.authorizer.acl import StandardAclWithId as Rule
-    from aclog.authorizer.acls_image import FileOrigin
     from aclog.authorizer.interface import InvalidRequestError
+    from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
     from aclog.library.authorizer import Answer, Authorizer, Grant, Rows
     from aclog.library.image import Image

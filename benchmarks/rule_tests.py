@@ -29,7 +29,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import AclsImage, FileOrigin
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.sources.rule_tests import read_test_file
 from tests.support.models.golden import NUMBERS, load
@@ -118,7 +119,7 @@ def large() -> Iterator[str]:
         resource=parse_resource("topic:pii.*"),
     )  # fmt: skip
     proof, outcome = timed(lambda: nobody.run(policy))
-    first = outcome.failures[0].found
+    first = outcome.failures[0].actual
     yield f"  nobody can, pii.*  refuted in {proof * 1000:.1f} ms by {len(outcome.failures)} region: {first}"
 
 

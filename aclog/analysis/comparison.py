@@ -37,7 +37,8 @@ from aclog.analysis.rows.report import (
 )
 from aclog.analysis.rows.row import Row
 from aclog.authorizer.acl import ResourceType, StandardAcl
-from aclog.authorizer.acls_image import AclsImage, RuleChange, TwoOrigins, changes_between
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
+from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.metalog.errors import printable
@@ -65,8 +66,8 @@ def differences(
         cells = changed_cells(old.acls.index, new.acls.index)
     else:
         cells = iter(dict.fromkeys(map(cell_of, changed)))
-    asked = query or Query()
-    return Exploration.of(old, new, asked).explore(scope_of(old, new, cells).within(asked))
+    restriction = query or Query()
+    return Exploration.of(old, new, restriction).explore(scope_of(old, new, cells).within(restriction))
 
 
 def allowed(policy: Policy, query: Query) -> Iterator[Region]:
@@ -75,8 +76,8 @@ def allowed(policy: Policy, query: Query) -> Iterator[Region]:
     What Kafka's authorizer throws on counts as not allowed (see `differences`). Regions may overlap.
     """
     nothing = Policy(AclsImage.empty())
-    found = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
-    return (difference.region for difference in found)
+    gained = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
+    return (difference.region for difference in gained)
 
 
 def denied(policy: Policy, query: Query) -> Iterator[Region]:
@@ -85,8 +86,8 @@ def denied(policy: Policy, query: Query) -> Iterator[Region]:
     What Kafka's authorizer throws on is among them (see `differences`). Regions may overlap.
     """
     everything = Policy(AclsImage.empty(), evolve(policy.settings, allow_everyone=True))
-    found = Exploration.of(everything, policy, query).explore(whole_scope().within(query))
-    return (difference.region for difference in found)
+    lost = Exploration.of(everything, policy, query).explore(whole_scope().within(query))
+    return (difference.region for difference in lost)
 
 
 # Accesses that two policies decide differently, counted by region and by row.
@@ -104,10 +105,10 @@ class Flips:
     @staticmethod
     def of(counts: Mapping[Request, int], unread: int = 0) -> "Flips":
         """Take accesses with their numbers."""
-        found: dict[str, list[tuple[Request, int]]] = {}
+        by_principal: dict[str, list[tuple[Request, int]]] = {}
         for request, count in counts.items():
-            found.setdefault(request.principal, []).append((request, count))
-        return Flips(total=sum(counts.values()), unread=unread, by_principal=found)
+            by_principal.setdefault(request.principal, []).append((request, count))
+        return Flips(total=sum(counts.values()), unread=unread, by_principal=by_principal)
 
     def among(self, requests: Region | Row) -> int:
         """Return how many of the accesses are in a region, or in a row."""
@@ -157,9 +158,9 @@ class Comparison:
         return "\n".join(map(printable, self.text_lines()))
 
     def _repr_html_(self) -> str:
-        found = self.rows()
-        caption = repr(self) if found else self.premises.decided(_NO_DIFFERENCE)
-        return html_table(TITLES, map(row_cells, found), caption=caption, total=len(found))
+        report_rows = self.rows()
+        caption = repr(self) if report_rows else self.premises.decided(_NO_DIFFERENCE)
+        return html_table(TITLES, map(row_cells, report_rows), caption=caption, total=len(report_rows))
 
     def to_dict(self) -> dict[str, object]:
         """Return the exact regions, as the objects of `json_lines`, under `differences`."""
@@ -185,14 +186,14 @@ class Comparison:
         origins: TwoOrigins | None = None,
     ) -> "Comparison":
         """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules."""
-        known = changes_between(old.acls, new.acls) if changes is None else changes
-        found = differences(old, new, changed=[change.acl for change in known])
-        kept = [each for each in found if direction in (None, each.direction)]
+        rule_changes = changes_between(old.acls, new.acls) if changes is None else changes
+        all_differences = differences(old, new, changed=[change.acl for change in rule_changes])
+        selected = [each for each in all_differences if direction in (None, each.direction)]
         return Comparison(
             old=old,
             new=new,
-            changes=known,
-            differences=kept,
+            changes=rule_changes,
+            differences=selected,
             topics=topics,
             flips=flips,
             origins=origins or TwoOrigins(),
@@ -215,19 +216,22 @@ class Comparison:
     def rows(self) -> list[ReportRow]:
         """Return the rows in which a person reads it."""
         changed = ((change.added, change.acl) for change in self.changes)
-        found, behind = rows(self.differences, self.old, self.new, changed), ChangedRules(self.changes, self.origins)
-        return [self._report(row, behind) for row in found]
+        plain_rows, behind = (
+            rows(self.differences, self.old, self.new, changed),
+            ChangedRules(self.changes, self.origins),
+        )
+        return [self._report(row, behind) for row in plain_rows]
 
     def text_lines(self) -> Iterator[str]:
         """Yield the rows as lines for people, and the number of rows."""
-        found = self.rows()
-        for report in found:
+        report_rows = self.rows()
+        for report in report_rows:
             yield from row_lines(report)
-        counts = Counter(direction for report in found for direction in report.row.directions)
-        if not found:
+        counts = Counter(direction for report in report_rows for direction in report.row.directions)
+        if not report_rows:
             yield self.premises.decided(_NO_DIFFERENCE)
-        elif len(found) > 1:
-            yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
+        elif len(report_rows) > 1:
+            yield f"{len(report_rows):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
             more = f", and {self.flips.unread:,} that could not be read or decided may" if self.flips.unread else ""
             yield f"{self.flips.total:,} of the accesses flip{more}"
@@ -255,8 +259,8 @@ def rows_of_each(
     compared: Mapping[Generation, Comparison] | Mapping[Generation | None, Comparison],
 ) -> Iterator[ReportRow]:
     """Yield the rows for people of the comparisons of all generations that may decide, each with `only`."""
-    found = merged({generation: comparison.rows() for generation, comparison in compared.items()}, row_cells)
-    yield from (evolve(report, only=only) for report, only in found)
+    report_rows = merged({generation: comparison.rows() for generation, comparison in compared.items()}, row_cells)
+    yield from (evolve(report, only=only) for report, only in report_rows)
 
 
 # Which unknown premises could turn a proof that two policies decide the same.
@@ -282,8 +286,8 @@ class SidePremises:
     @property
     def unknown(self) -> Premises:
         """All that is unknown on a side, each name once."""
-        known = {each.name: each for each in (*self.new.unknown, *self.old.unknown)}
-        return Premises(tuple(known.values()))
+        by_name = {each.name: each for each in (*self.new.unknown, *self.old.unknown)}
+        return Premises(tuple(by_name.values()))
 
     def turning(self, direction: Direction | None, differs_when_open: Callable[[], bool]) -> Premises:
         """Return those that could turn a proof that nothing differs in this direction, or in either.

@@ -21,7 +21,8 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.authorizer.acls_image import FileOrigin, LogOrigin, Origin, Origins, RuleChange, origin_object, origin_text
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.origin import FileOrigin, LogOrigin, Origin, Origins, origin_object, origin_text
 from aclog.metalog.errors import printable
 
 # The mend of a finding as text that a person can paste into a shell.
@@ -182,13 +183,13 @@ class Suppressions:
     names_of: Callable[[str], Iterable[str]] = field(default=lambda file: (file,))
     """Each name by which a glob may mean the file that an origin shows."""
 
-    def for_finding(self, found: LocatedFinding) -> Suppression | None:
+    def for_finding(self, located: LocatedFinding) -> Suppression | None:
         """Return the first one that accepts a finding; None if none does."""
         if not self.listed:
             return None
-        rules = [self._placed(each) for each in found.rules]
-        held = (each for each in self.listed if not each.has_expired(self.today))
-        return next((each for each in held if each.covers(found.finding.lint, rules)), None)
+        rules = [self._placed(each) for each in located.rules]
+        active = (each for each in self.listed if not each.has_expired(self.today))
+        return next((each for each in active if each.covers(located.finding.lint, rules)), None)
 
     def _placed(self, rule: LocatedRule) -> PlacedRule:
         return PlacedRule(
@@ -227,19 +228,19 @@ class LintReport:
 
         A suppression is called stale only if all its lints were judged.
         """
-        kept, suppressed, used = [], [], set()
+        reported, suppressed, used = [], [], set()
         for finding in findings:
             located = LocatedFinding.of(finding, origins)
             by = suppressions.for_finding(located)
             if by is None:
-                kept.append(located)
+                reported.append(located)
             else:
                 used.add(by.where)
                 suppressed.append(evolve(located, suppressed_by=by))
         expired = tuple(each for each in suppressions.listed if each.has_expired(suppressions.today))
         unused = (each for each in suppressions.listed if each.where not in used and each not in expired)
         return LintReport(
-            findings=tuple(sorted(kept, key=_rank)),
+            findings=tuple(sorted(reported, key=_rank)),
             suppressed=tuple(sorted(suppressed, key=_rank)),
             expired=expired,
             stale=tuple(each for each in unused if each.lints <= set(judged)),
@@ -268,29 +269,29 @@ class LintReport:
         """Return such as `2 errors, 5 warnings in 1,203 rules; 3 suppressed`."""
         counts = self.counts()
         parts = [plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
-        said = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
-        said += f"; {len(self.suppressed):,} suppressed" if self.suppressed else ""
+        text = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
+        text += f"; {len(self.suppressed):,} suppressed" if self.suppressed else ""
         if not self.unknown:
-            return said
+            return text
         names = " and ".join(self.unknown)
-        return f"{said}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} not known"
+        return f"{text}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} not known"
 
 
 def grouped(findings: Sequence[LocatedFinding]) -> Iterator[list[LocatedFinding]]:
     """Yield the findings of each lint, those of one severity together, in their order."""
-    found: dict[tuple[str, Severity], list[LocatedFinding]] = {}
+    groups: dict[tuple[str, Severity], list[LocatedFinding]] = {}
     for each in findings:
-        found.setdefault((each.finding.lint, each.finding.severity), []).append(each)
-    yield from found.values()
+        groups.setdefault((each.finding.lint, each.finding.severity), []).append(each)
+    yield from groups.values()
 
 
-def _rank(found: LocatedFinding) -> tuple[int, str, str, int]:
-    return _ORDER[found.finding.severity], found.finding.lint, *_place(found)
+def _rank(located: LocatedFinding) -> tuple[int, str, str, int]:
+    return _ORDER[located.finding.severity], located.finding.lint, *_place(located)
 
 
-def _place(found: LocatedFinding) -> tuple[str, int]:
+def _place(located: LocatedFinding) -> tuple[str, int]:
     """Return what puts findings of one lint into the order of their files, or of their log."""
-    origin = next(iter(found.rules[0].origins), None)
+    origin = next(iter(located.rules[0].origins), None)
     match origin:
         case FileOrigin():
             return origin.file, origin.line
@@ -308,20 +309,20 @@ def plural(count: int, word: str) -> str:
 # Findings as JSON lines (docs/commands).
 
 
-def finding_object(found: LocatedFinding, place: ChangePlace) -> JsonObject:
+def finding_object(located: LocatedFinding, place: ChangePlace) -> JsonObject:
     """Return a finding as an object; its mend is for the place where the rules can be changed."""
     return {
-        "lint": found.finding.lint,
-        "severity": found.finding.severity.value,
-        "rules": [located_object(rule) for rule in found.rules],
-        "lost": found.finding.lost,
-        "fix": mend_text(found.finding, place),
+        "lint": located.finding.lint,
+        "severity": located.finding.severity.value,
+        "rules": [located_object(rule) for rule in located.rules],
+        "lost": located.finding.lost,
+        "fix": mend_text(located.finding, place),
     }
 
 
 def json_lines(report: LintReport, place: ChangePlace) -> Iterator[JsonObject]:
     """Yield an object for each finding that counts."""
-    return (finding_object(found, place) for found in report.findings)
+    return (finding_object(located, place) for located in report.findings)
 
 
 # Findings as a table in markdown, for a merge request.
@@ -343,21 +344,21 @@ def finding_table(findings: Iterable[LocatedFinding]) -> Iterator[str]:
     """Yield a table of findings."""
     yield _row(_TITLES)
     yield _row("---" for _ in _TITLES)
-    yield from (_row(map(markdown_text, _cells(found))) for found in findings)
+    yield from (_row(map(markdown_text, _cells(located))) for located in findings)
 
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cells(found: LocatedFinding) -> tuple[str, ...]:
-    finding, left = found.finding, len(found.rules) - _RULES
-    more = (f"and {left:,} more",) if left > 0 else ()
+def _cells(located: LocatedFinding) -> tuple[str, ...]:
+    finding, remaining = located.finding, len(located.rules) - _RULES
+    more = (f"and {remaining:,} more",) if remaining > 0 else ()
     return (
         finding.severity.value,
-        f"{finding.lint} {found.lint.name}",
-        "; ".join((*(acl_text(rule.acl) for rule in found.rules[:_RULES]), *more)),
-        "; ".join(place for rule in found.rules[:_RULES] if (place := rule.places_text())),
+        f"{finding.lint} {located.lint.name}",
+        "; ".join((*(acl_text(rule.acl) for rule in located.rules[:_RULES]), *more)),
+        "; ".join(place for rule in located.rules[:_RULES] if (place := rule.places_text())),
         finding.lost,
         finding.advice,
     )
@@ -370,17 +371,17 @@ def parted(
     findings: Iterable[LocatedFinding], others: Iterable[LocatedFinding]
 ) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
     """Return those that are not among the others, and those that are: the same lint was said of all their rules."""
-    known: dict[tuple[str, StandardAcl], list[frozenset[StandardAcl]]] = {}
+    rules_by_lint: dict[tuple[str, StandardAcl], list[frozenset[StandardAcl]]] = {}
     for each in others:
         rules = frozenset(each.finding.rules)
         for rule in rules:
-            known.setdefault((each.finding.lint, rule), []).append(rules)
-    found: tuple[list[LocatedFinding], list[LocatedFinding]] = ([], [])
+            rules_by_lint.setdefault((each.finding.lint, rule), []).append(rules)
+    parts: tuple[list[LocatedFinding], list[LocatedFinding]] = ([], [])
     for each in findings:
         rules = frozenset(each.finding.rules)
-        is_known = any(rules <= other for other in known.get((each.finding.lint, each.finding.rules[0]), ()))
-        found[is_known].append(each)
-    return found
+        is_known = any(rules <= other for other in rules_by_lint.get((each.finding.lint, each.finding.rules[0]), ()))
+        parts[is_known].append(each)
+    return parts
 
 
 # Findings as a SARIF 2.1.0 log, for code scanning: a rule for each lint, a result for each finding.
@@ -400,7 +401,7 @@ def sarif_log(
     run: JsonObject = {
         "tool": {"driver": {"name": "aclog", "version": version, "rules": [lint_descriptor(lint) for lint in LINTS]}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(found, place, uri_of) for found in (*report.findings, *report.suppressed)],
+        "results": [_result(located, place, uri_of) for located in (*report.findings, *report.suppressed)],
     }
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -419,30 +420,30 @@ def lint_descriptor(lint: Lint) -> JsonObject:
     }
 
 
-def fingerprint(found: LocatedFinding) -> str:
+def fingerprint(located: LocatedFinding) -> str:
     """Return what tells a finding from others, wherever its lines move: its lint and the contents of its rules."""
-    contents = sorted(repr(sorted(rule_object(rule.acl).items())) for rule in found.rules)
-    return sha256("\n".join((found.finding.lint, *contents)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    contents = sorted(repr(sorted(rule_object(rule.acl).items())) for rule in located.rules)
+    return sha256("\n".join((located.finding.lint, *contents)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _result(found: LocatedFinding, place: ChangePlace, uri_of: Callable[[str], str]) -> JsonObject:
-    finding = found.finding
-    rules = "; ".join(acl_text(rule.acl) for rule in found.rules[:3])
-    more = f" and {len(found.rules) - 3:,} more" if len(found.rules) > 3 else ""
-    first, *others = found.rules
+def _result(located: LocatedFinding, place: ChangePlace, uri_of: Callable[[str], str]) -> JsonObject:
+    finding = located.finding
+    rules = "; ".join(acl_text(rule.acl) for rule in located.rules[:3])
+    more = f" and {len(located.rules) - 3:,} more" if len(located.rules) > 3 else ""
+    first, *others = located.rules
     result: JsonObject = {
         "ruleId": finding.lint,
         "ruleIndex": _INDEX[finding.lint],
         "level": _LEVELS[finding.severity],
-        "message": {"text": f"{found.lint.title}: {rules}{more}\n{finding.lost}\nMend: {finding.advice}"},
+        "message": {"text": f"{located.lint.title}: {rules}{more}\n{finding.lost}\nMend: {finding.advice}"},
         "locations": [_location(first, uri_of, 0)],
-        "partialFingerprints": {_FINGERPRINT: fingerprint(found)},
-        "properties": {"rules": [located_object(rule) for rule in found.rules], "fix": mend_text(finding, place)},
+        "partialFingerprints": {_FINGERPRINT: fingerprint(located)},
+        "properties": {"rules": [located_object(rule) for rule in located.rules], "fix": mend_text(finding, place)},
     }
     related = _related(first, others, uri_of)
     if related:
         result["relatedLocations"] = related
-    by = found.suppressed_by
+    by = located.suppressed_by
     # An empty array says that it is known to be none.
     result["suppressions"] = (
         [] if by is None else [{"kind": "external", "status": "accepted", "justification": f"{by.reason} ({by.where})"}]
@@ -476,49 +477,49 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
 # Findings as lines for people: by lint, the worst first, as much as fits a screen.
 
 
-_SHOWN, _TEXT_RULES = 5, 3
+_FINDING_LIMIT, _TEXT_RULES = 5, 3
 """Findings of a lint, and rules of a finding, that are shown; the JSON lines have all."""
 
 
-def text_lines(report: LintReport, place: ChangePlace, *, shown: int = _SHOWN) -> Iterator[str]:
+def text_lines(report: LintReport, place: ChangePlace, *, limit: int = _FINDING_LIMIT) -> Iterator[str]:
     """Yield the findings, a group for each lint, and a summary."""
     for group in grouped(report.findings):
         lint = group[0].lint
         yield f"{group[0].finding.severity.value} {lint.id} {lint.name}: {lint.title}"
-        yield from _group_lines(group[:shown], place)
-        if len(group) > shown:
-            yield f"  and {len(group) - shown:,} more: --select {lint.id} --format jsonl has all"
+        yield from _group_lines(group[:limit], place)
+        if len(group) > limit:
+            yield f"  and {len(group) - limit:,} more: --select {lint.id} --format jsonl has all"
         yield ""
     yield report.summary()
 
 
 def _group_lines(group: Sequence[LocatedFinding], place: ChangePlace) -> Iterator[str]:
     shared = len(group) > 1 and len({each.finding.advice for each in group}) == 1
-    for found in group:
-        yield from finding_lines(found, place, advised=not shared)
+    for located in group:
+        yield from finding_lines(located, place, advised=not shared)
     if shared:
         yield f"  mend: {group[0].finding.advice}"
 
 
-def finding_lines(found: LocatedFinding, place: ChangePlace, *, advised: bool = True) -> Iterator[str]:
+def finding_lines(located: LocatedFinding, place: ChangePlace, *, advised: bool = True) -> Iterator[str]:
     """Yield the lines of a finding: its rules with their places, what is lost, and the mend."""
-    for rule in found.rules[:_TEXT_RULES]:
+    for rule in located.rules[:_TEXT_RULES]:
         where = rule.places_text()
         yield f"  {where}: {acl_text(rule.acl)}" if where else f"  {acl_text(rule.acl)}"
-    if len(found.rules) > _TEXT_RULES:
-        yield f"  and {len(found.rules) - _TEXT_RULES:,} more rules"
-    yield f"    {found.finding.lost}"
+    if len(located.rules) > _TEXT_RULES:
+        yield f"  and {len(located.rules) - _TEXT_RULES:,} more rules"
+    yield f"    {located.finding.lost}"
     if advised:
-        yield f"    mend: {found.finding.advice}"
-    yield from (f"    {line}" for line in _fix_lines(found, place))
+        yield f"    mend: {located.finding.advice}"
+    yield from (f"    {line}" for line in _fix_lines(located, place))
 
 
-def _fix_lines(found: LocatedFinding, place: ChangePlace) -> Iterator[str]:
+def _fix_lines(located: LocatedFinding, place: ChangePlace) -> Iterator[str]:
     """Yield what to do: commands, or lines of files to change if the rules are kept in files."""
-    fix = found.finding.fix
-    by_acl = {rule.acl: rule for rule in found.rules}
-    if not any(True for rule in found.rules for _ in rule.files()):
-        lines = list(mend_commands(found.finding, place))
+    fix = located.finding.fix
+    by_acl = {rule.acl: rule for rule in located.rules}
+    if not any(True for rule in located.rules for _ in rule.files()):
+        lines = list(mend_commands(located.finding, place))
     else:
         lines = [_edit(change, by_acl.get(change.acl)) for change in fix]
     yield from lines[:_TEXT_RULES]

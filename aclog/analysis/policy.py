@@ -24,12 +24,13 @@ from aclog.authorizer.acl import (
     code_name,
     is_cidr,
 )
-from aclog.authorizer.acls_image import AclsImage, Origin, Origins
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import AclIndex, Resource, TouchedNames, touched_names
 from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_columns
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair
 from aclog.authorizer.index.scan_order import name_ranks
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.origin import Origin, Origins
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.errors import ConfigError
@@ -76,15 +77,15 @@ def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
         ConfigError: no `=`, or the same OLD twice.
 
     """
-    found: dict[str, NameMap] = {}
+    maps: dict[str, NameMap] = {}
     for text in texts:
         old, equals, new = text.partition("=")
         if not equals:
             raise ConfigError(f"--map-names {text!r}: expected OLD=NEW")
-        if old in found:
+        if old in maps:
             raise ConfigError(f"--map-names {text!r}: names that begin with {old!r} are mapped twice")
-        found[old] = NameMap(old=old, new=new)
-    return tuple(found.values())
+        maps[old] = NameMap(old=old, new=new)
+    return tuple(maps.values())
 
 
 def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
@@ -114,7 +115,7 @@ def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
 
 @frozen
 class MappedOrigins:
-    """Where rules stand whose names were mapped (aclog.authorizer.acls_image.Origins)."""
+    """Where rules stand whose names were mapped (aclog.authorizer.origin.Origins)."""
 
     _before: Origins
     _maps: Sequence[NameMap]
@@ -125,8 +126,8 @@ class MappedOrigins:
             return self._before.of(acl)
         name = acl.resource_name
         names = [each.old + name[len(each.new) :] for each in self._maps if name.startswith(each.new)]
-        found = [self._before.of(evolve(acl, resource_name=old)) for old in dict.fromkeys((*names, name))]
-        return next((places for places in found if places), ())
+        origins = [self._before.of(evolve(acl, resource_name=old)) for old in dict.fromkeys((*names, name))]
+        return next((places for places in origins if places), ())
 
 
 def _is_mappable(kind: int, name: str, pattern: int) -> bool:
@@ -134,7 +135,7 @@ def _is_mappable(kind: int, name: str, pattern: int) -> bool:
 
 
 def _mapped(kind: int, name: str, pattern: int, maps: Sequence[NameMap]) -> str:
-    found = max((each for each in maps if name.startswith(each.old)), key=lambda each: len(each.old), default=None)
+    longest = max((each for each in maps if name.startswith(each.old)), key=lambda each: len(each.old), default=None)
     if pattern != PatternType.LITERAL:
         for each in maps:
             if each.old != name and each.old.startswith(name):
@@ -142,7 +143,7 @@ def _mapped(kind: int, name: str, pattern: int, maps: Sequence[NameMap]) -> str:
                     f"--map-names {each}: {code_name(ResourceType, kind)} PREFIXED {name!r} is shorter than "
                     f"{each.old!r}: it also covers names that stay as they are"
                 )
-    return name if found is None else found.new + name[len(found.old) :]
+    return name if longest is None else longest.new + name[len(longest.old) :]
 
 
 def _check_distinct(kind: int, names: dict[tuple[str, int], str]) -> None:
@@ -244,38 +245,38 @@ class BaseReadings:
     @staticmethod
     def of(base: Base) -> "BaseReadings":
         """Return what was read of a base."""
-        known = base.memo.readings
-        if not isinstance(known, BaseReadings):
-            known = base.memo.readings = BaseReadings()
-        return known
+        readings = base.memo.readings
+        if not isinstance(readings, BaseReadings):
+            readings = base.memo.readings = BaseReadings()
+        return readings
 
     def pairs(self, base: Base, principal: str) -> tuple[tuple[int, str], ...]:
         """Return the pairs of a principal by number, and their hosts."""
-        found = self._pairs.get(principal)
-        if found is None:
+        pairs = self._pairs.get(principal)
+        if pairs is None:
             keys = base.pairs
-            found = tuple((pair, split_pair(keys.key(pair))[1]) for pair in pairs_of(base, principal))
-            if len(found) <= _LONGEST and len(principal) <= LONGEST_REMEMBERED:
-                self._pairs.put(principal, found)
-        return found
+            pairs = tuple((pair, split_pair(keys.key(pair))[1]) for pair in pairs_of(base, principal))
+            if len(pairs) <= _LONGEST and len(principal) <= LONGEST_REMEMBERED:
+                self._pairs.put(principal, pairs)
+        return pairs
 
     def bounds(self, base: Base, prefix: str) -> tuple[int, int]:
         """Return the range of positions, in the order of names, of those that begin with a prefix."""
-        found = self._bounds.get(prefix)
-        if found is None:
-            found = name_ranks(base).under(prefix)
+        bounds = self._bounds.get(prefix)
+        if bounds is None:
+            bounds = name_ranks(base).under(prefix)
             if len(prefix) <= LONGEST_REMEMBERED:
-                self._bounds.put(prefix, found)
-        return found
+                self._bounds.put(prefix, bounds)
+        return bounds
 
     def under_of(self, base: Base, root: Root, principal: str) -> tuple[int, ...]:
         """Return the resources below a root, of its type, on which a principal has cells."""
-        found = self._under.get((root, principal))
-        if found is None:
-            found = self._read(base, root, principal)
-            if len(found) <= _LONGEST and max(len(root.name), len(principal)) <= LONGEST_REMEMBERED:
-                self._under.put((root, principal), found)
-        return found
+        resources = self._under.get((root, principal))
+        if resources is None:
+            resources = self._read(base, root, principal)
+            if len(resources) <= _LONGEST and max(len(root.name), len(principal)) <= LONGEST_REMEMBERED:
+                self._under.put((root, principal), resources)
+        return resources
 
     def _read(self, base: Base, root: Root, principal: str) -> tuple[int, ...]:
         columns = row_columns(base)
@@ -317,10 +318,10 @@ class Estate:
 
     def covering(self, root: Root) -> list[Resource]:
         """Return the patterns that cover every name of a root, but for LITERAL `*`."""
-        found = list(self.index.prefixes(root.kind, root.name))
+        patterns = list(self.index.prefixes(root.kind, root.name))
         if root.literal:
-            found.append(self.index.literal(root.kind, root.name))
-        return found
+            patterns.append(self.index.literal(root.kind, root.name))
+        return patterns
 
     def wildcard(self, kind: int) -> Resource:
         """Return LITERAL `*`, whether it has rules or not."""
@@ -347,11 +348,11 @@ class Estate:
         """Return whether no more cells than this stand on all patterns that cover names of a root."""
         if not root.literal and self._named_under(root).size > most:
             return False
-        left = most
+        remaining = most
         for resource in (*self.covering(root), self.wildcard(root.kind), *self.under(root)):
             low, high = self.index.base.cells(resource.number)
-            left -= high - low + (0 if resource.touched is None else len(resource.touched.cells))
-            if left < 0:
+            remaining -= high - low + (0 if resource.touched is None else len(resource.touched.cells))
+            if remaining < 0:
                 return False
         return True
 
@@ -401,19 +402,19 @@ class Estate:
     def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:
         """Return resources of the base by number and those of the overlay under a root, but for the root itself."""
         touched = self._touched_under(root)
-        seen = {resource.number for resource in touched}
-        base, found = self.index.base, [*touched]
+        overlaid = {resource.number for resource in touched}
+        base, resources = self.index.base, [*touched]
         for number in numbers:
-            if number not in seen:
+            if number not in overlaid:
                 key = base.resources.key(number)
-                found.append(Resource(resource_name(key), literal=key[-1] == _LITERAL, number=number, touched=None))
-        return [each for each in found if each.literal or each.name != root.name]
+                resources.append(Resource(resource_name(key), literal=key[-1] == _LITERAL, number=number, touched=None))
+        return [each for each in resources if each.literal or each.name != root.name]
 
     def _touched_under(self, root: Root) -> list[Resource]:
-        known = self._touched.get((root.kind, root.name))
-        if known is None:
-            known = self._touched[root.kind, root.name] = self._touched_names.under(root.kind, root.name)
-        return known
+        resources = self._touched.get((root.kind, root.name))
+        if resources is None:
+            resources = self._touched[root.kind, root.name] = self._touched_names.under(root.kind, root.name)
+        return resources
 
     @cached_property
     def _readings(self) -> BaseReadings:
@@ -473,10 +474,10 @@ def deciding(policy: Policy, request: Request) -> StandardAcl | str | None:
     None if Kafka's authorizer throws: a rule on the resource has a principal without a colon.
     """
     try:
-        found = policy.authorizer.decide(_context(request), _action(request))
+        decision = policy.authorizer.decide(_context(request), _action(request))
     except InvalidRequestError:
         return None
-    return found.basis.value if found.rule is None else found.rule.acl
+    return decision.basis.value if decision.rule is None else decision.rule.acl
 
 
 def _context(request: Request) -> RequestContext:
@@ -504,13 +505,13 @@ class PatternIndex:
     @staticmethod
     def of(rules: Iterable[StandardAcl]) -> "PatternIndex":
         """Index some rules."""
-        found: dict[tuple[int, str], list[StandardAcl]] = {}
+        by_pattern: dict[tuple[int, str], list[StandardAcl]] = {}
         lengths = set()
         for rule in rules:
-            found.setdefault((rule.resource_type, rule.resource_name), []).append(rule)
+            by_pattern.setdefault((rule.resource_type, rule.resource_name), []).append(rule)
             if rule.pattern_type != PatternType.LITERAL:
                 lengths.add(len(rule.resource_name))
-        return PatternIndex(rules=found, names=sorted(found), lengths=tuple(sorted(lengths)))
+        return PatternIndex(rules=by_pattern, names=sorted(by_pattern), lengths=tuple(sorted(lengths)))
 
     def near(self, kind: int, part: NamePart) -> Iterator[StandardAcl]:
         """Yield at least the rules that cover a name of a part, each once."""
@@ -521,8 +522,8 @@ class PatternIndex:
         if isinstance(part, Literal):
             return
         for position in range(bisect_left(self._names, (kind, name)), len(self._names)):
-            found = self._names[position]
-            if found[0] != kind or not found[1].startswith(name):
+            key = self._names[position]
+            if key[0] != kind or not key[1].startswith(name):
                 return
-            if found[1] not in (WILDCARD, name):
-                yield from self._rules[found]
+            if key[1] not in (WILDCARD, name):
+                yield from self._rules[key]

@@ -27,7 +27,7 @@ from aclog.authorizer.acl import (
     in_cidr,
     parse_cidr,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins, TwoOrigins, place_object
+from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins, place_object
 from aclog.metalog.errors import printable
 
 # A set of client addresses: some addresses and ranges, or all but some.
@@ -163,39 +163,39 @@ def common_part(one: NamePart, other: NamePart) -> NamePart | None:
     )
 
 
-def without(names: Names, taken: NamePart) -> Names:
+def without(names: Names, other: NamePart) -> Names:
     """Return the names of a set that are not a name, or not in a subtree without exceptions."""
-    parts = (_part_without(part, taken) for part in names)
+    parts = (_part_without(part, other) for part in names)
     return tuple(part for part in parts if part is not None)
 
 
-def _part_without(part: NamePart, taken: NamePart) -> NamePart | None:
+def _part_without(part: NamePart, other: NamePart) -> NamePart | None:
     if isinstance(part, Literal):
-        return None if part.name in taken else part
-    if isinstance(taken, Literal):
-        if taken.name not in part:
+        return None if part.name in other else part
+    if isinstance(other, Literal):
+        if other.name not in part:
             return part
-        return evolve(part, except_literals=tuple(sorted((*part.except_literals, taken.name))))
-    if part.prefix.startswith(taken.prefix):
+        return evolve(part, except_literals=tuple(sorted((*part.except_literals, other.name))))
+    if part.prefix.startswith(other.prefix):
         return None
-    if not taken.prefix.startswith(part.prefix) or taken.prefix.startswith(part.except_prefixes):
+    if not other.prefix.startswith(part.prefix) or other.prefix.startswith(part.except_prefixes):
         return part
-    prefixes = (each for each in part.except_prefixes if not each.startswith(taken.prefix))
-    literals = (each for each in part.except_literals if not each.startswith(taken.prefix))
+    prefixes = (each for each in part.except_prefixes if not each.startswith(other.prefix))
+    literals = (each for each in part.except_literals if not each.startswith(other.prefix))
     return evolve(
-        part, except_prefixes=tuple(sorted((*prefixes, taken.prefix))), except_literals=tuple(sorted(literals))
+        part, except_prefixes=tuple(sorted((*prefixes, other.prefix))), except_literals=tuple(sorted(literals))
     )
 
 
-def less(names: Names, taken: NamePart) -> Names:
+def less(names: Names, other: NamePart) -> Names:
     """Return the names of a set that are not in a part."""
-    if isinstance(taken, Literal):
-        return without(names, taken)
+    if isinstance(other, Literal):
+        return without(names, other)
     exceptions: Names = (
-        *(Subtree(prefix=each) for each in taken.except_prefixes),
-        *(Literal(name=each) for each in taken.except_literals),
+        *(Subtree(prefix=each) for each in other.except_prefixes),
+        *(Literal(name=each) for each in other.except_literals),
     )
-    return (*without(names, Subtree(prefix=taken.prefix)), *common(names, exceptions))
+    return (*without(names, Subtree(prefix=other.prefix)), *common(names, exceptions))
 
 
 def covers_all(names: Names, prefix: str) -> bool:
@@ -281,7 +281,7 @@ def everyone_but(*principals: str) -> Principals:
 # Names that hold more than letters, digits, `.`, `_` and `-` stand in JSON quotes, so `orders.*` is always a prefix.
 
 
-SHOWN = 4
+LIST_LIMIT = 4
 """How many members of a list are shown, if it is longer than one more."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
@@ -313,7 +313,7 @@ def operations_text(mask: int) -> str:
     missing = REQUESTED & ~mask
     if not missing:
         return "ALL"
-    if missing.bit_count() <= SHOWN:
+    if missing.bit_count() <= LIST_LIMIT:
         return "ALL but " + ", ".join(operation.name for operation in operations_of(missing))
     return ", ".join(operation.name for operation in operations_of(mask))
 
@@ -361,9 +361,9 @@ def _name(name: str) -> str:
 
 
 def _listed(members: Sequence[str]) -> str:
-    if len(members) <= SHOWN + 1:
+    if len(members) <= LIST_LIMIT + 1:
         return ", ".join(members)
-    return f"{', '.join(members[:SHOWN])} and {len(members) - SHOWN:,} more"
+    return f"{', '.join(members[:LIST_LIMIT])} and {len(members) - LIST_LIMIT:,} more"
 
 
 # A region: a set of requests that is a product of five sets.
@@ -585,11 +585,11 @@ class Query:
     @cached_property
     def roots(self) -> tuple[Root, ...]:
         """The roots of the resources, none inside another."""
-        asked = (
+        roots = (
             root_of_names(each.resource_type, each.name, literal=each.pattern_type == PatternType.LITERAL)
             for each in self.resources
         )
-        return tuple(topmost(root for root in asked if root is not None))
+        return tuple(topmost(root for root in roots if root is not None))
 
 
 # Which names a topic can have (Kafka's Topic.validate). The authorizer is asked before a name is validated.
@@ -656,18 +656,18 @@ def _host(hosts: Hosts) -> str:
 def _first_address(entry: str) -> str:
     if "/" not in entry:
         return entry
-    found = parse_cidr(entry)
-    return _address(found.version, found.first)
+    block = parse_cidr(entry)
+    return _address(block.version, block.first)
 
 
 def _beside(hosts: Hosts) -> Iterator[str]:
     """Yield the addresses right before and after each range."""
     for entry in hosts.entries:
         if "/" in entry:
-            found = parse_cidr(entry)
-            for number in found.first - 1, found.last + 1:
-                if 0 <= number < 1 << (32 if found.version == 4 else 128):
-                    yield _address(found.version, number)
+            block = parse_cidr(entry)
+            for number in block.first - 1, block.last + 1:
+                if 0 <= number < 1 << (32 if block.version == 4 else 128):
+                    yield _address(block.version, number)
 
 
 def _address(version: int, number: int) -> str:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeAlias
 from attrs import define, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
+from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import (
     REQUESTED,
@@ -23,7 +24,7 @@ from aclog.analysis.regions import (
     within,
     witness,
 )
-from aclog.analysis.who_can import Need, holders, names_that_exist, rule_order, rules_on
+from aclog.analysis.who_can import holders, names_that_exist, rule_order, rules_on
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
@@ -74,10 +75,10 @@ class AnyAllowed:
             return True
         if self._example is None and changed is not None:
             gained = differences(old, new, query=self.query, changed=(changed,))
-            found = next((each.region for each in gained if each.direction is Direction.GAINED), None)
+            region = next((each.region for each in gained if each.direction is Direction.GAINED), None)
         else:
-            found = next(allowed(new, self.query), None)
-        self._example = None if found is None else witness(found)
+            region = next(allowed(new, self.query), None)
+        self._example = None if region is None else witness(region)
         return self._example is not None
 
 
@@ -166,14 +167,14 @@ def decide_set(policy: Policy, context: RequestContext, action: Action) -> SetDe
             f"ALLOWED on {let_in[0]!r} and DENIED on {kept_out[0]!r}: ask about one name, or who can {operation} "
             f"{pattern_text(resource)}"
         )
-    found = let_in or kept_out
-    if found is None:
+    candidate = let_in or kept_out
+    if candidate is None:
         raise ConfigError(f"{_text(resource)}: no resource can have such a name")
-    asked = Action(
+    example_action = Action(
         operation=action.operation,
-        resource_pattern=ResourcePattern(resource_type=resource.resource_type, name=found[0]),
+        resource_pattern=ResourcePattern(resource_type=resource.resource_type, name=candidate[0]),
     )
-    return SetDecision(decision=policy.authorizer.decide(context, asked), example=found[0])
+    return SetDecision(decision=policy.authorizer.decide(context, example_action), example=candidate[0])
 
 
 def explained(policy: Policy, context: RequestContext, action: Action, options: ExplainOptions) -> Explanation:
@@ -187,10 +188,10 @@ def explained(policy: Policy, context: RequestContext, action: Action, options: 
     if not is_set(action.resource_pattern):
         decision = policy.authorizer.decide(context, action)
         return explain(policy.acls, decision, context, action, options=options)
-    found = decide_set(policy, context, action)
-    rules = sorted(dict.fromkeys(rules_on(policy, action.resource_pattern)), key=lambda found: rule_order(found.acl))
+    answer = decide_set(policy, context, action)
+    rules = sorted(dict.fromkeys(rules_on(policy, action.resource_pattern)), key=lambda entry: rule_order(entry.acl))
     return explain_set(
-        policy.acls, found.decision, context, action, example=found.example, rules=rules, options=options
+        policy.acls, answer.decision, context, action, example=answer.example, rules=rules, options=options
     )
 
 
@@ -348,8 +349,8 @@ def _by_kafka(
                 software, deciding = what, what.kafka.generations
                 continue
             flipped = {generation: state.flipped(what) for generation, state in states.items()}
-            seen = (flip for generation, flip in flipped.items() if generation in deciding and flip is not None)
-            event = max(seen, key=lambda flip: flip.offset, default=None)
+            flips = (flip for generation, flip in flipped.items() if generation in deciding and flip is not None)
+            event = max(flips, key=lambda flip: flip.offset, default=None)
         if event is None and software is not None:
             event = Event(
                 offset=software.offset,
@@ -395,9 +396,9 @@ class _State:
         """Return the same state as a Kafka of this generation decides."""
         settings = self.policy.settings.of_generation(generation)
         acls = self.policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-        found = type(self)(question=copy(self.question), policy=Policy(acls, settings))
-        found.holds(None)
-        return found
+        state = type(self)(question=copy(self.question), policy=Policy(acls, settings))
+        state.holds(None)
+        return state
 
     def flipped(self, changes: Iterable[Change]) -> Event | None:
         """Apply changes that became visible together; return the one that changed the answer, if it did."""

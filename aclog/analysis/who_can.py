@@ -3,8 +3,7 @@
 Who can do something, what a principal can do, and who holds an intent.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import TypeAlias
@@ -13,6 +12,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, differences
 from aclog.analysis.engine.host_classes import Partition, is_address, partition
+from aclog.analysis.intents import Need
 from aclog.analysis.policy import PatternIndex, Policy
 from aclog.analysis.regions import (
     EVERYONE,
@@ -48,7 +48,6 @@ from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
-    AclOperation,
     AclPermissionType,
     PatternType,
     ResourcePattern,
@@ -60,13 +59,12 @@ from aclog.authorizer.acl import (
     is_cidr,
     resource_of,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins
 from aclog.authorizer.audit import Basis
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.index.queries import rules_of
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings, is_set, pattern_text
-from aclog.metalog.errors import ConfigError
 
 # How much of the names that a question is about is allowed: all that begin with a prefix, or some.
 
@@ -84,10 +82,10 @@ class Extent:
     """Such as `all of pii-*`."""
 
 
-def extent_of(names: Names, kind: ResourceType, asked: Sequence[ResourcePattern]) -> Extent:
+def extent_of(names: Names, kind: ResourceType, patterns: Sequence[ResourcePattern]) -> Extent:
     """Return how much of some resources of one type a set of names has."""
-    texts = ", ".join(map(pattern_text, asked))
-    lacking = tuple(part for each in asked for part in _lacking(names, kind, each))
+    texts = ", ".join(map(pattern_text, patterns))
+    lacking = tuple(part for each in patterns for part in _lacking(names, kind, each))
     if not lacking:
         return Extent(is_all=True, text=f"all of {texts}")
     if all(less((part,), _LONGER_THAN_STAR) == () for part in lacking):
@@ -100,13 +98,13 @@ def names_that_exist(kind: ResourceType, names: Names) -> Names:
     return tuple(part for part in names if has_legal_name(_region(kind, (part,))))
 
 
-def _lacking(names: Names, kind: ResourceType, asked: ResourcePattern) -> Names:
+def _lacking(names: Names, kind: ResourceType, pattern: ResourcePattern) -> Names:
     if kind == ResourceType.CLUSTER:
         whole: Names = (Literal(name=CLUSTER_NAME),)
-    elif is_set(asked):
-        whole = (Subtree(prefix=asked.name),)
+    elif is_set(pattern):
+        whole = (Subtree(prefix=pattern.name),)
     else:
-        whole = (Literal(name=asked.name),)
+        whole = (Literal(name=pattern.name),)
     lacking: Names = reduce(less, names, whole)
     # A mistyped prefix, below which no topic can be, is compared as it is written.
     return names_that_exist(kind, lacking) if names_that_exist(kind, whole) else lacking
@@ -114,141 +112,6 @@ def _lacking(names: Names, kind: ResourceType, asked: ResourcePattern) -> Names:
 
 def _region(kind: ResourceType, names: Names) -> Region:
     return Region(resource_type=kind, operations=REQUESTED, principals=EVERYONE, hosts=EVERYWHERE, names=names)
-
-
-# Intents: what real clients ask for together, and the requests that each of them makes.
-
-
-_READ, _WRITE, _CREATE, _DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE
-_ALTER, _DESCRIBE = AclOperation.ALTER, AclOperation.DESCRIBE
-_TOPIC, _GROUP, _TRANSACTION = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
-
-
-class Intent(StrEnum):
-    """What a client is for."""
-
-    PRODUCE = "produce"
-    CONSUME = "consume"
-    TRANSACT = "transact"
-    """Produce in transactions; with a group, also commit its offsets in them (READ on its topics is CONSUME's)."""
-    STREAM = "stream"
-    """Kafka Streams: the application id is the group's name."""
-    ADMIN = "admin"
-    """Create, change and delete topics."""
-
-
-@frozen(kw_only=True)
-class Need:
-    """All of these operations on one resource: one that a pattern covers, whichever; or on every one of them."""
-
-    resource_type: ResourceType
-    operations: int
-    """A mask (aclog.analysis.regions)."""
-    patterns: tuple[ResourcePattern, ...]
-    """LITERAL: that name; PREFIXED: those that begin with it. Never empty."""
-    every: bool = False
-    """Whether the operations are needed on every name that the patterns cover."""
-
-    def query(self, principals: Principals, host: str | None = None) -> Query:
-        """Return the query for all that meets the need, by some principals from a host, or from any."""
-        return Query(resources=self.patterns, operations=self.operations, principals=principals, host=host)
-
-
-@frozen(kw_only=True)
-class _Part:
-    """A need of an intent; `optional` if it exists only for a resource that is named."""
-
-    resource_type: ResourceType
-    operations: int
-    optional: bool = False
-
-
-def _mask(*operations: AclOperation) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-_PARTS: Mapping[Intent, tuple[_Part, ...]] = {
-    Intent.PRODUCE: (_Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),),
-    Intent.CONSUME: (
-        _Part(resource_type=_TOPIC, operations=_mask(_READ, _DESCRIBE)),
-        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE)),
-    ),
-    Intent.TRANSACT: (
-        _Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),
-        _Part(resource_type=_TRANSACTION, operations=_mask(_WRITE, _DESCRIBE)),
-        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE), optional=True),
-    ),
-    Intent.STREAM: (
-        _Part(resource_type=_TOPIC, operations=_mask(_READ, _DESCRIBE)),
-        _Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),
-        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE)),
-    ),
-    Intent.ADMIN: (
-        _Part(
-            resource_type=_TOPIC,
-            operations=_mask(
-                _CREATE, _DELETE, _ALTER, _DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS
-            ),
-        ),
-    ),
-}
-_INTERNAL_TOPICS = _mask(_READ, _WRITE, _DESCRIBE, _CREATE, _DELETE)
-"""On the changelog and repartition topics of a Streams application, `<application id>-*`."""
-
-
-def needs_of(intent: Intent, resources: Sequence[ResourcePattern]) -> tuple[Need, ...]:
-    """Return what a client with this intent asks for on these resources; a resource not named may be any one.
-
-    Several resources of a type are alternatives. For STREAM the one group is the application id, and topics are what
-    the application reads and what it writes; a transactional id stands for exactly-once processing.
-
-    Raises:
-        ConfigError: a resource of a type that the intent has no use for, or STREAM without exactly one group.
-
-    """
-    parts = _PARTS[intent]
-    used = {part.resource_type for part in parts} | ({_TRANSACTION} if intent is Intent.STREAM else set())
-    for resource in resources:
-        if resource.resource_type not in used:
-            names = ", ".join(sorted(kind.name for kind in used))
-            kind = ResourceType(resource.resource_type).name
-            raise ConfigError(f"intent {intent}: expected resources of type {names}, not {kind}")
-    needs = [
-        Need(
-            resource_type=part.resource_type,
-            operations=part.operations,
-            patterns=_of_type(part.resource_type, resources) or _any(part.resource_type),
-        )
-        for part in parts
-        if not part.optional or _of_type(part.resource_type, resources)
-    ]
-    return (*needs, *_internal(resources)) if intent is Intent.STREAM else tuple(needs)
-
-
-def _internal(resources: Iterable[ResourcePattern]) -> tuple[Need, ...]:
-    groups, transactions = _of_type(_GROUP, resources), _of_type(_TRANSACTION, resources)
-    if len(groups) != 1 or groups[0].pattern_type != PatternType.LITERAL:
-        raise ConfigError("intent stream: expected one --group, literal: the application id")
-    application = groups[0].name
-    internal = _prefixed(_TOPIC, f"{application}-")
-    needs = [Need(resource_type=_TOPIC, operations=_INTERNAL_TOPICS, patterns=(internal,), every=True)]
-    if transactions:
-        writing = _mask(_WRITE, _DESCRIBE)
-        ids = _prefixed(_TRANSACTION, f"{application}-")
-        needs.append(Need(resource_type=_TRANSACTION, operations=writing, patterns=(ids,), every=True))
-    return tuple(needs)
-
-
-def _of_type(kind: ResourceType, resources: Iterable[ResourcePattern]) -> tuple[ResourcePattern, ...]:
-    return tuple(resource for resource in resources if resource.resource_type == kind)
-
-
-def _any(kind: ResourceType) -> tuple[ResourcePattern, ...]:
-    return (_prefixed(kind, ""),)
-
-
-def _prefixed(kind: ResourceType, name: str) -> ResourcePattern:
-    return ResourcePattern(resource_type=kind, name=name, pattern_type=PatternType.PREFIXED)
 
 
 # The rules behind what is allowed: those that give a region, and those that take a part of what they give away.
@@ -292,25 +155,25 @@ class RulesAbout:
         """
         named = () if region.principals.complement else region.principals.named
         indexes = [self._allowing[each] for each in (*named, WILDCARD_PRINCIPAL) if each in self._allowing]
-        found = {
+        rules = {
             rule: None
             for index in indexes
             for part in region.names
             for rule in index.near(region.resource_type, part)
             if self._is_about(rule, region, part)
         }
-        return sorted(found, key=rule_order)
+        return sorted(rules, key=rule_order)
 
     def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
         """Return the rules about the query that deny a part of what some ALLOW rules give."""
-        found: dict[StandardAcl, None] = {}
+        taking: dict[StandardAcl, None] = {}
         for allow in rules:
             part = _names_covered(allow)
             for index in self._denying_of(allow.principal):
                 for deny in index.near(allow.resource_type, part):
-                    if deny not in found and self._overlap(allow, deny):
-                        found[deny] = None
-        return sorted(found, key=rule_order)
+                    if deny not in taking and self._overlap(allow, deny):
+                        taking[deny] = None
+        return sorted(taking, key=rule_order)
 
     def _denying_of(self, principal: str) -> Sequence[PatternIndex]:
         if principal == WILDCARD_PRINCIPAL:
@@ -366,24 +229,24 @@ def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
     if not query.principals.complement:
         odd = [each for each in acls.principals() if ":" not in each] if acls.index.has_colonless else []
         for principal in {*query.principals.named, WILDCARD_PRINCIPAL, *odd}:
-            for found in acls.matching(AclBindingFilter(principal=principal)):
-                if any(_covers_some(found.acl, each, policy.settings) for each in query.resources):
-                    yield found.acl
+            for entry in acls.matching(AclBindingFilter(principal=principal)):
+                if any(_covers_some(entry.acl, each, policy.settings) for each in query.resources):
+                    yield entry.acl
         return
     for resource in query.resources:
         if resource.pattern_type == PatternType.LITERAL:
-            yield from (found.acl for found in acls.candidates(resource.resource_type, resource.name))
+            yield from (entry.acl for entry in acls.candidates(resource.resource_type, resource.name))
         else:
-            yield from (found.acl for found in rules_on(policy, resource))
+            yield from (entry.acl for entry in rules_on(policy, resource))
 
 
 def rules_on(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAclWithId]:
     """Yield the rules that cover a name that begins so, in time that follows how many are near; one may come twice."""
     root, estate = Root(resource.resource_type, resource.name, literal=False), policy.estate
     for pattern in (*estate.covering(root), estate.wildcard(root.kind), *estate.under(root)):
-        for found in rules_of(policy.acls.index, pattern):
-            if _covers_some(found.acl, resource, policy.settings):
-                yield found
+        for entry in rules_of(policy.acls.index, pattern):
+            if _covers_some(entry.acl, resource, policy.settings):
+                yield entry
 
 
 def _covers_some(rule: StandardAcl, resource: ResourcePattern, settings: Settings) -> bool:
@@ -412,8 +275,8 @@ def _names_covered(rule: StandardAcl) -> NamePart:
     return Subtree(prefix="" if rule.pattern_type == PatternType.LITERAL else rule.resource_name)
 
 
-def _is_for(principal: str, wanted: Principals) -> bool:
-    return principal == WILDCARD_PRINCIPAL or principal in wanted
+def _is_for(principal: str, principals: Principals) -> bool:
+    return principal == WILDCARD_PRINCIPAL or principal in principals
 
 
 def _patterns_overlap(one: StandardAcl, other: StandardAcl, *, documented: bool) -> bool:
@@ -496,10 +359,10 @@ def holders(
     policy: Policy, needs: Sequence[Need], *, principals: Principals = EVERYONE, host: str | None = None
 ) -> Iterator[Holder]:
     """Yield all who hold an intent, in a stable order; each principal and host once."""
-    found = _allowed_of_each(policy, needs, principals, host)
-    if found is None:
+    regions = _allowed_of_each(policy, needs, principals, host)
+    if regions is None:
         return
-    search = _Search(needs=needs, regions=found, cidr=policy.settings.cidr)
+    search = _Search(needs=needs, regions=regions, cidr=policy.settings.cidr)
     groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
     for principal in search.named():
         groups.setdefault(search.regions_of(principal), []).append(principal)
@@ -518,16 +381,16 @@ def _allowed_of_each(
     policy: Policy, needs: Sequence[Need], principals: Principals, host: str | None
 ) -> list[list[Region]] | None:
     """Return what is allowed of each need, to those at least who are allowed something of all; None if nobody is."""
-    found: dict[int, list[Region]] = {}
+    by_need: dict[int, list[Region]] = {}
     # Needs on few names first: often few principals are left for those on any name.
     for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
         regions = list(allowed(policy, needs[number].query(principals, host)))
         if not regions:
             return None
-        found[number] = regions
+        by_need[number] = regions
         if not any(region.principals.complement for region in regions):
             principals = only(*(each for region in regions for each in region.principals.named))
-    return [found[number] for number in range(len(needs))]
+    return [by_need[number] for number in range(len(needs))]
 
 
 @define(eq=False, kw_only=True)
@@ -604,13 +467,13 @@ class _Search:
 
     def _with_every(self, need: Need, places: Sequence[_Place]) -> list[_Place]:
         """Return the hosts from which every name of the need's patterns is allowed."""
-        found = 0
+        classes = 0
         for number in range(self._classes.count):
             names = tuple(part for mask, names in places if mask >> number & 1 for part in names)
             if names and all(covers_all(names, pattern.name) for pattern in need.patterns):
-                found |= 1 << number
+                classes |= 1 << number
         every = tuple(part for pattern in need.patterns for part in names_of(pattern))
-        return [(found, every)] if found else []
+        return [(classes, every)] if classes else []
 
 
 def _has(principals: Principals, principal: str | None) -> bool:
@@ -648,12 +511,12 @@ def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
     """
     supers, others = _split(policy, query.principals)
     if others is not None:
-        asked = evolve(query, principals=others)
+        rest = evolve(query, principals=others)
         strict = _without_default(policy)
-        about = RulesAbout.of(policy, asked)
-        yield from (_by_rules(region, about) for region in allowed(strict, asked))
+        about = RulesAbout.of(policy, rest)
+        yield from (_by_rules(region, about) for region in allowed(strict, rest))
         if policy.settings.allow_everyone:
-            for difference in differences(strict, policy, query=asked):
+            for difference in differences(strict, policy, query=rest):
                 yield Permission(region=difference.region, rules=(DEFAULT_ALLOW,))
     if supers is not None:
         yield from (Permission(region=region, rules=(SUPER_USER,)) for region in _everything(query, supers))
@@ -676,14 +539,14 @@ def intent_permissions(
                 yield Permission(region=region, rules=(SUPER_USER,))
 
 
-def with_extents(found: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
+def with_extents(answers: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
     """Yield permissions with their extent, where the question names a prefix of their type."""
-    asked: dict[int, list[ResourcePattern]] = {}
+    by_type: dict[int, list[ResourcePattern]] = {}
     for resource in resources:
-        asked.setdefault(resource.resource_type, []).append(resource)
-    for permission in found:
+        by_type.setdefault(resource.resource_type, []).append(resource)
+    for permission in answers:
         kind, names = permission.region.resource_type, permission.region.names
-        named = asked.get(kind, [])
+        named = by_type.get(kind, [])
         yield evolve(permission, extent=extent_of(names, kind, named)) if any(map(is_set, named)) else permission
 
 
@@ -717,14 +580,14 @@ def _everything(query: Query, principals: Principals) -> Iterator[Region]:
     for resource in query.resources:
         names.setdefault(resource.resource_type, []).append(resource)
     for kind, resources in names.items():
-        found = _names(resources)
-        if found:
+        parts = _names(resources)
+        if parts:
             yield Region(
                 resource_type=ResourceType(kind),
                 operations=query.operations,
                 principals=principals,
                 hosts=EVERYWHERE if query.host is None else Hosts(entries=(query.host,)),
-                names=found,
+                names=parts,
             )
 
 
@@ -742,7 +605,7 @@ def _names_of(resource: ResourcePattern) -> Names:
 # Permissions as lines of text and as JSON objects.
 
 
-_SHOWN = 10
+_RULE_LIMIT = 10
 """Rules of one permission as text; the JSON lines have all."""
 
 
@@ -782,7 +645,7 @@ def all_of(principals: Principals) -> str:
 
 
 def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:
-    for rule in rules[:_SHOWN]:
+    for rule in rules[:_RULE_LIMIT]:
         yield f"  {word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
-    if len(rules) > _SHOWN:
-        yield f"  {word} {len(rules) - _SHOWN:,} more"
+    if len(rules) > _RULE_LIMIT:
+        yield f"  {word} {len(rules) - _RULE_LIMIT:,} more"

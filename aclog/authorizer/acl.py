@@ -117,14 +117,14 @@ def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
 
     """
     values = list(values)
-    found = find_name(values, text)
-    if found is not None:
-        return found
-    names, meant = ", ".join(each.name for each in values), _meant(values, text)
+    value = find_name(values, text)
+    if value is not None:
+        return value
+    names, suggestion = ", ".join(each.name for each in values), _suggestion(values, text)
     odd = next((character for character in text if not character.isascii()), None)
     if odd is not None:
-        raise ConfigError(f"{text[:40]!r} has {odd!r} (U+{ord(odd):04X}): expected ASCII, one of {names}{meant}")
-    raise ConfigError(f"{text[:40]!r} is not one of {names}{meant}")
+        raise ConfigError(f"{text[:40]!r} has {odd!r} (U+{ord(odd):04X}): expected ASCII, one of {names}{suggestion}")
+    raise ConfigError(f"{text[:40]!r} is not one of {names}{suggestion}")
 
 
 def find_name(values: Iterable[_Enum], text: str) -> _Enum | None:
@@ -141,7 +141,7 @@ def folded_name(text: str) -> str:
     return text.strip().upper().replace("_", "").replace("-", "") if text.isascii() else text
 
 
-def _meant(values: list[_Enum], text: str) -> str:
+def _suggestion(values: list[_Enum], text: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # no command starts slower for it
 
     folded = folded_name(text[:40]) if text.isascii() else text[:40].upper()
@@ -619,7 +619,7 @@ _COMMAND_OPERATIONS: dict[int, str] = {
 
 _SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
 _WITH_PORT = re.compile(r"(?:(\d{1,3}(?:\.\d{1,3}){3})|\[([^\[\]]+)\]):\d{1,5}", re.ASCII)
-_SHOWN = 80
+_MAX_EXCERPT = 80
 """Errors quote no more of an invalid text than this."""
 
 
@@ -671,7 +671,7 @@ def _is_address(text: str) -> bool:
 
 
 def _no_address(text: str) -> ConfigError:
-    return ConfigError(f"{text[:_SHOWN]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1")
+    return ConfigError(f"{text[:_MAX_EXCERPT]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1")
 
 
 def _long_form(address: IPv6Address) -> str:
@@ -750,7 +750,9 @@ def parse_cidr(text: str) -> CidrRange:
     base, bits = _parse_ipv6(text) if ":" in text else _parse_ipv4(text)
     version = 6 if ":" in text else 4
     if bits > _BITS[version]:
-        raise ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected a prefix length of 0 to {_BITS[version]}")
+        raise ConfigError(
+            f"{text[:_MAX_EXCERPT]!r} is not a CIDR range: expected a prefix length of 0 to {_BITS[version]}"
+        )
     below = (1 << (_BITS[version] - bits)) - 1
     return CidrRange(version=version, first=base & ~below, last=base | below)
 
@@ -772,13 +774,13 @@ def is_cidr(text: str) -> bool:
 
 def in_cidr(text: str, host: str) -> bool:
     """Return whether `text` is a CIDR range that contains the address `host`."""
-    found = cidr_range(text)
-    return found is not None and found.contains(host)
+    cidr = cidr_range(text)
+    return cidr is not None and cidr.contains(host)
 
 
 def _parse_ipv4(text: str) -> tuple[int, int]:
-    found = _IPV4_RANGE.fullmatch(text)
-    numbers = [int(n) for n in found.groups()] if found else [256]
+    match = _IPV4_RANGE.fullmatch(text)
+    numbers = [int(n) for n in match.groups()] if match else [256]
     if max(numbers[:4]) > 255:
         raise _no_range(text)
     a, b, c, d, bits = numbers
@@ -786,15 +788,15 @@ def _parse_ipv4(text: str) -> tuple[int, int]:
 
 
 def _parse_ipv6(text: str) -> tuple[int, int]:
-    found = _IPV6_RANGE.fullmatch(text)
-    if not found or max(found["bits"]) > _BMP:  # parseInt reads UTF-16 units
+    match = _IPV6_RANGE.fullmatch(text)
+    if not match or max(match["bits"]) > _BMP:  # parseInt reads UTF-16 units
         raise _no_range(text)
-    bits, scope = _number(found["bits"]), _number(found["scope"] or "0")
+    bits, scope = _number(match["bits"]), _number(match["scope"] or "0")
     try:
-        address = IPv6Address(_without_zeros(found["base"]))
+        address = IPv6Address(_without_zeros(match["base"]))
     except ValueError as e:
         raise _no_range(text) from e
-    if address.ipv4_mapped is not None or scope > _MAX_SCOPE or (found["sign"] == "-" and bits):
+    if address.ipv4_mapped is not None or scope > _MAX_SCOPE or (match["sign"] == "-" and bits):
         raise _no_range(text)
     return int(address), bits
 
@@ -818,7 +820,7 @@ def _strip(digits: str) -> str:
 
 
 def _no_range(text: str) -> ConfigError:
-    return ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected one such as 10.0.0.0/8 or 2001:db8::/32")
+    return ConfigError(f"{text[:_MAX_EXCERPT]!r} is not a CIDR range: expected one such as 10.0.0.0/8 or 2001:db8::/32")
 
 
 def looks_like_cidr(text: str) -> bool:

@@ -1,11 +1,10 @@
-"""The ACL part of a metadata image: all ACLs of one moment, immutable; changes of it, and where each ACL was read."""
+"""The ACL part of a metadata image: all ACLs of one moment, immutable, their content as bytes, and changes of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from functools import cache
 from hashlib import blake2b
-from typing import Protocol, Self, TypeAlias
+from typing import Self
 from uuid import UUID
 
 import numpy as np
@@ -45,6 +44,7 @@ from aclog.authorizer.index.layout import (
 )
 from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.interface import InvalidRequestError
+from aclog.authorizer.origin import FileOrigin, Origin, Origins
 from aclog.authorizer.settings import is_set
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.batches import crc32c
@@ -233,9 +233,9 @@ class AclsImage:
         """Return whether any ACL covers this name, whomever it is for."""
         core = self.index.core
         if core is not None:
-            found = core.has_candidate(resource_type, name, self.semantics)
-            if found >= 0:
-                return bool(found)
+            candidate = core.has_candidate(resource_type, name, self.semantics)
+            if candidate >= 0:
+                return bool(candidate)
         levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
         return bool(levels.named or levels.wildcard or levels.empty)
 
@@ -313,9 +313,9 @@ class AclsImage:
         """Return every principal that has an ACL."""
         return queries.principals(self.index)
 
-    def matching(self, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
+    def matching(self, acl_filter: AclBindingFilter) -> Iterator[StandardAclWithId]:
         """Yield the ACLs that a filter matches, lazily, in no particular order."""
-        return queries.matching(self.index, wanted)
+        return queries.matching(self.index, acl_filter)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the operation is allowed on at least one resource of the type (authorizeByResourceType).
@@ -494,97 +494,6 @@ _HEAD = encode_record(
 )[:ACL_CONTENT]
 
 
-# Where a rule was read: a line of a file, or a record of a log.
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@frozen(kw_only=True)
-class FileOrigin:
-    """The line of a file on which the statement begins that makes a rule."""
-
-    file: str
-    """As shown to people: the path as it was given, or `GITREF:path`."""
-    line: int
-    """From 1."""
-    address: str | None = None
-    """In Terraform's state, such as `module.team.kafka_acl.read[0]`; None for other files."""
-
-
-@frozen(kw_only=True)
-class LogOrigin:
-    """The record of a log that added a rule."""
-
-    offset: int
-    timestamp: int
-    """Of its batch, in ms since 1970."""
-
-
-Origin: TypeAlias = FileOrigin | LogOrigin
-
-
-def origin_text(origin: Origin) -> str:
-    """Return such as `kafka/orders.yaml:12`, or `offset 120, 2026-11-20T10:00:00.000Z`."""
-    if isinstance(origin, FileOrigin):
-        return f"{origin.file}:{origin.line}"
-    time = _EPOCH + timedelta(milliseconds=origin.timestamp)
-    return f"offset {origin.offset}, {time.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
-
-
-def origin_object(origin: Origin) -> dict[str, object]:
-    """Return the keys that follow those of a rule in JSON: file and line, or offset and timestamp."""
-    if isinstance(origin, FileOrigin):
-        return {"file": origin.file, "line": origin.line}
-    return {"offset": origin.offset, "timestamp": origin.timestamp}
-
-
-class Origins(Protocol):
-    """Tells where rules were read."""
-
-    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return every place that states a rule, in the order of reading; none if it is not known."""
-        ...
-
-
-@frozen
-class NoOrigins:
-    """Those of a source that does not tell."""
-
-    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:  # noqa: ARG002
-        """Return nothing."""
-        return ()
-
-
-NO_ORIGINS: Origins = NoOrigins()
-
-_SHOWN = 2
-"""Places of one rule that are shown to people."""
-
-
-def places_text(acl: StandardAcl, origins: Origins) -> str:
-    """Return where a rule stands, such as ` (kafka/a.yaml:12)`, to be put after its text; empty if it is not known."""
-    found = origins.of(acl)
-    if not found:
-        return ""
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f" ({', '.join(map(origin_text, found[:_SHOWN]))}{more})"
-
-
-def place_object(acl: StandardAcl, origins: Origins) -> dict[str, object]:
-    """Return the keys that follow those of a rule in JSON: of the first place that states it; none if not known."""
-    found = origins.of(acl)
-    return origin_object(found[0]) if found else {}
-
-
-@frozen(kw_only=True)
-class TwoOrigins:
-    """Where the rules of two states stand that are compared."""
-
-    old: Origins = NO_ORIGINS
-    new: Origins = NO_ORIGINS
-
-
 # A change of one rule, and what it makes of a set of rules.
 
 
@@ -650,17 +559,17 @@ class ChangedOrigins:
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
         """Return every place that states a rule."""
-        found = self._before.of(acl)
-        return found or ((self._changed[acl],) if acl in self._changed else ())
+        origins = self._before.of(acl)
+        return origins or ((self._changed[acl],) if acl in self._changed else ())
 
 
 def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:
     """Return the changes that are left of some that were applied in order: none of an ACL that came and went."""
-    found: dict[StandardAcl, RuleChange] = {}
+    net: dict[StandardAcl, RuleChange] = {}
     for change in changes:
-        if found.pop(change.acl, None) is None:
-            found[change.acl] = change
-    return list(found.values())
+        if net.pop(change.acl, None) is None:
+            net[change.acl] = change
+    return list(net.values())
 
 
 def changes_between(old: AclsImage, new: AclsImage) -> list[RuleChange]:
@@ -686,15 +595,15 @@ def _acls(records: Iterable[bytes]) -> dict[StandardAcl, None]:
 
 def _changed_records(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
     for change in changes:
-        known = acls.find(change.acl)
-        if change.added and known is not None:
+        rule_id = acls.find(change.acl)
+        if change.added and rule_id is not None:
             raise existing_rule(change)
         if change.added:
             acls = acls.apply((record_of(change.acl, _content_id(change.acl)),))
-        elif known is None:
+        elif rule_id is None:
             raise missing_rule(change)
         else:
-            acls = acls.apply((RemoveAccessControlEntryRecord(id=known),))
+            acls = acls.apply((RemoveAccessControlEntryRecord(id=rule_id),))
     # Who compares states below many patterns looks through all that the overlay touched, for each.
     return acls.merged() if len(changes) > _MANY else acls
 

@@ -141,7 +141,7 @@ class AccessObserver(Protocol):
 # Why a line or row of an access log is not an access, whoever reads it.
 
 
-SHOWN = 80
+MAX_EXCERPT = 80
 """The number of characters of a bad value in a detail."""
 
 
@@ -165,7 +165,7 @@ class Reason(StrEnum):
     BAD_DECISION = "BAD_DECISION"
 
 
-WANTED: Final = {
+EXPECTED_VALUES: Final = {
     Reason.BAD_OPERATION: ("operation", "READ, WRITE, ... or ALL"),
     Reason.BAD_RESOURCE_TYPE: (
         "resourceType",
@@ -184,8 +184,8 @@ def known_names(kind: type[IntEnum]) -> list[str]:
 
 def bad_value(reason: Reason, value: str) -> str:
     """Return the detail for an invalid value."""
-    name, wanted = WANTED[reason]
-    return f"{name} `{value[:SHOWN]}`: expected {wanted}"
+    name, expected = EXPECTED_VALUES[reason]
+    return f"{name} `{value[:MAX_EXCERPT]}`: expected {expected}"
 
 
 # Parser for a line of kafka-authorizer.log after its time, as written by any Kafka since 0.9.
@@ -210,7 +210,7 @@ HEAD: Final = rf"^{TIME}\] [A-Z]+ Principal = "
 # All quantifiers but those of free text are possessive or bounded, and a part that occurs twice is found before the
 # free texts between the parts are matched: so the time for a hostile line is linear in its length.
 _HEAD = r"\] ([A-Z]+) Principal = "
-_ASKED = (
+_ACCESS = (
     r" is (Allowed|Denied) ([oO])peration = ([A-Za-z_]{1,40}+) from host = (\S{1,255}+)"
     r" on resource = ([A-Za-z_]{1,40}+):"
 )
@@ -222,12 +222,12 @@ _LITERAL = "LITERAL:"
 _FREE = r"([^ ]*+(?: [^ ]*+)*?)"
 """Any text, as short as possible, word by word: the part after it begins with a space."""
 _LINE = re.compile(
-    rf"{_HEAD}{_FREE}{_ASKED}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
+    rf"{_HEAD}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
 )
 _FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
 _PARTS: Final = (
     (" Principal = ", re.compile(TIME + _HEAD, re.ASCII), 0),
-    (" from host = ", re.compile(_ASKED, re.ASCII), 1),
+    (" from host = ", re.compile(_ACCESS, re.ASCII), 1),
     (" for request = ", re.compile(_REQUEST, re.ASCII), 1),
 )
 """(A literal in the part, the part, how often it may occur). The literal is quicker to count. The head may not occur at
@@ -298,10 +298,10 @@ def read_line(text: str) -> ParsedLine:
     for mark, part, allowed in _PARTS:
         if text.count(mark) > 1 and len(part.findall(text)) > allowed:
             return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
-    found = _LINE.match(text)
-    if found is None:
+    match = _LINE.match(text)
+    if match is None:
         return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
-    level, principal, answer, case, operation, host, kind, name, request, count, rule = found.groups()
+    level, principal, answer, case, operation, host, kind, name, request, count, rule = match.groups()
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):

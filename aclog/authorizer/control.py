@@ -236,8 +236,8 @@ def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tu
 
 
 def _host_error(acl: StandardAcl, level: int) -> AclRequestError | None:
-    found = host_check(acl.host, level)
-    return None if found is None else AclRequestError(*found)
+    problem = host_check(acl.host, level)
+    return None if problem is None else AclRequestError(*problem)
 
 
 def _error(message: str | None) -> AclRequestError | None:
@@ -256,10 +256,10 @@ def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> AclDel
     """
     removed: dict[UUID, RemoveAccessControlEntryRecord] = {}
     results = []
-    for wanted in filters:
-        error = filter_error(wanted)
+    for acl_filter in filters:
+        error = filter_error(acl_filter)
         deleted = []
-        for rule in image.matching(wanted) if error is None else ():
+        for rule in image.matching(acl_filter) if error is None else ():
             # As in Kafka, at the limit even an ACL that another filter has matched already is one too many.
             if len(removed) >= MAX_RECORDS_PER_USER_OP:
                 return _too_many(filters)
@@ -275,12 +275,12 @@ def _too_many(filters: Sequence[AclBindingFilter]) -> AclDeletion:
     return AclDeletion(records=(), results=tuple(AclDeleteResult(error=error) for _ in filters))
 
 
-def filter_error(wanted: AclBindingFilter) -> AclRequestError | None:
+def filter_error(acl_filter: AclBindingFilter) -> AclRequestError | None:
     """Return the error of a filter; None for a valid one."""
-    pattern = code_name(ResourceType, wanted.resource_type), code_name(PatternType, wanted.pattern_type)
+    pattern = code_name(ResourceType, acl_filter.resource_type), code_name(PatternType, acl_filter.pattern_type)
     if "UNKNOWN" in pattern:
         return _invalid("Unknown patternFilter.")
-    entry = code_name(AclOperation, wanted.operation), code_name(AclPermissionType, wanted.permission_type)
+    entry = code_name(AclOperation, acl_filter.operation), code_name(AclPermissionType, acl_filter.permission_type)
     if "UNKNOWN" in entry:
         return _invalid("Unknown entryFilter.")
     return None

@@ -32,10 +32,11 @@ from aclog.authorizer.acl import (
     listed_principals,
     looks_like_cidr,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, Verdict, place_object, places_text
+from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.audit import Basis, Decision, Row
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_operation, known_type, rule_mask, utf16
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.authorizer.origin import NO_ORIGINS, Origins, place_object, places_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import is_set, pattern_text
 from aclog.metalog.errors import ConfigError, printable
@@ -337,8 +338,8 @@ def user_near_misses(
 def quirks_of(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> tuple[str, ...]:
     """Return a sentence for each quirk of Kafka that affects this request."""
     pattern = action.resource_pattern
-    found = (_hidden_from_star(image, verdict, context, action), _without_answer(image, verdict, pattern))
-    return tuple(quirk for quirk in found if quirk is not None)
+    quirks = (_hidden_from_star(image, verdict, context, action), _without_answer(image, verdict, pattern))
+    return tuple(quirk for quirk in quirks if quirk is not None)
 
 
 def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> str | None:
@@ -552,7 +553,7 @@ def _explanation(
         action=action,
         decision=decision,
         options=options,
-        rules=sorter.shown(),
+        rules=sorter.examined_rules(),
         counts=sorter.counts,
         implied_by=_implied_by(decision, sorter.operation),
         quirks=() if super_user else tuple(sorter.quirks()),
@@ -620,7 +621,7 @@ class _RuleSorter:
     cidr: bool
     limit: int
     near_misses: NearMisses
-    kept: dict[Role, list[ExaminedRule]] = field(factory=lambda: {role: [] for role in Role}, init=False)
+    examined: dict[Role, list[ExaminedRule]] = field(factory=lambda: {role: [] for role in Role}, init=False)
     counts: Counter[Role] = field(factory=Counter, init=False)
     denying: list[StandardAclWithId] = field(factory=list, init=False)
     deny_count: int = field(default=0, init=False)
@@ -637,9 +638,9 @@ class _RuleSorter:
             self.failing_open += 1
         self.near_misses.examine(rule.acl, role)
         self.counts[role] += 1
-        if len(self.kept[role]) < self.limit:
+        if len(self.examined[role]) < self.limit:
             notes = tuple(_notes(rule.acl, self.context, role, cidr=self.cidr))
-            self.kept[role].append(ExaminedRule(rule=rule, role=role, notes=notes))
+            self.examined[role].append(ExaminedRule(rule=rule, role=role, notes=notes))
 
     def matches(self, acl: StandardAcl) -> bool:
         """Return whether an ACL matches the request, its resource aside."""
@@ -672,8 +673,8 @@ class _RuleSorter:
                 f"{self.context.host}. Kafka 4.3.1 does not support ranges: they deny nobody."
             )
 
-    def shown(self) -> tuple[ExaminedRule, ...]:
-        return tuple(examined for role in Role for examined in self.kept[role])[: self.limit]
+    def examined_rules(self) -> tuple[ExaminedRule, ...]:
+        return tuple(examined for role in Role for examined in self.examined[role])[: self.limit]
 
 
 def _implied_by(decision: Decision, operation: int) -> AclOperation | None:

@@ -200,16 +200,16 @@ class ClusterSettings:
     def _names_none(self) -> bool:
         return all(node.authorizer == "" for node in self.nodes)
 
-    def premises(self, given: AbstractSet[str]) -> Premises:
-        """Return what stays unknown if the values of the properties in `given` are given."""
-        properties = ((name, is_default) for name, is_default in _DEFAULTS.items() if name not in given)
+    def premises(self, names: AbstractSet[str]) -> Premises:
+        """Return what stays unknown if the values of the properties in `names` are given."""
+        properties = ((name, is_default) for name, is_default in _DEFAULTS.items() if name not in names)
         unknown = [self._property(name, is_default) for name, is_default in properties]
         return Premises(tuple(each for each in (*unknown, self._class()) if each is not None))
 
     def _property(self, name: str, is_default: Callable[[str], bool]) -> Premise | None:
         """Return a property as a premise; None if it is as Kafka's default everywhere."""
         problems: dict[str, list[str]] = {}
-        shown: set[str] = set()
+        values: set[str] = set()
         for node in self.nodes:
             value = node.values.get(name, "")
             if node.problem is not None:
@@ -217,7 +217,7 @@ class ClusterSettings:
             elif value is None:
                 problems.setdefault("it is set on {}, where the value is hidden", []).append(node.node)
             elif not is_default(value):
-                shown.add(value)
+                values.add(value)
                 problems.setdefault(f"on {{}} it is {value!r}, which no flag or context says", []).append(node.node)
         if not problems:
             return None
@@ -225,7 +225,7 @@ class ClusterSettings:
             name=name,
             problem="; ".join(text.replace("{}", _listed(nodes), 1) for text, nodes in problems.items()),
             unless=_UNLESS[name],
-            settled_by=_flag(name, shown.pop()) if len(shown) == len(problems) == 1 else _FLAGS[name],
+            settled_by=_flag(name, values.pop()) if len(values) == len(problems) == 1 else _FLAGS[name],
         )
 
     def _class(self) -> Premise | None:

@@ -76,9 +76,9 @@ def super_user_mistakes(text: str | None) -> Iterator[str]:
     """Yield a sentence for each super user that is hardly meant as it stands; `text` is a valid `super.users`."""
     for user in sorted(parse_super_users(text)):
         kind, _, name = user.partition(":")
-        if found := _SECOND_NAME.search(user):
-            meant = f"{user[: found.start()]};{user[found.start() + 1 :].lstrip()}"
-            yield f"{user!r} is one name, as only ';' separates super users: did you mean {meant!r}?"
+        if match := _SECOND_NAME.search(user):
+            suggestion = f"{user[: match.start()]};{user[match.start() + 1 :].lstrip()}"
+            yield f"{user!r} is one name, as only ';' separates super users: did you mean {suggestion!r}?"
         elif name == "*":
             yield f"{user!r} is nobody, as there are no wildcards among super users"
         elif kind == "User" and name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
@@ -138,7 +138,7 @@ def no_colon(text: str) -> str:
 
 _STAR = re.compile(r"(?<!\\)(\\*)\*")
 """A star with all backslashes right before it; a long run without a star is looked at once."""
-_SHOWN = 80
+_MAX_EXCERPT = 80
 
 
 def parse_name(text: str) -> tuple[str, PatternType]:
@@ -154,7 +154,7 @@ def parse_name(text: str) -> tuple[str, PatternType]:
             return "".join(parts), PatternType.PREFIXED
         else:
             raise ConfigError(
-                rf"{text[:_SHOWN]} has a * before its end: expected PREFIX*, or \* for a star in the name"
+                rf"{text[:_MAX_EXCERPT]} has a * before its end: expected PREFIX*, or \* for a star in the name"
             )
     return "".join((*parts, text[end:])), PatternType.LITERAL
 
@@ -200,7 +200,7 @@ def check_topic_name(pattern: ResourcePattern) -> None:
     """Raise ConfigError if a question names topics with a star: it is mistyped, since there can be none."""
     if pattern.resource_type == ResourceType.TOPIC and WILDCARD in pattern.name:
         raise ConfigError(
-            f"TOPIC: {pattern_text(pattern)[:_SHOWN]}: no topic can have a * in its name: expected a name, or "
+            f"TOPIC: {pattern_text(pattern)[:_MAX_EXCERPT]}: no topic can have a * in its name: expected a name, or "
             "PREFIX* for all that begin so; with a pattern type, LITERAL or PREFIXED, a name is taken as it is"
         )
 
@@ -212,12 +212,12 @@ def rule_pattern(kind: ResourceType, text: str) -> ResourcePattern:
         ConfigError: as `asked_pattern`; or it is the name `*`, which no rule can be on without being on all names.
 
     """
-    asked = asked_pattern(kind, text)
-    if asked.name == WILDCARD and not is_set(asked):
+    pattern = asked_pattern(kind, text)
+    if pattern.name == WILDCARD and not is_set(pattern):
         raise ConfigError(f"{code_name(ResourceType, kind)}: {text}: a rule on the name * is on every name: expected *")
-    if is_set(asked) and not asked.name:
+    if is_set(pattern) and not pattern.name:
         return ResourcePattern(resource_type=kind, name=WILDCARD)
-    return asked
+    return pattern
 
 
 def is_set(pattern: ResourcePattern) -> bool:
@@ -241,12 +241,12 @@ def topic(name: str, *, pattern: str | PatternType | None = None) -> ResourcePat
             pattern type is another one. Of a topic also: a star in its name.
 
     """
-    return _asked(ResourceType.TOPIC, name, pattern)
+    return _resource_pattern(ResourceType.TOPIC, name, pattern)
 
 
 def group(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
     """Return a consumer group, or all that begin so."""
-    return _asked(ResourceType.GROUP, name, pattern)
+    return _resource_pattern(ResourceType.GROUP, name, pattern)
 
 
 def cluster() -> ResourcePattern:
@@ -256,20 +256,20 @@ def cluster() -> ResourcePattern:
 
 def transactional_id(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
     """Return a transactional id, or all that begin so."""
-    return _asked(ResourceType.TRANSACTIONAL_ID, name, pattern)
+    return _resource_pattern(ResourceType.TRANSACTIONAL_ID, name, pattern)
 
 
 def delegation_token(token_id: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
     """Return a delegation token, named by its id, or all whose ids begin so."""
-    return _asked(ResourceType.DELEGATION_TOKEN, token_id, pattern)
+    return _resource_pattern(ResourceType.DELEGATION_TOKEN, token_id, pattern)
 
 
 def user(principal: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
     """Return a user as a resource (`User:alice`), or all that begin so, for CREATE_TOKENS and DESCRIBE_TOKENS."""
-    return _asked(ResourceType.USER, principal, pattern)
+    return _resource_pattern(ResourceType.USER, principal, pattern)
 
 
-def _asked(resource_type: ResourceType, name: str, pattern: str | PatternType | None) -> ResourcePattern:
+def _resource_pattern(resource_type: ResourceType, name: str, pattern: str | PatternType | None) -> ResourcePattern:
     if not isinstance(name, str):
         raise ConfigError(f"the name of a {resource_type} is of type {type(name).__name__}: expected text")
     if isinstance(pattern, str):
@@ -308,7 +308,7 @@ undecided, and its controller decides it for the client's principal and address.
 a deletion that is denied anyway, it only selects the error."""
 _OLDEST, _NEWEST = (0, 9), (4, 4)
 _VERSION = re.compile(r"(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,3})(\.[0-9]{1,3}){0,2}(-[0-9A-Za-z.]+)?")
-_VERSION_SHOWN = 40
+_MAX_VERSION_EXCERPT = 40
 
 
 class Generation(Enum):
@@ -335,13 +335,17 @@ def generation_of_version(text: str) -> Generation:
         ConfigError: the text is no version, or one of a Kafka newer than those whose decisions are known.
 
     """
-    found = _VERSION.fullmatch(text)
-    if found is None:
-        raise ConfigError(f"{text[:_VERSION_SHOWN]!r} is no version of Kafka: expected one such as 4.3.1 or 4.4.0")
-    version = int(found["major"]), int(found["minor"])
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f"{text[:_MAX_VERSION_EXCERPT]!r} is no version of Kafka: expected one such as 4.3.1 or 4.4.0"
+        )
+    version = int(match["major"]), int(match["minor"])
     if not _OLDEST <= version <= _NEWEST:
         newest = ".".join(map(str, _NEWEST))
-        raise ConfigError(f"how Kafka {text[:_VERSION_SHOWN]} decides is not known: expected a version up to {newest}")
+        raise ConfigError(
+            f"how Kafka {text[:_MAX_VERSION_EXCERPT]} decides is not known: expected a version up to {newest}"
+        )
     return Generation.V4_4 if version >= (4, 4) else Generation.V4_3
 
 

@@ -311,9 +311,9 @@ class View:
         audit = self.audit
         if audit is None:
             return
-        wanted = audit.wanted
+        outcomes = audit.wanted
         for action, result in zip(actions, results, strict=False):
-            if wanted & outcome_of(action, result):
+            if outcomes & outcome_of(action, result):
                 audit(context, action, self.decision(context, action, result))
 
     def decision(self, context: RequestContext, action: Action, result: AuthorizationResult) -> Decision:
@@ -321,20 +321,20 @@ class View:
         if context.principal in self.super_users:
             return SUPER_USER
         pattern = action.resource_pattern
-        asked = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+        request = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
         decisions = self._decisions
         if decisions is None:
             # Threads may race here: one of them forgets what it has named.
             decisions = self._decisions = Generations(MAX_DECISIONS)
-        known = decisions.get(asked)
-        if known is not None:
-            return known
-        rule = self.image.rule(*asked)
+        cached = decisions.get(request)
+        if cached is not None:
+            return cached
+        rule = self.image.rule(*request)
         if rule is None:
             return DEFAULT_ALLOW if result is AuthorizationResult.ALLOWED else DEFAULT_DENY
         decision = Decision(result=result, basis=Basis.MATCHING_ACL, rule=rule)
         if len(pattern.name) <= LONGEST_REMEMBERED:
-            decisions.put(asked, decision)
+            decisions.put(request, decision)
         return decision
 
 
@@ -461,7 +461,7 @@ class StandardAuthorizer(Authorizer):
             raise view.not_ready(actions)
         host, core, mask_of, has_colonless = context.host, view.core, view.mask_of, view.has_colonless
         results: list[AuthorizationResult] = []
-        seen = 0
+        outcomes = 0
         try:
             for action in actions:
                 pattern, operation = action.resource_pattern, action.operation
@@ -479,17 +479,17 @@ class StandardAuthorizer(Authorizer):
                 if mask >> operation & _EITHER == ALLOWED or (
                     not mask and view.allow_everyone and not view.image.has_candidate(resource_type, name)
                 ):
-                    seen |= ALLOWED_LOGGED if action.log_if_allowed else ALLOWED_UNLOGGED
+                    outcomes |= ALLOWED_LOGGED if action.log_if_allowed else ALLOWED_UNLOGGED
                     results.append(_ALLOWED)
                 else:
-                    seen |= DENIED_LOGGED if action.log_if_denied else DENIED_UNLOGGED
+                    outcomes |= DENIED_LOGGED if action.log_if_denied else DENIED_UNLOGGED
                     results.append(_DENIED)
         except InvalidRequestError:
             # As in Kafka, the actions before have been reported by then.
             view.tell(context, actions, results, EVERY_OUTCOME)
             raise
         if view.is_heard:
-            view.tell(context, actions, results, seen)
+            view.tell(context, actions, results, outcomes)
         return results
 
     def decide(self, context: RequestContext, action: Action) -> Decision:
@@ -611,14 +611,14 @@ def load_authorizer_class(name: str) -> type[Authorizer]:
     if not module_name or not class_name:
         raise _cannot(name, "expected package.module.Class, or Kafka's StandardAuthorizer")
     try:
-        found = getattr(import_module(module_name), class_name, None)
+        candidate = getattr(import_module(module_name), class_name, None)
     except Exception as e:
         # Importing a plugin runs its code, which may raise anything.
         raise _cannot(name, f"importing {module_name} failed: {type(e).__name__}: {_one_line(e)}") from e
-    if not (isinstance(found, type) and issubclass(found, Authorizer)):
-        what = f"{module_name} has no {class_name}" if found is None else "it is not a subclass of Authorizer"
+    if not (isinstance(candidate, type) and issubclass(candidate, Authorizer)):
+        what = f"{module_name} has no {class_name}" if candidate is None else "it is not a subclass of Authorizer"
         raise _cannot(name, what)
-    return found
+    return candidate
 
 
 def _cannot(name: str, why: str) -> ConfigError:

@@ -36,7 +36,7 @@ _SMALL: Final = 1 << 25
 class AccessLog:
     """An access log, as it was when its files were found."""
 
-    found: AccessInput
+    accesses: AccessInput
     each: Each = field(repr=False)
     """What does pieces of work: processes of this machine, or Spark."""
 
@@ -51,9 +51,9 @@ class AccessLog:
         if flags.accesses_format not in {None, *AccessForm}:
             raise ConfigError(f"--accesses-format {flags.accesses_format}: expected {', '.join(AccessForm)}")
         form = None if flags.accesses_format is None else AccessForm(flags.accesses_format)
-        found = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
-        workers = flags.workers or (1 if found.size < _SMALL else os.cpu_count() or 1)
-        return cls(found=found, each=each or partial(each_in_processes, workers=workers))
+        accesses = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
+        workers = flags.workers or (1 if accesses.size < _SMALL else os.cpu_count() or 1)
+        return cls(accesses=accesses, each=each or partial(each_in_processes, workers=workers))
 
     def count(self, how: HowToCount) -> CountedLog:
         """Count the rows. Raises ConfigError, OSError: as count_log."""
@@ -66,7 +66,7 @@ class AccessLog:
                 done += rows
                 advance(done, None)
 
-            return count_log(self.found.parts, how, self.each, counted=counted)
+            return count_log(self.accesses.parts, how, self.each, counted=counted)
 
     def count_window(
         self, judged: "Judging", days: int, until: datetime | None, *, with_coverage: bool = False
@@ -104,7 +104,7 @@ class Judging:
     """Whether each access is judged by the ACLs of its own time."""
 
     @classmethod
-    def of(cls, chosen: ChosenSource, settings: Settings) -> Self:
+    def of(cls, choice: ChosenSource, settings: Settings) -> Self:
         """Take the ACLs of a source: of a log without --as-of all that it ever had, each access by those of its time.
 
         Unless the settings name a Kafka, that decides which the brokers ran, and a warning tells of accesses of which
@@ -114,13 +114,13 @@ class Judging:
             MetadataError, OSError: the source is damaged, or does not cover the moment.
 
         """
-        source = chosen.source
-        if isinstance(source, LogSource) and source.log is not None and chosen.as_of is None:
+        source = choice.source
+        if isinstance(source, LogSource) and source.log is not None and choice.as_of is None:
             with progress(f"reading {source.name}"):
                 rules, settings = deciding_rules_of_log(source.directory, settings)
             warn_of_unknown_kafka(rules)
             return cls(rules=rules, settings=settings, own_time=True)
-        return cls.of_state(chosen.image(), settings)
+        return cls.of_state(choice.image(), settings)
 
     @classmethod
     def of_state(cls, image: Image, settings: Settings) -> Self:
@@ -137,13 +137,13 @@ class Judging:
         self, window: Window | None, *, by_day: bool = False, timeless: bool = False, with_coverage: bool = False
     ) -> HowToCount:
         """Return how to count accesses for it; `timeless`: those without a time, too."""
-        known = self.rules.intervals.known_from
+        start = self.rules.intervals.known_from
         return HowToCount(
             intervals=self.rules.intervals,
             settings=self.settings,
             own_time=self.own_time,
             window=window,
-            known_from=known * 1000 if self.own_time and known > ALWAYS else None,
+            known_from=start * 1000 if self.own_time and start > ALWAYS else None,
             by_day=by_day,
             with_coverage=with_coverage,
             timeless=timeless,

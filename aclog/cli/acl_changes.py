@@ -106,7 +106,7 @@ def choose_target(flags: TargetFlags) -> ChosenTarget:
 
 
 @contextmanager
-def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
+def open_target(target: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
     """Open the target.
 
     Raises:
@@ -114,23 +114,23 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
         LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
 
     """
-    if sum(map(bool, (chosen.log, chosen.servers, chosen.controllers, chosen.store))) != 1:
+    if sum(map(bool, (target.log, target.servers, target.controllers, target.store))) != 1:
         raise ConfigError(
             "exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, "
             "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT; or a context: "
             "-c NAME"
         )
-    if chosen.log is not None:
-        with open_writer(chosen.log, force=force) as writer:
+    if target.log is not None:
+        with open_writer(target.log, force=force) as writer:
             yield _LogTarget(writer)
         return
-    if chosen.store:
-        with open_store(chosen.store) as store:
-            yield _ZooKeeperTarget(store, takes_prefixed(chosen.store))
+    if target.store:
+        with open_store(target.store) as store:
+            yield _ZooKeeperTarget(store, takes_prefixed(target.store))
         return
     with asyncio.Runner() as runner:
-        role = Role.BROKER if chosen.servers else Role.CONTROLLER
-        connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security, role))
+        role = Role.BROKER if target.servers else Role.CONTROLLER
+        connection = runner.run(connect_to_first(target.servers or target.controllers, target.security, role))
         try:
             yield _ServerTarget(runner, connection)
         finally:
@@ -146,7 +146,7 @@ class _LogTarget:
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See AclTarget."""
         filters = [_exactly(pattern) for pattern in patterns]
-        return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
+        return {rule.acl for acl_filter in filters for rule in self._writer.image.acls.matching(acl_filter)}
 
     def of_principal(self, principal: str) -> set[StandardAcl]:
         """See AclTarget."""
@@ -229,18 +229,18 @@ class _ZooKeeperTarget:
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See AclTarget."""
-        found: set[StandardAcl] = set()
+        acls: set[StandardAcl] = set()
         for pattern in patterns:
             if name_problem(pattern.name) is None:
                 for node in self._store.read_all(pattern):
-                    found.update(entry.on(pattern) for entry in node.entries)
-        return found
+                    acls.update(entry.on(pattern) for entry in node.entries)
+        return acls
 
     def of_principal(self, principal: str) -> set[StandardAcl]:
         """See AclTarget. Reads the whole store."""
         resources = read_everything(self._store).resources.values()
-        found = (entry.on(acls.pattern) for acls in resources for entry in acls.entries)
-        return {acl for acl in found if acl.principal == principal}
+        rules = (entry.on(acls.pattern) for acls in resources for entry in acls.entries)
+        return {acl for acl in rules if acl.principal == principal}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See AclTarget."""
@@ -250,7 +250,7 @@ class _ZooKeeperTarget:
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
         """See AclTarget. Only a MATCH filter requires reading the whole store."""
         rules = AclCache()
-        if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
+        if any(acl_filter.pattern_type == PatternType.MATCH for acl_filter in filters):
             rules.replace(read_everything(self._store).resources)
         return self._changes(rules).delete(filters)
 
@@ -312,26 +312,26 @@ def copy_acls(target: ChosenTarget, original: str, principals: Sequence[str], *,
 
     Raises as add_acls; ConfigError: a principal without a colon, the same one twice, or one that has no ACL.
     """
-    copied, wanted = parse_principal(original), list(dict.fromkeys(map(parse_principal, principals)))
-    if copied in wanted:
+    copied, receivers = parse_principal(original), list(dict.fromkeys(map(parse_principal, principals)))
+    if copied in receivers:
         raise ConfigError(f"--to-principal {copied}: that is whose ACLs are copied: expected another principal")
     with open_target(target, force=force) as rules:
-        found = sorted(rules.of_principal(copied), key=acl_text)
-        if not found:
+        acls = sorted(rules.of_principal(copied), key=acl_text)
+        if not acls:
             raise ConfigError(f"--from-principal {copied}: no ACL is of this principal; names are compared exactly")
         plan: Plan = {}
-        for acl in (evolve(each, principal=principal) for principal in wanted for each in found):
+        for acl in (evolve(each, principal=principal) for principal in receivers for each in acls):
             plan.setdefault(resource_of(acl), []).append(entry_of(acl))
         _add(rules, plan)
 
 
 def _add(rules: AclTarget, plan: Plan) -> None:
-    wanted = [rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]
+    acls = [rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]
     lines = list(_additions(rules, plan))  # before they are added: which ones exist already
-    _raise_first(rules.create(wanted))
+    _raise_first(rules.create(acls))
     for line in lines:
         emit(line)
-    warn_of_unmatched(wanted, rules.matches_ranges)
+    warn_of_unmatched(acls, rules.matches_ranges)
 
 
 def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:

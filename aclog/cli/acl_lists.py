@@ -19,9 +19,10 @@ from aclog.authorizer.acl import (
     code_name,
     resource_of,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, origin_text, place_object
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
+from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
 from aclog.cli.answers import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS
 from aclog.cli.flags.commands import Entry, RuleFlags, parse_principal
 from aclog.cli.flags.common import Output
@@ -38,7 +39,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, history_of, log_of
 from aclog.targets.place_state import read_applies, with_applies
 from aclog.terminal.columns import Column, OutputFormat, Row
-from aclog.terminal.output import note, shown, time_text, tracked
+from aclog.terminal.output import note, time_text, tracked, value_formatter
 from aclog.terminal.tables import print_lines, print_rows
 
 # ACLs in the output format of kafka-acls.sh: its bytes in a pipe, escaped on a terminal.
@@ -51,7 +52,7 @@ def entry_of(acl: StandardAcl) -> Entry:
 
 def listed(rules: Iterable[StandardAclWithId]) -> Iterator[str]:
     """Yield a paragraph for each resource, without the last line end; the ACLs must be grouped by resource."""
-    show = shown()
+    show = value_formatter()
     for pattern, group in groupby((rule.acl for rule in rules), key=resource_of):
         entries = "\n".join(f"\t{show(entry_of(acl))}" for acl in group)
         yield f"Current ACLs for resource `{show(pattern)}`:\n{entries}\n"
@@ -59,24 +60,24 @@ def listed(rules: Iterable[StandardAclWithId]) -> Iterator[str]:
 
 def adding(pattern: ResourcePattern, entries: Iterable[Entry]) -> str:
     """Return the message for ACLs that are added."""
-    return f"Adding ACLs for resource `{shown()(pattern)}`: \n {_indented(entries)}\n"
+    return f"Adding ACLs for resource `{value_formatter()(pattern)}`: \n {_indented(entries)}\n"
 
 
 def already_there(pattern: ResourcePattern, entry: Entry) -> str:
     """Return the message for an ACL that exists."""
-    return f"Acl (pattern={shown()(pattern)}, entry={shown()(entry)}) already exists."
+    return f"Acl (pattern={value_formatter()(pattern)}, entry={value_formatter()(entry)}) already exists."
 
 
 def question(pattern: ResourcePattern, entries: list[Entry]) -> str:
     """Return the question before ACLs are removed."""
-    name = shown()(pattern)
+    name = value_formatter()(pattern)
     if not entries:
         return f"Are you sure you want to delete all ACLs for resource filter `{name}`? (y/n)"
     return f"Are you sure you want to remove ACLs: \n {_indented(entries)}\n from resource filter `{name}`? (y/n)"
 
 
 def _indented(entries: Iterable[Entry]) -> str:
-    show = shown()
+    show = value_formatter()
     return "\n".join(f"\t{show(entry)}" for entry in entries)
 
 
@@ -107,7 +108,7 @@ class Span:
     principals: Sequence[str]
 
 
-def print_history(chosen: ChosenSource, span: Span, output: Output) -> None:
+def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     """Print the changes up to the state that is chosen (`--as-of`), in the order of the log.
 
     Raises:
@@ -115,19 +116,19 @@ def print_history(chosen: ChosenSource, span: Span, output: Output) -> None:
         MetadataError: the log is damaged, or does not reach back to the moment since when changes are asked for.
 
     """
-    wanted = frozenset(map(parse_principal, span.principals))
-    history = history_of(chosen.source)
+    subjects = frozenset(map(parse_principal, span.principals))
+    history = history_of(choice.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
-    end, begin = chosen.image().end_offset, history.begin.end_offset
-    first = begin if span.since is None else _end_offset(log_of(chosen.source), span.since, begin)
+    end, begin = choice.image().end_offset, history.begin.end_offset
+    first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     # What the log begins with is no change of it.
-    told = ((change, note) for change, note in _applied(changes, chosen, begin) if change.end_offset > first)
-    rows = (_row(*each) for each in told if not wanted or each[0].rule.acl.principal in wanted)
-    print_rows(COLUMNS, rows, output.form, chosen=output.columns)
+    entries = ((change, note) for change, note in _applied(changes, choice, begin) if change.end_offset > first)
+    rows = (_row(*each) for each in entries if not subjects or each[0].rule.acl.principal in subjects)
+    print_rows(COLUMNS, rows, output.form, keys=output.columns)
     if span.since is None and begin:
-        note(f"{chosen.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
-    chosen.warn_of_age()
+        note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
+    choice.warn_of_age()
 
 
 def _end_offset(log: LogReader, since: Moment, begin: int) -> int:
@@ -140,11 +141,11 @@ def _end_offset(log: LogReader, since: Moment, begin: int) -> int:
     return offset
 
 
-def _applied(changes: Iterable[Change], chosen: ChosenSource, begin: int) -> Iterator[tuple[Change, ApplyNote | None]]:
+def _applied(changes: Iterable[Change], choice: ChosenSource, begin: int) -> Iterator[tuple[Change, ApplyNote | None]]:
     """Yield the changes of a log that begins with the state at `begin`, each with the apply that made it, if known."""
-    source = chosen.source
-    found = read_applies(source.directory) if isinstance(source, LogSource) else None
-    return with_applies(changes, () if found is None else found.applied, begin)
+    source = choice.source
+    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
+    return with_applies(changes, () if applies is None else applies.applied, begin)
 
 
 def _row(change: Change, applied: ApplyNote | None) -> Row:
@@ -238,14 +239,14 @@ def _merge(plan: Plan, patterns: Sequence[ResourcePattern], entries: Sequence[En
 
 def _check_convenience_flags(resources: ResourceFlags, entries: RuleFlags) -> None:
     """Check what --producer, --consumer and --idempotent require and exclude."""
-    for flag, given in (("producer", entries.producer), ("consumer", entries.consumer)):
+    for flag, enabled in (("producer", entries.producer), ("consumer", entries.consumer)):
         excluded = {
             "operation": entries.operations,
             "deny-principal": entries.deny_principals,
             "deny-host": entries.deny_hosts,
         }
         for other, values in excluded.items():
-            if given and values:
+            if enabled and values:
                 raise ConfigError(f'Option "[{other}]" can\'t be used with option "[{flag}]"')
     if entries.producer and not resources.topics:
         raise ConfigError("With --producer you must specify a --topic")
@@ -335,14 +336,14 @@ def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequenc
 
     """
     filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
-    wanted = list(dict.fromkeys(map(parse_principal, principals)))
+    subjects = list(dict.fromkeys(map(parse_principal, principals)))
     ranges = RangeWatch(listed.origins)
     watch = partial(ranges.watch, kafka=listed.kafka)
     if output.form is OutputFormat.KAFKA:
-        print_lines(_kafka_lines(listed.acls, filters, principals=wanted, watch=watch))
+        print_lines(_kafka_lines(listed.acls, filters, principals=subjects, watch=watch))
     else:
-        if wanted:
-            filters = [evolve(each, principal=principal) for each in filters for principal in wanted]
+        if subjects:
+            filters = [evolve(each, principal=principal) for each in filters for principal in subjects]
         rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
         _print_rows(listed, watch(rules), output)
     ranges.report()
@@ -354,7 +355,7 @@ def _kafka_lines(
     if not principals:
         yield from listed(watch(_sorted(acls, filters)))
     for principal in principals:  # kafka-acls.sh prints a section for each
-        yield f"ACLs for principal `{shown()(principal)}`"
+        yield f"ACLs for principal `{value_formatter()(principal)}`"
         yield from listed(watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
 
 
@@ -363,12 +364,12 @@ def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: 
     if output.form is OutputFormat.JSONL and not output.columns:  # as fast as a million ACLs need
         print_lines(map(partial(located_json, origins=origins) if listed.with_origins else rule_json, rules))
     elif output.form is OutputFormat.TABLE and origins is not NO_ORIGINS:
-        print_rows((*RULE_COLUMNS, PLACE), _placed(rules, origins), output.form, chosen=output.columns)
+        print_rows((*RULE_COLUMNS, PLACE), _placed(rules, origins), output.form, keys=output.columns)
     elif listed.with_origins:
         rows = ({**rule.to_dict(), **place_object(rule.acl, origins)} for rule in rules)
-        print_rows((*RULE_COLUMNS, *ORIGIN_COLUMNS), rows, output.form, chosen=output.columns)
+        print_rows((*RULE_COLUMNS, *ORIGIN_COLUMNS), rows, output.form, keys=output.columns)
     else:
-        print_rows(RULE_COLUMNS, (rule.to_dict() for rule in rules), output.form, chosen=output.columns)
+        print_rows(RULE_COLUMNS, (rule.to_dict() for rule in rules), output.form, keys=output.columns)
 
 
 def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
@@ -376,8 +377,8 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
     filters = list(filters)
     if filters == [AclBindingFilter()]:
         return _in_text_order(acls)
-    found = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
-    return sorted(found, key=rule_fields)
+    rules = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
+    return sorted(rules, key=rule_fields)
 
 
 def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
@@ -387,8 +388,8 @@ def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
         yield from sorted((rule for _, each in group for rule in rules_of(acls.index, each)), key=rule_fields)
 
 
-def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:
-    resource_type, resource = found
+def _type_and_name(entry: tuple[int, Resource]) -> tuple[str, str]:
+    resource_type, resource = entry
     return code_name(ResourceType, resource_type), resource.name
 
 

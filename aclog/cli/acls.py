@@ -149,10 +149,10 @@ def list_(
 
     how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
     resources.warn_of_topics()
-    chosen = source.choose()
-    image = chosen.image()
+    choice = source.choose()
+    image = choice.image()
     listed = ListedAcls(
-        acls=image.acls, kafka=deciding_kafka(image, None), origins=chosen.origins, with_origins=origins
+        acls=image.acls, kafka=deciding_kafka(image, None), origins=choice.origins, with_origins=origins
     )
     print_acls(listed, resources, principal or (), how)
 
@@ -191,9 +191,9 @@ def history(
     from aclog.terminal.moment import take_moment
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
-    chosen = source.choose()
+    choice = source.choose()
     moment = None if since is None else take_moment(since)
-    print_history(chosen, Span(since=moment, principals=principal or ()), how)
+    print_history(choice, Span(since=moment, principals=principal or ()), how)
 
 
 @app.command()

@@ -8,8 +8,9 @@ from aclog.analysis.regions import JsonObject, decided_by_object
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
 from aclog.authorizer.acl import PatternType, StandardAcl, acl_text
-from aclog.authorizer.acls_image import Action, Origins
+from aclog.authorizer.acls_image import Action
 from aclog.authorizer.explain import located_text
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, name_text
 from aclog.cli.flags.common import Output
@@ -23,13 +24,13 @@ from aclog.terminal.tables import print_rows
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.
 
 
-def set_text(found: Mapping[str, Any] | None) -> str:
+def set_text(value: Mapping[str, Any] | None) -> str:
     """Return principals or hosts: those that are named, or anyone but them."""
-    if not found:
+    if not value:
         return ""
-    left_out = ", ".join(found.get("except", ()))
-    if "cidr" in found or "in" in found:
-        named = ", ".join(found.get("cidr", found.get("in", ())))
+    left_out = ", ".join(value.get("except", ()))
+    if "cidr" in value or "in" in value:
+        named = ", ".join(value.get("cidr", value.get("in", ())))
         return f"{named} but {left_out}" if left_out else named
     return f"any but {left_out}" if left_out else "any"
 
@@ -58,8 +59,8 @@ def request_text(request: Mapping[str, Any] | None) -> str:
     """Return a request on one line."""
     if request is None:
         return ""
-    asked = f"{request['principal']} {request['operation']} {request['resourceType']}"
-    return f"{asked} {request['resourceName']!r} from {request['host']}"
+    text = f"{request['principal']} {request['operation']} {request['resourceType']}"
+    return f"{text} {request['resourceName']!r} from {request['host']}"
 
 
 def _part_text(part: Mapping[str, Any]) -> str:
@@ -73,7 +74,7 @@ def _part_text(part: Mapping[str, Any]) -> str:
 
 REGION_COLUMNS = (
     Column(key="principals", cut=True, text=set_text),
-    Column(key="operations", text=lambda found: ", ".join(found or ())),
+    Column(key="operations", text=lambda operations: ", ".join(operations or ())),
     Column(key="resourceType", title="TYPE"),
     Column(key="names", cut=True, text=names_text),
     Column(key="hosts", cut=True, text=set_text),
@@ -160,16 +161,17 @@ def print_permissions(
     asked about they have.
     """
     more = premises.turning(allowed=False)
-    found = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
+    permissions = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
         rows = (
-            permission_object(permission, origins) | generation_object(generation) for permission, generation in found
+            permission_object(permission, origins) | generation_object(generation)
+            for permission, generation in permissions
         )
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
-        print_rows(columns, rows, output.form, chosen=output.columns)
+        print_rows(columns, rows, output.form, keys=output.columns)
         return
     supers, count = "", 0
-    for permission, generation in found:
+    for permission, generation in permissions:
         if permission.rules == (SUPER_USER,):
             supers = all_of(permission.region.principals)
             continue
@@ -215,7 +217,7 @@ INTERVAL_COLUMNS = (*_end_columns("from"), *_end_columns("to"))
 
 
 def print_intervals(
-    found: Iterable[Interval],
+    timeline: Iterable[Interval],
     output: Output,
     *,
     begin: int,
@@ -229,23 +231,23 @@ def print_intervals(
     """
     if output.is_rows:
         is_streamed = output.form is OutputFormat.JSONL
-        intervals = found if is_streamed else list(found)
+        intervals = timeline if is_streamed else list(timeline)
         by_one = is_streamed or any(interval.only is not None for interval in intervals)
         columns = (*INTERVAL_COLUMNS, GENERATION) if by_one else INTERVAL_COLUMNS
-        print_rows(columns, map(interval_object, intervals), output.form, chosen=output.columns)
+        print_rows(columns, map(interval_object, intervals), output.form, keys=output.columns)
     else:
-        _print_text(found, begin, last, premises.turning(allowed=False))
+        _print_text(timeline, begin, last, premises.turning(allowed=False))
     if begin:
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
-def _print_text(found: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
-    any_found = False
-    for interval in found:
-        any_found = True
+def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
+    has_intervals = False
+    for interval in timeline:
+        has_intervals = True
         for line in interval_lines(interval, last):
             say(printable(line))
-    if not any_found:
+    if not has_intervals:
         never = f"never since offset {begin}, with which the history begins" if begin else "never"
         say(printable(more.decided(never)))
 

@@ -158,15 +158,15 @@ def help_quickly(command: TyperCommand | TyperGroup) -> None:
 @contextmanager
 def _without_unused() -> Iterator[None]:
     """Have empty modules in the place of those that are not imported yet, while typer imports its own."""
-    made = [name for name in _UNUSED if name not in sys.modules and "typer.rich_utils" not in sys.modules]
-    for name in made:
+    names = [name for name in _UNUSED if name not in sys.modules and "typer.rich_utils" not in sys.modules]
+    for name in names:
         module = ModuleType(name)
         setattr(module, _UNUSED[name], type(_UNUSED[name], (), {}))
         sys.modules[name] = module
     try:
         yield
     finally:
-        for name in made:
+        for name in names:
             del sys.modules[name]
 
 
@@ -192,18 +192,18 @@ def refuse_repeats(command: Any) -> None:
 
 def _watch(parser: Any) -> None:
     options = {id(each): each for each in (*parser._long_opt.values(), *parser._short_opt.values())}
-    taken: dict[str, str] = {}
+    names: dict[str, str] = {}
     for option in options.values():
         if option.action in {"store", "store_const"}:
-            option.process = _checked(option, option.process, taken)
+            option.process = _checked(option, option.process, names)
 
 
-def _checked(option: Any, process: Any, taken: dict[str, str]) -> Any:
+def _checked(option: Any, process: Any, names: dict[str, str]) -> Any:
     name = max((*option._long_opts, *option._short_opts), key=len)
 
     def process_once(value: Any, state: Any) -> None:
         """See typer's _Option.process. The error names no value: it may be a secret."""
-        first = taken.setdefault(option.dest, name)
+        first = names.setdefault(option.dest, name)
         if option.dest in state.opts and state.opts[option.dest] != (value if option.takes_value else option.const):
             if first != name:
                 raise ConfigError(f"{first} and {name} are both given: expected one of them")

@@ -113,6 +113,6 @@ def apply_plan(path: Path, flags: ApplyFlags, elsewhere: TargetFlags) -> None:
 def _address(plan: Plan, elsewhere: TargetFlags) -> PlaceAddress:
     """Return where the place is found from here."""
     planned, config = plan.place.address, elsewhere.command_config
-    given = given_address(evolve(elsewhere, command_config=None))
-    found = planned if given is None else evolve(given, command_config=planned.command_config)
-    return found if config is None else evolve(found, command_config=str(config.absolute()))
+    override = given_address(evolve(elsewhere, command_config=None))
+    address = planned if override is None else evolve(override, command_config=planned.command_config)
+    return address if config is None else evolve(address, command_config=str(config.absolute()))

@@ -56,27 +56,27 @@ def authorize(
     from aclog.cli.policies import each_generation, read_premises
 
     how = output.choose(is_live=requests is not None)
-    chosen = source.choose()
+    choice = source.choose()
     if requests is None:
-        asked = request.request()
-        image, premises = chosen.image(), read_premises(chosen, authorizer.given())
-        each = each_generation(image, authorizer, [(asked.resource_type, asked.operation)])
+        question = request.request()
+        image, premises = choice.image(), read_premises(choice, authorizer.configs())
+        each = each_generation(image, authorizer, [(question.resource_type, question.operation)])
         decided = {}
         for generation, own in each.flags.items():
-            if asked.pattern_type == PatternType.LITERAL:
-                decided[generation] = Decided(decision=decide(authorizer_of(image, own), asked))
+            if question.pattern_type == PatternType.LITERAL:
+                decided[generation] = Decided(decision=decide(authorizer_of(image, own), question))
             else:
                 from aclog.analysis.timeline import decide_set
                 from aclog.cli.policies import policy_of
 
-                found = decide_set(policy_of(image, own), *asked_of(asked))
-                decided[generation] = Decided(decision=found.decision, example=found.example)
+                answer = decide_set(policy_of(image, own), *asked_of(question))
+                decided[generation] = Decided(decision=answer.decision, example=answer.example)
         acls = image.acls.with_options(documented=authorizer.documented, cidr=image.acls.cidr)
-        if len({made.decision.text for made in decided.values()}) > 1:
+        if len({outcome.decision.text for outcome in decided.values()}) > 1:
             each.warn()
-        raise typer.Exit(print_decision(decided, asked, how, acls, origins=chosen.file_origins, premises=premises))
-    if request.given():
+        raise typer.Exit(print_decision(decided, question, how, acls, origins=choice.file_origins, premises=premises))
+    if request.is_given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
-    chosen.refuse_shared_stdin(requests)
-    image, premises = chosen.image(), read_premises(chosen, authorizer.given())
-    raise typer.Exit(decide_requests(image, authorizer, requests, how, answered=chosen.warn_of_age, premises=premises))
+    choice.refuse_shared_stdin(requests)
+    image, premises = choice.image(), read_premises(choice, authorizer.configs())
+    raise typer.Exit(decide_requests(image, authorizer, requests, how, answered=choice.warn_of_age, premises=premises))

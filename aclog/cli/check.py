@@ -29,7 +29,7 @@ from aclog.analysis.who_can import (
     permissions,
 )
 from aclog.authorizer.acl import ResourceType
-from aclog.authorizer.acls_image import Origins
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
@@ -111,7 +111,7 @@ def equal(
 @with_flags
 def not_granted(
     source: SourceFlags,
-    asked: AskedFlags,
+    action: AskedFlags,
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
@@ -128,13 +128,13 @@ def not_granted(
     """
     from aclog.analysis import regions
 
-    asked.check()
+    action.check()
     named = asked_principals(subjects.principal)
     who = "nobody may" if not named else f"{named[0]} may not" if len(named) == 1 else f"none of {', '.join(named)} may"
     claim = Claim(check="not-granted", text=f"{who} do it")
     question = Question(
         claim=claim,
-        asked=asked,
+        action=action,
         principals=regions.only(*named) if named else regions.EVERYONE,
         host=subjects.host,
     )
@@ -145,7 +145,7 @@ def not_granted(
 @with_flags
 def only(
     source: SourceFlags,
-    asked: AskedFlags,
+    action: AskedFlags,
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
@@ -158,12 +158,12 @@ def only(
     """
     from aclog.analysis.regions import everyone_but
 
-    asked.check()
+    action.check()
     named = asked_principals(subjects.principal)
     if not named:
         raise ConfigError("--principal is missing: expected those who may")
     claim = Claim(check="only", text=f"nobody but {', '.join(named)} may do it")
-    question = Question(claim=claim, asked=asked, principals=everyone_but(*named), host=subjects.host)
+    question = Question(claim=claim, action=action, principals=everyone_but(*named), host=subjects.host)
     raise typer.Exit(question.prove(source, authorizer, output.choose()))
 
 
@@ -171,7 +171,7 @@ def only(
 @with_flags
 def no_public(
     source: SourceFlags,
-    asked: AskedFlags,
+    action: AskedFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
 ) -> None:
@@ -184,10 +184,10 @@ def no_public(
     """
     from aclog.analysis.regions import EVERYONE
 
-    asked.check_one()
-    what = "none of what is asked" if asked.narrows() else "nothing"
+    action.check_one()
+    what = "none of what is asked" if action.narrows() else "nothing"
     claim = Claim(check="no-public", text=f"a principal that nothing names is allowed {what}")
-    question = Question(claim=claim, asked=asked, principals=EVERYONE, host=None)
+    question = Question(claim=claim, action=action, principals=EVERYONE, host=None)
     raise typer.Exit(question.prove(source, authorizer, output.choose(), unnamed=True))
 
 
@@ -204,7 +204,7 @@ REFUTATION_COLUMNS = (
 PROVED, REFUTED, UNKNOWN = 0, 1, 1
 """Exit codes: what an unknown premise could turn is no proof."""
 
-_SHOWN = 20
+_MAX_PARTS = 20
 """Refuting rows or regions as text; the JSON lines have all."""
 
 
@@ -240,7 +240,7 @@ class Verdict:
 
 
 @frozen(eq=False, kw_only=True)
-class Asked:
+class Basis:
     """The policies that are asked, by the generation of Kafka that may decide, and where their rules stand."""
 
     policies: Mapping[Generation, Policy]
@@ -271,16 +271,16 @@ def prove_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
             )
             for generation, sides in each.items()
         }
-    found = [difference for difference, _ in merged(_differences(compared))]
+    counterexamples = [difference for difference, _ in merged(_differences(compared))]
     unknown = next(iter(each.values())).premises
-    if found:
+    if counterexamples:
         verdict = Verdict(refuted=True, premises=unknown.unknown.turning(allowed=True))
     else:
         could_turn = [turning(unknown, comparison, direction) for comparison in compared.values()]
         verdict = Verdict(refuted=False, premises=next(filter(None, could_turn), ALL_KNOWN))
     if output.is_rows:
         rows = difference_objects(compared)
-        head = _head(claim, verdict, [difference.region for difference in found], topics)
+        head = _head(claim, verdict, [difference.region for difference in counterexamples], topics)
         columns = with_generation(DIFFERENCE_COLUMNS, compared)
         _print_rows(head, columns, rows, output, verdict.sentence(claim))
     else:
@@ -294,8 +294,8 @@ def _differences(compared: Compared) -> dict[Generation | None, list[Difference]
 
 def prove_none(
     claim: Claim,
-    found: Sequence[tuple[Permission, Generation | None]],
-    asked: Asked,
+    counterexamples: Sequence[tuple[Permission, Generation | None]],
+    basis: Basis,
     *,
     topics: ExistingNames | None,
     output: Output,
@@ -304,13 +304,18 @@ def prove_none(
 
     What is found refutes it, each with the generation of Kafka that alone allows it, if it is one of several.
     """
-    verdict = Verdict(refuted=bool(found), premises=asked.premises.turning(allowed=bool(found)))
+    verdict = Verdict(refuted=bool(counterexamples), premises=basis.premises.turning(allowed=bool(counterexamples)))
     if output.is_rows:
-        head = _head(claim, verdict, [each.region for each, _ in found], topics)
-        columns = with_generation(REFUTATION_COLUMNS, asked.policies)
-        _print_rows(head, columns, _objects(asked, found, topics), output, verdict.sentence(claim))
+        head = _head(claim, verdict, [each.region for each, _ in counterexamples], topics)
+        columns = with_generation(REFUTATION_COLUMNS, basis.policies)
+        _print_rows(head, columns, _objects(basis, counterexamples, topics), output, verdict.sentence(claim))
     else:
-        _say(claim, verdict, [list(_lines(asked, *each, topics)) for each in islice(found, _SHOWN)], count=len(found))
+        _say(
+            claim,
+            verdict,
+            [list(_lines(basis, *each, topics)) for each in islice(counterexamples, _MAX_PARTS)],
+            count=len(counterexamples),
+        )
     return verdict.exit_code
 
 
@@ -329,16 +334,16 @@ def _print_rows(
         say(printable(title))
     elif output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
         rows = chain([head], rows)
-    print_rows(columns, rows, output.form, chosen=output.columns)
+    print_rows(columns, rows, output.form, keys=output.columns)
 
 
 def _say(claim: Claim, verdict: Verdict, parts: Sequence[Sequence[str]], *, count: int | None = None) -> None:
     say(printable(verdict.sentence(claim)))
-    for line in (line for part in parts[:_SHOWN] for line in part):
+    for line in (line for part in parts[:_MAX_PARTS] for line in part):
         say(printable(line))
-    left = (len(parts) if count is None else count) - _SHOWN
-    if left > 0:
-        say(printable(f"and {left:,} more: --format jsonl has all"))
+    remaining = (len(parts) if count is None else count) - _MAX_PARTS
+    if remaining > 0:
+        say(printable(f"and {remaining:,} more: --format jsonl has all"))
 
 
 def _topic_names(regions: Iterable[Region]) -> Iterator[Names]:
@@ -346,11 +351,11 @@ def _topic_names(regions: Iterable[Region]) -> Iterator[Names]:
 
 
 def _objects(
-    asked: Asked, found: Iterable[tuple[Permission, Generation | None]], topics: ExistingNames | None
+    basis: Basis, counterexamples: Iterable[tuple[Permission, Generation | None]], topics: ExistingNames | None
 ) -> Iterator[JsonObject]:
-    for permission, generation in found:
-        rule = deciding(asked.policy(generation), witness(permission.region))
-        line = {**permission_object(permission, asked.origins), "rule": decided_by_object(rule, asked.origins)}
+    for permission, generation in counterexamples:
+        rule = deciding(basis.policy(generation), witness(permission.region))
+        line = {**permission_object(permission, basis.origins), "rule": decided_by_object(rule, basis.origins)}
         line |= generation_object(generation)
         if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
             line["topics"] = len(topics.among(permission.region.names))
@@ -358,14 +363,14 @@ def _objects(
 
 
 def _lines(
-    asked: Asked, permission: Permission, generation: Generation | None, topics: ExistingNames | None
+    basis: Basis, permission: Permission, generation: Generation | None, topics: ExistingNames | None
 ) -> Iterator[str]:
-    first, *more = permission_lines(permission, asked.origins)
+    first, *more = permission_lines(permission, basis.origins)
     yield first + only_on(generation)
     yield from more
     example = witness(permission.region)
-    rule = deciding(asked.policy(generation), example)
-    yield f"  such as {request_text(example)}: {decided_by_text(rule, asked.origins)}"
+    rule = deciding(basis.policy(generation), example)
+    yield f"  such as {request_text(example)}: {decided_by_text(rule, basis.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"
 
@@ -379,7 +384,7 @@ class Question:
 
     claim: Claim
     """That none may."""
-    asked: AskedFlags
+    action: AskedFlags
     principals: Principals
     host: str | None
 
@@ -391,13 +396,13 @@ class Question:
             MetadataError, OSError: the source is damaged or cannot be read.
 
         """
-        query, needs = self.asked.query(self.principals, self.host), self.asked.needs()
+        query, needs = self.action.query(self.principals, self.host), self.action.needs()
         names = source.topics()
-        chosen = source.choose(topics=names)
-        image = chosen.image()
-        policies = policies_of(image, authorizer, self.asked.requests())
-        premises = read_premises(chosen, authorizer.given())
-        topics = existing_topics(names, [image], [chosen])
+        choice = source.choose(topics=names)
+        image = choice.image()
+        policies = policies_of(image, authorizer, self.action.requests())
+        premises = read_premises(choice, authorizer.configs())
+        topics = existing_topics(names, [image], [choice])
         allowed: dict[Generation, Iterable[Permission]] = {
             generation: (
                 intent_permissions(policy, needs, principals=self.principals, host=query.host)
@@ -406,10 +411,10 @@ class Question:
             )
             for generation, policy in policies.items()
         }
-        found = [
+        counterexamples = [
             (each, generation)
             for each, generation in tracked(merged(allowed, permission_key), "looking for who may", "permissions")
             if each.region.principals.complement or not unnamed
         ]
-        asked = Asked(policies=policies, origins=chosen.origins, premises=premises)
-        return prove_none(self.claim, found, asked, topics=topics, output=output)
+        basis = Basis(policies=policies, origins=choice.origins, premises=premises)
+        return prove_none(self.claim, counterexamples, basis, topics=topics, output=output)

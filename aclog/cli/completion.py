@@ -258,8 +258,8 @@ class NameCache:
         with closing(sqlite3.connect(temporary)) as database:
             database.execute("PRAGMA journal_mode = OFF")
             database.execute("CREATE TABLE names (kind TEXT, name TEXT, PRIMARY KEY (kind, name)) WITHOUT ROWID")
-            for kind, found in names.items():
-                rows = ((kind, name) for name in sorted(set(found)))
+            for kind, values in names.items():
+                rows = ((kind, name) for name in sorted(set(values)))
                 database.executemany("INSERT INTO names VALUES (?, ?)", rows)
             database.commit()
         Path(temporary).replace(self.path)
@@ -267,8 +267,8 @@ class NameCache:
 
 def cache_directory() -> Path:
     """Return where completions are kept: below $XDG_CACHE_HOME, or ~/.cache."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+    path = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(path) if Path(path).is_absolute() else Path.home() / ".cache"
     return base / "aclog" / "completion"
 
 
@@ -375,11 +375,11 @@ class _Source:
     """KEY=VALUE properties of a ZooKeeper."""
 
 
-def _source(given: Mapping[str, Any]) -> _Source | None:
+def _source(values: Mapping[str, Any]) -> _Source | None:
     """Return the source that the options before the word name; None if they name none, or stdin."""
-    flags = group_from(SourceFlags, given)
-    stores = tuple(given.get("authorizer_properties") or ())
-    if given.get("acls") == "-" or not (flags.given() or stores):  # stdin is the command's to read
+    flags = group_from(SourceFlags, values)
+    stores = tuple(values.get("authorizer_properties") or ())
+    if values.get("acls") == "-" or not (flags.is_given() or stores):  # stdin is the command's to read
         return None
     return _Source(flags=flags, stores=stores)
 
@@ -422,7 +422,7 @@ class Candidates:
     """All of them."""
 
     kind: Kind = Kind.WORDS
-    found: Sequence[Candidate] = ()
+    items: Sequence[Candidate] = ()
 
 
 def candidates(command: Any, words: Sequence[str], word: str) -> Candidates:
@@ -431,11 +431,11 @@ def candidates(command: Any, words: Sequence[str], word: str) -> Candidates:
     context = _resolve_context(command, {}, "aclog", list(words))
     place, typed = _resolve_incomplete(context, before, word)
     if words and words[-1] in {"-c", "--context"}:  # after a command too, whose own option it is not
-        return Candidates(found=_shown([Candidate(value=name) for name in complete_contexts(word)]))
+        return Candidates(items=_displayable([Candidate(value=name) for name in complete_contexts(word)]))
     if isinstance(place, TyperOption | TyperArgument):
         return _values(context, place, typed, joined=word[: len(word) - len(typed)])
     items = [_described(item, context) for item in place.shell_complete(context, typed)]
-    return Candidates(found=_shown(items))
+    return Candidates(items=_displayable(items))
 
 
 def _values(context: Any, place: TyperOption | TyperArgument, typed: str, *, joined: str) -> Candidates:
@@ -445,9 +445,9 @@ def _values(context: Any, place: TyperOption | TyperArgument, typed: str, *, joi
         items += [Candidate(value=name) for name in names_like(context, place, typed, most=_MOST)]
     elif not items:
         return Candidates(kind=_path_kind(place))
-    found = _shown([Candidate(value=joined + item.value, help=item.help) for item in items])
-    ends = {item.value[-1:] for item in found}
-    return Candidates(kind=Kind.JOINED if ends and ends <= {"/", ":", ","} else Kind.WORDS, found=found)
+    matches = _displayable([Candidate(value=joined + item.value, help=item.help) for item in items])
+    ends = {item.value[-1:] for item in matches}
+    return Candidates(kind=Kind.JOINED if ends and ends <= {"/", ":", ","} else Kind.WORDS, items=matches)
 
 
 def _path_kind(place: TyperOption | TyperArgument) -> Kind:
@@ -467,7 +467,7 @@ def _described(item: CompletionItem, context: Any) -> Candidate:
     return Candidate(value=item.value, help=" ".join(plain.split()).split(". ")[0].rstrip(".:"))
 
 
-def _shown(items: Sequence[Candidate]) -> Sequence[Candidate]:
+def _displayable(items: Sequence[Candidate]) -> Sequence[Candidate]:
     """Leave out what would steer a terminal, or could not stand on one line."""
     return [item for item in items if item.value and printable(item.value) == item.value][:_MOST]
 
@@ -496,14 +496,14 @@ def _words(app: typer.Typer, arguments: Sequence[str]) -> Iterator[str]:
     *before, word = arguments or [""]
     answer = candidates(get_command(app), _expanded(before), word)
     yield answer.kind
-    yield from (f"{item.value}\t{item.help}" if item.help else item.value for item in answer.found)
+    yield from (f"{item.value}\t{item.help}" if item.help else item.value for item in answer.items)
 
 
 def _bash(app: typer.Typer, line: str, tail: str) -> Iterator[str]:
     typed = parse_line(line)
     answer = candidates(get_command(app), _expanded(typed.words[1:-1]), typed.word)
     yield answer.kind
-    yield from filter(None, (to_type(item.value, typed, tail) for item in answer.found))
+    yield from filter(None, (to_type(item.value, typed, tail) for item in answer.items))
 
 
 def _expanded(words: Sequence[str]) -> list[str]:
@@ -530,15 +530,15 @@ def collect(selection: SourceSelection) -> Mapping[str, set[str]]:
         MetadataError, OSError: the source cannot be read.
 
     """
-    chosen = choose_source(selection, lambda _: None)
-    image = chosen.image()
-    found: dict[str, set[str]] = {kind: set() for kind in NameKind}
+    choice = choose_source(selection, lambda _: None)
+    image = choice.image()
+    names: dict[str, set[str]] = {kind: set() for kind in NameKind}
     for pattern in image.acls.resource_patterns():
         if (kind := _KINDS.get(ResourceType(pattern.resource_type))) is not None:
-            found[kind].add(pattern.name)
-    found[NameKind.TOPIC].update(image.opaque.topic_names(), chosen.topic_names())
-    found[NameKind.PRINCIPAL].update(image.acls.principals(), (f"User:{each.user}" for each in image.scram.describe()))
+            names[kind].add(pattern.name)
+    names[NameKind.TOPIC].update(image.opaque.topic_names(), choice.topic_names())
+    names[NameKind.PRINCIPAL].update(image.acls.principals(), (f"User:{each.user}" for each in image.scram.describe()))
     for token in image.tokens.records():
-        found[NameKind.DELEGATION_TOKEN].add(token.token_id)
-        found[NameKind.PRINCIPAL].add(token.owner)
-    return found
+        names[NameKind.DELEGATION_TOKEN].add(token.token_id)
+        names[NameKind.PRINCIPAL].add(token.owner)
+    return names

@@ -13,8 +13,8 @@ from attrs import define, frozen
 from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 
 from aclog.authorizer.acl import ChangePlace, StandardAcl
-from aclog.authorizer.acls_image import Origin, Origins
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import Origin, Origins
 from aclog.authorizer.settings import Settings
 from aclog.cli.extras import need_usage_extra
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
@@ -65,7 +65,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
         raise ConfigError("--edit: expected a place: --log DIR, --bootstrap-server or --bootstrap-controller HOST:PORT")
     return Editing(
         address=address,
-        told=told_settings(authorizer, is_warned=True),
+        stated=told_settings(authorizer, is_warned=True),
         journal=findings.journal.absolute(),
         others=findings.other_journals,
         notify=note,
@@ -86,11 +86,11 @@ _LACKING = {
 class SourceOrigins:
     """Where the rules of a source stand, once it is read."""
 
-    chosen: ChosenSource
+    choice: ChosenSource
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
         """Return every place that states a rule."""
-        return self.chosen.origins.of(acl)
+        return self.choice.origins.of(acl)
 
 
 @define(eq=False, kw_only=True)
@@ -100,7 +100,7 @@ class Finding:
     source: SourceFlags
     flags: FindingsFlags
     authorizer: AuthorizerFlags
-    chosen: ChosenSource
+    choice: ChosenSource
     """What the console shows."""
     topics: NameFile | None = None
     """Those of --topics."""
@@ -123,57 +123,57 @@ class Finding:
             for kind, finder in others.items():
                 if finder is not None:
                     has_log = read_alone.source.log is not None
-                    finders[kind] = PlacedFinder(finder=finder, chosen=read_alone) if has_log else finder
+                    finders[kind] = PlacedFinder(finder=finder, choice=read_alone) if has_log else finder
             lacking = {kind: why for kind, why in _LACKING.items() if kind not in finders}
-            found = Lookout(finders=finders, lacking=lacking, commands=self._commands(), now=lambda: _newest(states))
+            lookout = Lookout(finders=finders, lacking=lacking, commands=self._commands(), now=lambda: _newest(states))
             try:
-                yield found
+                yield lookout
             finally:
                 stopping.set()
-                found.stop()
+                lookout.stop()
         finally:
-            if read_alone is not self.chosen:
+            if read_alone is not self.choice:
                 read_alone.source.close()
 
     def _check_files(self) -> None:
         """Raise ConfigError if something is to come from stdin: it is read again and again."""
         flags = self.flags
-        given = [*(("--accesses", path) for path in flags.accesses), *(("--tests", path) for path in flags.tests)]
-        for flag, path in (*given, ("--want", flags.want), ("--ignore", flags.ignore)):
+        files = [*(("--accesses", path) for path in flags.accesses), *(("--tests", path) for path in flags.tests)]
+        for flag, path in (*files, ("--want", flags.want), ("--ignore", flags.ignore)):
             if str(path) == STDIN:
                 raise ConfigError(f"{flag} -: expected a file: it is read again and again")
 
     def _commands(self) -> dict[Kind, tuple[str, ...]]:
         """Return the command that says the same of each kind, and its flags besides those of the source."""
-        flags, found = self.flags, dict[Kind, tuple[str, ...]]()
+        flags, commands = self.flags, dict[Kind, tuple[str, ...]]()
         settings = _words({"--config": flags.config, "--ignore": flags.ignore})
-        found[Kind.LINT] = ("lint", *settings)
+        commands[Kind.LINT] = ("lint", *settings)
         accesses = [word for path in flags.accesses for word in ("--accesses", path)]
         if flags.index is not None:
             brokers = [word for broker in flags.ignore_broker for word in ("--ignore-broker", broker)]
             window = ("--days", str(flags.days), "--gap", flags.gap)
-            found[Kind.UNUSED] = ("unused", "--index", str(flags.index), *window, *brokers, *accesses)
+            commands[Kind.UNUSED] = ("unused", "--index", str(flags.index), *window, *brokers, *accesses)
         elif accesses:
-            found[Kind.UNUSED] = ("usage", *accesses, "--days", str(flags.days), "--format", "table")
+            commands[Kind.UNUSED] = ("usage", *accesses, "--days", str(flags.days), "--format", "table")
         if flags.want is not None:
             others = [word for path in flags.other_journals for word in ("--other-journal", str(path))]
-            wanted = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})
-            found[Kind.DRIFT] = ("drift", *wanted, *others)
+            words = _words({"--want": flags.want, "--want-format": flags.want_format, "--journal": flags.journal})
+            commands[Kind.DRIFT] = ("drift", *words, *others)
         if flags.tests:
-            found[Kind.TESTS] = ("test", *flags.tests)
-        return found
+            commands[Kind.TESTS] = ("test", *flags.tests)
+        return commands
 
     def _read_alone(self) -> ChosenSource:
         """Return the source to be read beside the thread that follows it: a log by a reader of its own."""
-        if isinstance(self.chosen.source, LogSource):
-            return ChosenSource(LogSource(self.chosen.source.directory, lambda _notes: None), None)
-        return self.chosen
+        if isinstance(self.choice.source, LogSource):
+            return ChosenSource(LogSource(self.choice.source.directory, lambda _notes: None), None)
+        return self.choice
 
-    def _lint(self, chosen: ChosenSource, stopping: threading.Event) -> LintFinder:
+    def _lint(self, choice: ChosenSource, stopping: threading.Event) -> LintFinder:
         return LintFinder(
             stopping=stopping,
             pause=self.pause,
-            chosen=chosen,
+            choice=choice,
             settings=load_repository_settings(self.flags.config),
             ignore=self.flags.ignore,
             topics=self.topics,
@@ -188,7 +188,7 @@ class Finding:
         from aclog.usage.unused_report import UnusedQuestion
 
         check_days(flags.days)
-        origins, directory = SourceOrigins(self.chosen), self._directory()
+        origins, directory = SourceOrigins(self.choice), self._directory()
         if flags.index is None:
             if log is None:
                 return None
@@ -198,7 +198,7 @@ class Finding:
         return IndexFinder(index=flags.index, question=question, log=directory, proof=log, origins=origins)
 
     def _directory(self) -> Path | None:
-        source = self.chosen.source
+        source = self.choice.source
         return source.directory if isinstance(source, LogSource) and source.log is not None else None
 
     def _drift(self) -> Finder | None:
@@ -213,12 +213,10 @@ class Finding:
             bootstrap_controller=source.bootstrap_controller,
             command_config=source.command_config,
         )
-        wanted = WantFlags(
+        want = WantFlags(
             want=flags.want, want_format=flags.want_format, modules=source.modules, topics_file=source.topics_file
         )
-        return DriftFinder(
-            address=place_address(target), wanted=wanted, journal=flags.journal, others=flags.other_journals
-        )
+        return DriftFinder(address=place_address(target), want=want, journal=flags.journal, others=flags.other_journals)
 
     def drafts(self) -> Drafts:
         """Return what drafts share: the tests that they may turn."""
@@ -228,13 +226,13 @@ class Finding:
     def _tests(self) -> TestsFinder | None:
         if not self.flags.tests:
             return None
-        place: ChangePlace = self.chosen.source.change_place
-        origins: Origins = SourceOrigins(self.chosen)
+        place: ChangePlace = self.choice.source.change_place
+        origins: Origins = SourceOrigins(self.choice)
         return TestsFinder(files=self.flags.tests, authorizer=self.authorizer, origins=origins, place=place)
 
 
-def _words(given: Mapping[str, object]) -> list[str]:
-    return [word for flag, value in given.items() if value is not None for word in (flag, str(value))]
+def _words(flags: Mapping[str, object]) -> list[str]:
+    return [word for flag, value in flags.items() if value is not None for word in (flag, str(value))]
 
 
 def _newest(states: States) -> State | None:
@@ -265,21 +263,21 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     way = None if flags.login is None else way_of(flags.login, base_url=url, environment=os.environ, tell=tell)
     editing = editing_of(source, findings, authorizer) if flags.edit else None
     topics = source.topics()
-    chosen = source.choose(FewNotices(tell=note), topics=topics)
-    if chosen.moment is not None:
+    choice = source.choose(FewNotices(tell=note), topics=topics)
+    if choice.moment is not None:
         raise ConfigError("--as-of: the console shows the newest state, and others in its pages")
     audit = None if flags.audit is None else LineFile(flags.audit)
-    live, settings = followed(chosen, _FOLLOWED_S), settings_of(authorizer)
+    live, settings = followed(choice, _FOLLOWED_S), settings_of(authorizer)
     precedence = Precedence()
     history = _history(live, settings, precedence)
-    premises = LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note)
+    premises = LivePremises(read=lambda: premises_of(choice.source, authorizer.configs()), tell=note)
     states = States(live=live, settings=settings, premises=premises, pause=precedence.give_way())
     refusals, health = _refusals(live), health_of(flags.health_listen, lambda: _unready(states))
     finding = Finding(
         source=source,
         flags=findings,
         authorizer=authorizer,
-        chosen=chosen,
+        choice=choice,
         topics=topics,
         pause=precedence.give_way(),
     )
@@ -287,11 +285,11 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     try:
         with finding.lookout(states) as lookout:
             console = Console(
-                name=chosen.source.name,
+                name=choice.source.name,
                 states=states,
                 command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
-                place=chosen.source.change_place,
-                origins=SourceOrigins(chosen),
+                place=choice.source.change_place,
+                origins=SourceOrigins(choice),
                 lookout=lookout,
                 history=history,
                 drafts=finding.drafts(),
@@ -320,14 +318,14 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
 
 def _endpoint(flags: ConsoleFlags) -> Endpoint:
     """Return where the console listens. Raises ConfigError: flags that do not go together."""
-    found = Endpoint(
+    endpoint = Endpoint(
         address=listen_address(flags.listen),
         tls_cert=flags.tls_cert,
         tls_key=flags.tls_key,
         trusted_proxy=flags.trusted_proxy,
     )
-    found.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
-    return found
+    endpoint.check(secrets=None if flags.login is None else "logins", ways="--login FILE")
+    return endpoint
 
 
 def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Sights, audit: LineFile | None) -> Guard:
@@ -346,12 +344,12 @@ def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Si
 
 def _refusals(live: LiveState) -> Refusals:
     """Return the metrics of a console."""
-    found = Refusals()
-    ProcessCollector(registry=found.registry)
-    PlatformCollector(registry=found.registry)
-    age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=found.registry)
+    refusals = Refusals()
+    ProcessCollector(registry=refusals.registry)
+    PlatformCollector(registry=refusals.registry)
+    age = Gauge("aclog_age_seconds", "Time since the state was confirmed.", registry=refusals.registry)
     age.set_function(lambda: live.age() or 0.0)
-    return found
+    return refusals
 
 
 def _unready(states: States) -> str | None:
@@ -410,13 +408,13 @@ def _history(live: LiveState, settings: Settings, precedence: Precedence) -> His
         return None
     source = live.source
     applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
-    found = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings), pause=precedence.give_way())
-    return History(live=found, settings=settings, applies=applies)
+    live_history = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings), pause=precedence.give_way())
+    return History(live=live_history, settings=settings, applies=applies)
 
 
 def source_words(source: SourceFlags) -> Iterator[str]:
     """Yield the flags that name a source."""
-    given = {
+    flags = {
         "--log": source.log,
         "--snapshot": source.snapshot,
         "--acls": source.acls,
@@ -427,7 +425,7 @@ def source_words(source: SourceFlags) -> Iterator[str]:
         "--bootstrap-server": source.bootstrap_server,
         "--command-config": source.command_config,
     }
-    for flag, value in given.items():
+    for flag, value in flags.items():
         if value is not None:
             yield from (flag, str(value))
     for module in source.modules:

@@ -64,7 +64,7 @@ class NamedSourceFlags:
 
         """
         self._check()
-        found = {
+        settings = {
             "log": _path(self.log),
             "snapshot": _path(self.snapshot),
             "acls": None if self.acls is None else "-" if self.acls == "-" else _path(Path(self.acls)),
@@ -78,7 +78,7 @@ class NamedSourceFlags:
             "command-config": _path(self.command_config),
             "zookeeper-config": _path(self.zk_tls_config_file),
         }
-        values = {key: value for key, value in found.items() if value is not None}
+        values = {key: value for key, value in settings.items() if value is not None}
         if sum(kind in values for kind in KINDS) != 1:
             raise ConfigError(f"exactly one source must be given: {', '.join(f'--{kind}' for kind in KINDS)}")
         return values
@@ -172,7 +172,7 @@ class SettingFlags:
 
             parse_zone(self.timezone)
         flag_generation(self.kafka_version, self.cidr or None)
-        found = {
+        settings = {
             "super-users": self.super_users,
             "allow-everyone-if-no-acl-found": self.allow_everyone or (False if self.no_allow_everyone else None),
             "semantics": self.semantics,
@@ -181,7 +181,7 @@ class SettingFlags:
             "timezone": self.timezone,
             "format": None if self.format is None else str(self.format),
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in settings.items() if value is not None}
 
 
 def check_name(name: str) -> str:
@@ -204,7 +204,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Known: TypeAlias = Annotated[
+ContextArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts, show_default=False)
 ]
 
@@ -236,8 +236,8 @@ def list_(
     """
     from aclog.sources.contexts import read_context_file
 
-    file, chosen = read_context_file(), _used()
-    name = None if chosen is None else chosen.context.name
+    file, choice = read_context_file(), _used()
+    name = None if choice is None else choice.context.name
     if not print_contexts(file, name, output.choose(format_, pipe=OutputFormat.TABLE)):
         raise typer.Exit(2)
 
@@ -267,10 +267,10 @@ def show(
     from aclog.sources.contexts import choose_context
 
     used = chosen_context() if name is None else _used()
-    found = used if name is None else choose_context(name)
-    if found is None:
+    choice = used if name is None else choose_context(name)
+    if choice is None:
         raise ConfigError("no context is used now: expected NAME, or `aclog context use NAME`")
-    print_context(found.context, used, OutputFormat.JSON if json else OutputFormat.TEXT)
+    print_context(choice.context, used, OutputFormat.JSON if json else OutputFormat.TEXT)
 
 
 @app.command()
@@ -338,7 +338,7 @@ def use(
 
 @app.command()
 @is_about_contexts
-def remove(name: Known) -> None:
+def remove(name: ContextArgument) -> None:
     """Remove a context from the file; the files that it names stay.
 
     [bold]Example[/]
@@ -355,7 +355,7 @@ def remove(name: Known) -> None:
 @app.command()
 @is_about_contexts
 def rename(
-    name: Known,
+    name: ContextArgument,
     new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
 ) -> None:
     """Give a context another name.
@@ -398,31 +398,31 @@ COLUMNS = (
 )
 
 
-def print_contexts(file: ContextFile, chosen: str | None, output: Output) -> bool:
-    """Print a row for each context of the file; `chosen`: the one that commands use now.
+def print_contexts(file: ContextFile, current: str | None, output: Output) -> bool:
+    """Print a row for each context of the file; `current`: the one that commands use now.
 
     Returns whether all of them can be used; a warning says what is wrong with one that cannot.
     """
     rows, is_sound = [], True
     for name in file.names:
         try:
-            rows.append(_row(file.context(name), chosen))
+            rows.append(_row(file.context(name), current))
         except ConfigError as error:
             is_sound = False
             warn(str(error))
-    print_rows(COLUMNS, rows, output.form, chosen=output.columns)
+    print_rows(COLUMNS, rows, output.form, keys=output.columns)
     return is_sound
 
 
-def print_context(context: Context, chosen: ChosenContext | None, form: OutputFormat) -> None:
+def print_context(context: Context, current: ChosenContext | None, form: OutputFormat) -> None:
     """Print all that is known of a context, as text or as one JSON object."""
-    found = _object(context)
+    fields = _object(context)
     if form is OutputFormat.JSON:
-        emit(json_text(found))
+        emit(json_text(fields))
         return
-    used = f"   # {chosen.by}" if chosen is not None and chosen.context == context else ""
+    used = f"   # {current.by}" if current is not None and current.context == context else ""
     say(f"{context.name}   {context.place}{used}")
-    for key, value in found.items():
+    for key, value in fields.items():
         if isinstance(value, dict):
             say(f"  {key}:")
             for name, text in value.items():
@@ -433,9 +433,9 @@ def print_context(context: Context, chosen: ChosenContext | None, form: OutputFo
         warn_of_readers(context.command_config)
 
 
-def _row(context: Context, chosen: str | None) -> dict[str, Any]:
+def _row(context: Context, current: str | None) -> dict[str, Any]:
     return {
-        "current": context.name == chosen,
+        "current": context.name == current,
         "name": context.name,
         "source": context.kind,
         "address": context.value,
@@ -471,9 +471,9 @@ def _properties(path: Path) -> Iterator[tuple[str, str]]:
     from aclog.config.properties import read_properties
 
     try:
-        found, _ = read_properties(path)
+        properties, _ = read_properties(path)
     except (MetadataError, OSError) as error:
         warn(f"{path}: {getattr(error, 'strerror', None) or error}")
         return
-    for key, value in found.items():
+    for key, value in properties.items():
         yield key, shown_value(key, value)

@@ -30,18 +30,18 @@ class Filling:
 
     def is_given(self, options: tuple[str, ...]) -> bool:
         """Return whether the command line names one of these options, or another in their place."""
-        return any(self._given(name) for name in options)
+        return any(self._has_value(name) for name in options)
 
     def put(self, option: str, value: Any) -> bool:
         """Give an option a value, unless the command has no such option, or the command line gives it."""
-        if value is None or option not in self._parameters or self._given(option):
+        if value is None or option not in self._parameters or self._has_value(option):
             return False
         self._values[self._parameters[option].name] = value
         return True
 
-    def put_settings(self, chosen: ChosenContext) -> None:
+    def put_settings(self, choice: ChosenContext) -> None:
         """Give the other options what a context says of them."""
-        context = chosen.context
+        context = choice.context
         self.put("--acls-format", context.acls_format)
         self.put("--module", [f"{source}={path}" for source, path in context.modules.items()] or None)
         self.put("--topics", context.topics)
@@ -50,18 +50,18 @@ class Filling:
         self.put("--zk-tls-config-file", _text(context.zookeeper_config))
         self.put("--timezone", context.timezone)
         self._put_choice("--format", context.format)
-        self._put_deciding(chosen)
+        self._put_deciding(choice)
 
-    def _put_deciding(self, chosen: ChosenContext) -> None:
-        context = chosen.context
+    def _put_deciding(self, choice: ChosenContext) -> None:
+        context = choice.context
         everyone, never = "--allow-everyone-if-no-acl-found", "--no-allow-everyone-if-no-acl-found"
-        if context.allow_everyone is False and not self._given(everyone):
+        if context.allow_everyone is False and not self._has_value(everyone):
             self.put(never, True)  # aclog.toml may say something else
         put = {
             "super_users": self.put("--super-users", context.super_users),
-            "allow_everyone": not self._given(never) and self.put(everyone, context.allow_everyone),
+            "allow_everyone": not self._has_value(never) and self.put(everyone, context.allow_everyone),
             "semantics": self.put("--semantics", context.semantics),
-            "cidr": not self._given("--kafka-version") and self.put("--cidr", context.cidr),
+            "cidr": not self._has_value("--kafka-version") and self.put("--cidr", context.cidr),
         }
         self.deciding += [text for name, text in context.decides().items() if put[name]]
 
@@ -70,7 +70,7 @@ class Filling:
 
         Flags that say it in other words win, too.
         """
-        if not sys.stdout.isatty() or any(map(self._given, ("--json", "--columns", "--follow"))):
+        if not sys.stdout.isatty() or any(map(self._has_value, ("--json", "--columns", "--follow"))):
             return
         descriptor = getattr(self._parameters.get(option), "type_descriptor", None)
         if descriptor is None or value is None or descriptor.annotation is not OutputFormat:
@@ -79,7 +79,7 @@ class Filling:
         with suppress(BadParameter):
             self.put(option, value if parse is None else parse(value))
 
-    def _given(self, option: str) -> bool:
+    def _has_value(self, option: str) -> bool:
         parameter = self._parameters.get(option)
         return parameter is not None and self._values.get(parameter.name) not in (None, [], ())
 
@@ -140,14 +140,14 @@ def goes_on_without(command: Any) -> bool:
 
 def written_unless(command: Any) -> tuple[str, ...] | None:
     """Return with which flags a command does not change its source; None if it never does, or with some flags only."""
-    found: tuple[str, ...] | None = getattr(command.callback, _WRITES, None)
-    return found
+    flags: tuple[str, ...] | None = getattr(command.callback, _WRITES, None)
+    return flags
 
 
 def written_with(command: Any) -> tuple[str, ...]:
     """Return with which flags alone a command changes its source."""
-    found: tuple[str, ...] = getattr(command.callback, _WRITES_WITH, ())
-    return found
+    flags: tuple[str, ...] = getattr(command.callback, _WRITES_WITH, ())
+    return flags
 
 
 def takes_no_context(command: Any) -> bool:
@@ -174,10 +174,10 @@ class Unused:
 
 
 @frozen(kw_only=True)
-class Taken:
+class ContextUse:
     """What a command took from a context."""
 
-    chosen: ChosenContext
+    choice: ChosenContext
     writes: bool
     """Whether the command changes the context's source."""
     deciding: tuple[str, ...]
@@ -193,18 +193,18 @@ class Taken:
         from aclog.cli.flags.source import tell_what_decides
         from aclog.sources.contexts import warn_of_readers
 
-        context = self.chosen.context
+        context = self.choice.context
         if self.client_properties is not None:
             warn_of_readers(self.client_properties)
         tell_what_decides(context, self.deciding)
-        if self.writes and self.chosen.is_ambient and not force:
+        if self.writes and self.choice.is_ambient and not force:
             self._ask()
 
     def _ask(self) -> None:
         from aclog.terminal.output import confirms_on_terminal
 
-        context = self.chosen.context
-        what = f"context {context.name} ({context.address}), {self.chosen.by}"
+        context = self.choice.context
+        what = f"context {context.name} ({context.address}), {self.choice.by}"
         answer = confirms_on_terminal(
             f"Write to {what}? (y/n)",
             f"writing to {what}: stdin is no terminal to ask: expected -c {context.name} or --force",
@@ -265,9 +265,9 @@ def take_from_context(command: Any) -> None:
 
     def invoked(ctx: Any) -> Any:
         """See typer's Command.invoke."""
-        taken = ctx.meta.pop(META, None)
-        if taken is not None:
-            taken.tell(force=bool(ctx.params.get("force")))
+        use = ctx.meta.pop(META, None)
+        if use is not None:
+            use.tell(force=bool(ctx.params.get("force")))
         return invoke(ctx)
 
     command.make_parser, command.invoke = make, invoked
@@ -293,10 +293,10 @@ def source_options(command: Any) -> list[str]:
 
 
 def _parameters(command: Any) -> dict[str, Any]:
-    found = {name: each for each in command.params for name in each.opts}
-    if "--base" in found and "path" in found:  # `aclog review PATH --base REF` compares commits of files
-        found["--acls"] = found["path"]
-    return found
+    parameters = {name: each for each in command.params for name in each.opts}
+    if "--base" in parameters and "path" in parameters:  # `aclog review PATH --base REF` compares commits of files
+        parameters["--acls"] = parameters["path"]
+    return parameters
 
 
 def _fill(ctx: Any, values: dict[str, Any]) -> None:
@@ -312,18 +312,18 @@ def _fill(ctx: Any, values: dict[str, Any]) -> None:
     if all(filling.is_given(group) for group in groups):
         _note_unused(ctx, "a flag names the source")
         return
-    chosen = chosen_context()
-    if chosen is None or (chosen.is_ambient and _REPOSITORY in parameters):
+    choice = chosen_context()
+    if choice is None or (choice.is_ambient and _REPOSITORY in parameters):
         return
-    option, value = _source_flag(chosen, parameters)
+    option, value = _source_flag(choice, parameters)
     if option is None:
-        raise _unfit(chosen, ctx.command_path, options)
+        raise _unfit(choice, ctx.command_path, options)
     if filling.is_given(next(group for group in groups if option in group)):
         return
     filling.put(option, value)
-    filling.put_settings(chosen)
-    ctx.meta[META] = Taken(
-        chosen=chosen,
+    filling.put_settings(choice)
+    ctx.meta[META] = ContextUse(
+        choice=choice,
         writes=option != "--zookeeper" and _writes(ctx.command, values),
         deciding=tuple(filling.deciding),
         client_properties=filling.client_properties,
@@ -346,9 +346,9 @@ def _dest(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _source_flag(chosen: ChosenContext, parameters: dict[str, Any]) -> tuple[str | None, Any]:
+def _source_flag(choice: ChosenContext, parameters: dict[str, Any]) -> tuple[str | None, Any]:
     """Return the flag of this command that a context's source is, and its value."""
-    context = chosen.context
+    context = choice.context
     option = f"--{context.kind}"
     if option == "--zookeeper" and "--authorizer-properties" in parameters:
         from aclog.sources.named_source import store_properties
@@ -357,8 +357,8 @@ def _source_flag(chosen: ChosenContext, parameters: dict[str, Any]) -> tuple[str
     return (option if option in parameters else None), context.value
 
 
-def _unfit(chosen: ChosenContext, command: str, options: list[str]) -> ConfigError:
-    context = chosen.context
+def _unfit(choice: ChosenContext, command: str, options: list[str]) -> ConfigError:
+    context = choice.context
     return ConfigError(
-        f"context {context.name} ({chosen.by}) is {context.address}: {command} takes {' or '.join(options)}"
+        f"context {context.name} ({choice.by}) is {context.address}: {command} takes {' or '.join(options)}"
     )

@@ -110,9 +110,9 @@ def stretches(covered: Coverage, *, gap: int) -> list[Stretch]:
 
 def _of_broker(mine: Coverage, start: int, until: int, gap: int) -> Iterator[Stretch]:
     (broker,) = mine.brokers
-    heard = {broker: HeardHours(first=mine.first, last=mine.last)}
+    hours = {broker: HeardHours(first=mine.first, last=mine.last)}
     at = 0
-    for hole in silences(heard, start, until, gap=gap):
+    for hole in silences(hours, start, until, gap=gap):
         since, to = start if hole.since is None else hole.since, until if hole.to is None else hole.to
         end = int(np.searchsorted(mine.first, since, "right")) if hole.since is not None else 0
         yield from _lines(mine, at, end)
@@ -136,7 +136,7 @@ def _lines(mine: Coverage, at: int, end: int) -> Iterator[Stretch]:
 # What `aclog coverage` prints: for each broker its stretches of lines, and the holes between them.
 
 
-NONE, FOUND = 0, 1
+NONE, HOLES = 0, 1
 """Exit codes."""
 _SHOWN_HOLES: Final = 20
 
@@ -169,14 +169,14 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
     if bool(flags.accesses) == (flags.index is not None):
         raise ConfigError("--accesses or --index: expected one of them")
     covered, unread = _of_log(flags) if flags.index is None else _of_index(flags)
-    found = stretches(covered, gap=gap)
+    spans = stretches(covered, gap=gap)
     if output.is_rows:
         more = (PRINCIPAL_COLUMN,) if unread else ()
-        output.print_rows((*COVERAGE_COLUMNS, *more), (*map(_row, found), *_unread_rows(unread)))
+        output.print_rows((*COVERAGE_COLUMNS, *more), (*map(_row, spans), *_unread_rows(unread)))
     else:
-        for line in (*_report_lines(covered, found), *_unread_lines(unread)):
+        for line in (*_report_lines(covered, spans), *_unread_lines(unread)):
             say(printable(line))
-    return FOUND if unread or any(each.is_hole for each in found) else NONE
+    return HOLES if unread or any(each.is_hole for each in spans) else NONE
 
 
 def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
@@ -201,7 +201,7 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     log = AccessLog.of(flags.log())
     parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
     with progress("reading the accesses", "rows") as advance:
-        for part in cover_log(log.found.parts, log.each):
+        for part in cover_log(log.accesses.parts, log.each):
             parts.append(part.coverage)
             lines += part.lines
             rejects += part.rejects
@@ -251,10 +251,10 @@ def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
         yield f"  ... and {len(of_principals) - _SHOWN_HOLES:,} more principals: --format jsonl"
 
 
-def _report_lines(covered: Coverage, found: Sequence[Stretch]) -> Iterator[str]:
+def _report_lines(covered: Coverage, spans: Sequence[Stretch]) -> Iterator[str]:
     head = ("broker", "lines", "hours", "first", "last", "holes")
-    yield from aligned(head, (_broker_line(covered, found, broker) for broker in covered.brokers))
-    holes = [each for each in found if each.is_hole]
+    yield from aligned(head, (_broker_line(covered, spans, broker) for broker in covered.brokers))
+    holes = [each for each in spans if each.is_hole]
     if not holes:
         return
     yield ""
@@ -266,9 +266,9 @@ def _report_lines(covered: Coverage, found: Sequence[Stretch]) -> Iterator[str]:
         yield f"  ... and {len(holes) - _SHOWN_HOLES:,} more: --format jsonl"
 
 
-def _broker_line(covered: Coverage, found: Sequence[Stretch], broker: str | None) -> tuple[str, ...]:
+def _broker_line(covered: Coverage, spans: Sequence[Stretch], broker: str | None) -> tuple[str, ...]:
     mine = covered.of_broker(broker)
-    holes = sum(each.is_hole and each.broker == broker for each in found)
+    holes = sum(each.is_hole and each.broker == broker for each in spans)
     first, last = (time_text(int(time) // 1000) for time in (mine.first[0], mine.last[-1]))
     return _name(broker), f"{int(mine.rows.sum()):,}", f"{len(mine):,}", first, last, f"{holes:,}"
 

@@ -17,9 +17,10 @@ from aclog.authorizer.acl import (
     enum_field,
     host_address,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, PROBE, AclsImage, Origins, origin_text, place_object
+from aclog.authorizer.acls_image import PROBE, AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text, place_object
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
@@ -228,10 +229,10 @@ class _Counted:
     def blocks(self) -> Iterator[Sequence[bytes]]:
         """Yield blocks of lines. Raises as decide_requests."""
         with progress("deciding requests", BYTES, streams=True) as advance:
-            for found in blocks(self.path, advance):
-                self.lines += len(found)
-                if found:
-                    yield found
+            for block in blocks(self.path, advance):
+                self.lines += len(block)
+                if block:
+                    yield block
 
 
 def _answers(decider: "LineDecider", counted: _Counted, answered: Callable[[], None]) -> Iterator[Row]:
@@ -329,8 +330,8 @@ def _decide(authorizer: StandardAuthorizer, request: Request) -> tuple[Authoriza
     result = authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
     # authorizeByResourceType returns no rule. What is shown is the decision on the name that Kafka tries first.
     probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
-    asked = Action(operation=request.operation, resource_pattern=probe)
-    return result, f"{PROBE}:{authorizer.decide(context, asked).text}"
+    action = Action(operation=request.operation, resource_pattern=probe)
+    return result, f"{PROBE}:{authorizer.decide(context, action).text}"
 
 
 def parse_request(line: bytes) -> Request:

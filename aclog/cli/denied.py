@@ -43,4 +43,4 @@ def denied(
     from aclog.cli.policies import settings_of
 
     log = (accesses, settings_of(authorizer))
-    raise typer.Exit(print_denied(source, *log, flags, output.choose(), given=authorizer.given()))
+    raise typer.Exit(print_denied(source, *log, flags, output.choose(), configs=authorizer.configs()))

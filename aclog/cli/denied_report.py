@@ -84,14 +84,14 @@ def missing_row(rule: StandardAcl) -> dict[str, Any]:
 
 def deny_rows(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
     """Return the DENY rules in the way."""
-    found: list[dict[str, Any]] = rules.table.take(np.array(attempt.denies, np.int64)).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = rules.table.take(np.array(attempt.denies, np.int64)).to_pylist()
+    return rows
 
 
 # Denials for people: by principal and what it was for, names and hosts folded, the most frequent first.
 
 
-_SHOWN: Final = 25
+_MAX_LINES: Final = 25
 _HEADER: Final = ("attempts", "principal", "for", "refused", "from", "first", "last", "would allow it")
 
 
@@ -106,10 +106,10 @@ class _Line:
     denies: tuple[int, ...]
 
 
-def text_lines(found: Refusals, attempts: Sequence[Attempt], rules: Rules, unknown: Premises) -> Iterator[str]:
+def text_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, unknown: Premises) -> Iterator[str]:
     """Yield the lines; `unknown`: what could refuse more."""
-    distinct = len(found.found)
-    yield unknown.decided(f"{found.refused:,} accesses refused ({distinct:,} distinct), {found.allowed:,} allowed")
+    distinct = len(tally.refusals)
+    yield unknown.decided(f"{tally.refused:,} accesses refused ({distinct:,} distinct), {tally.allowed:,} allowed")
     if not attempts:
         return
     folded: dict[_Line, list[Attempt]] = defaultdict(list)
@@ -117,9 +117,9 @@ def text_lines(found: Refusals, attempts: Sequence[Attempt], rules: Rules, unkno
         folded[_line_of(attempt)].append(attempt)
     ordered = sorted(folded.items(), key=lambda each: -sum(one.attempts for one in each[1]))
     yield ""
-    yield from aligned(_HEADER, (_cells(line, own, rules) for line, own in ordered[:_SHOWN]))
-    if len(ordered) > _SHOWN:
-        yield f"... and {len(ordered) - _SHOWN:,} more lines: --format jsonl"
+    yield from aligned(_HEADER, (_cells(line, own, rules) for line, own in ordered[:_MAX_LINES]))
+    if len(ordered) > _MAX_LINES:
+        yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
     yield f"{added:,} added rules would allow what no DENY is in the way of; `--out FILE` writes them"
@@ -168,7 +168,7 @@ def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
 # What `aclog denied` prints, and the change that it writes.
 
 
-NONE, FOUND = 0, 1
+NONE, DENIALS = 0, 1
 """Exit codes."""
 _NO_ACCESS: Final = "--accesses: no line is an access: expected one at least"
 
@@ -180,11 +180,11 @@ def print_denied(
     flags: DeniedFlags,
     output: Output,
     *,
-    given: AbstractSet[str] = frozenset(),
+    configs: AbstractSet[str] = frozenset(),
 ) -> int:
     """Print who is refused what, and return the exit code.
 
-    `given`: the properties of brokers whose values `settings` has. What is unknown and could refuse more is said.
+    `configs`: the properties of brokers whose values `settings` has. What is unknown and could refuse more is said.
 
     Raises:
         ConfigError: no line of the log is an access; `--out` names a file that says something else.
@@ -192,39 +192,39 @@ def print_denied(
 
     """
     log = AccessLog.of(accesses)
-    chosen = source.choose()
-    image = chosen.image()
+    choice = source.choose()
+    image = choice.image()
     judging = Judging.of_state(image, settings)
     rules, settings = judging.rules, judging.settings
-    unknown = read_premises(chosen, given).turning(allowed=True)
+    unknown = read_premises(choice, configs).turning(allowed=True)
     counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
         raise ConfigError(_NO_ACCESS)
     unread = counted.unread.but_of(settings.super_users).may_be_refusals()
-    found = _of_principals(refusals(counted.accesses, rules, settings), flags.principal)
-    attempts = attempts_of(found.found, any_host=flags.any_host)
+    tally = _of_principals(refusals(counted.accesses, rules, settings), flags.principal)
+    attempts = attempts_of(tally.refusals, any_host=flags.any_host)
     if flags.out is not None:
         _write_change(flags.out, attempts)
     if output.is_rows:
         output.print_rows(DENIED_COLUMNS, (denied_row(attempt, rules) for attempt in attempts))
     else:
-        for line in text_lines(found, attempts, rules, unknown):
+        for line in text_lines(tally, attempts, rules, unknown):
             say(printable(line))
-    if found.undecided:
-        warn(f"{found.undecided:,} accesses cannot be decided, such as those whose host is no address")
-    unread = UnreadAccesses.sum_of((unread, found.unread))
+    if tally.undecided:
+        warn(f"{tally.undecided:,} accesses cannot be decided, such as those whose host is no address")
+    unread = UnreadAccesses.sum_of((unread, tally.unread))
     if flags.principal:
         unread = unread.of_principals(flags.principal)
     warn_of_unread(unread, "more may be refused than is listed")
-    return FOUND if attempts or unread or unknown else NONE
+    return DENIALS if attempts or unread or unknown else NONE
 
 
-def _of_principals(found: Refusals, principals: Sequence[str]) -> Refusals:
+def _of_principals(tally: Refusals, principals: Sequence[str]) -> Refusals:
     if not principals:
-        return found
-    chosen = tuple(each for each in found.found if each.access.principal in principals)
-    return evolve(found, found=chosen, refused=sum(each.count for each in chosen))
+        return tally
+    entries = tuple(each for each in tally.refusals if each.access.principal in principals)
+    return evolve(tally, refusals=entries, refused=sum(each.count for each in entries))
 
 
 def _write_change(path: Path, attempts: Sequence[Attempt]) -> None:

@@ -68,7 +68,7 @@ def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags,
         http=follower.address(),
         give_up_after=follower.patience(),
     )
-    chosen = source.choose()
-    read_premises(chosen, authorizer.given())
-    follow_differences(chosen, options)
+    choice = source.choose()
+    read_premises(choice, authorizer.configs())
+    follow_differences(choice, options)
     return 0

@@ -66,7 +66,7 @@ class _DiffStoppedError(Exception):
     """A signal, or patience that has run out, ended the loop; raised and caught here only."""
 
 
-def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
+def follow_differences(choice: ChosenSource, options: FollowOptions) -> None:
     """Print the effective difference of each committed change until SIGINT or SIGTERM.
 
     Raises:
@@ -76,19 +76,19 @@ def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
     """
     if options.format not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--follow with --format {options.format}: expected text or jsonl")
-    log = chosen.source.log
+    log = choice.source.log
     if log is None:
-        raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
-    image = chosen.image()
-    follower = _Follower(chosen=chosen, options=options)
+        raise ConfigError(f"{choice.source.name}: a single state has no changes: use --log or --bootstrap-controller")
+    image = choice.image()
+    follower = _Follower(choice=choice, options=options)
     with serving(options.http, follower.status), on_signals(follower.stop):
         if options.format is OutputFormat.TEXT:
             say(
-                f"following {printable(chosen.source.name)} from offset {image.end_offset}; stop with Ctrl-C",
+                f"following {printable(choice.source.name)} from offset {image.end_offset}; stop with Ctrl-C",
                 flush=True,
             )
         try:
-            for step in follow(chosen.source, log, image, follower.idle):
+            for step in follow(choice.source, log, image, follower.idle):
                 follower.show(step)
         except _DiffStoppedError:
             return
@@ -98,7 +98,7 @@ def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
 class _Follower:
     """Prints steps, and tells of itself."""
 
-    chosen: ChosenSource
+    choice: ChosenSource
     options: FollowOptions
     stopping: bool = field(default=False, init=False)
     """Set by a signal: a line is never cut."""
@@ -126,15 +126,17 @@ class _Follower:
 
     def idle(self) -> None:
         """Take note that the log was asked; raise _StoppedError if it is time to end."""
-        found = self.chosen.source.freshness()
-        if found is None or found.seconds < STALE_SECONDS:
+        freshness = self.choice.source.freshness()
+        if freshness is None or freshness.seconds < STALE_SECONDS:
             self.status.succeeded()
         else:
-            self.status.failed(found.problem or f"no answer for {found.seconds:.0f} s")
-            self._age.tell(found)
+            self.status.failed(freshness.problem or f"no answer for {freshness.seconds:.0f} s")
+            self._age.tell(freshness)
             patience = self.options.give_up_after
-            if patience is not None and found.seconds > patience:
-                raise LogError(f"{found.server}: no answer for {found.seconds:.0f} s: gave up (--give-up-after)")
+            if patience is not None and freshness.seconds > patience:
+                raise LogError(
+                    f"{freshness.server}: no answer for {freshness.seconds:.0f} s: gave up (--give-up-after)"
+                )
         if self.stopping:
             raise _DiffStoppedError
 
@@ -174,8 +176,8 @@ class _Follower:
         if old is None or (is_of_brokers and generation in was.only_controllers):
             # A node of another generation decides as none did before.
             old = next(policy for each, policy in before.items() if each not in was.only_controllers)
-        found = Comparison.of(old, after, changes=changes, topics=self.options.topics)
-        return found if is_of_brokers else evolve(found, differences=_by_controllers(found.differences))
+        comparison = Comparison.of(old, after, changes=changes, topics=self.options.topics)
+        return comparison if is_of_brokers else evolve(comparison, differences=_by_controllers(comparison.differences))
 
     def _before(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
         """Return the policies of the last step if nothing came in between: they know much of what is asked again."""

@@ -27,7 +27,7 @@ Compared = Mapping[Generation | None, Comparison]
 
 def difference_objects(compared: Compared) -> Iterator[JsonObject]:
     """Yield an object for each region, with `generation` where only one decides so."""
-    answers = {generation: found.json_lines() for generation, found in compared.items()}
+    answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
     for line, generation in merged(answers, json_text):
         yield {**line, **generation_object(generation)}
 
@@ -54,7 +54,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     sides = next(iter(each.values()))
     topics = sides.existing_topics()
     with progress("comparing"):
-        found = {
+        comparisons = {
             generation: Comparison.of(
                 own.old,
                 own.new,
@@ -65,7 +65,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             )
             for generation, own in each.items()
         }
-    for comparison in found.values():
+    for comparison in comparisons.values():
         if not comparison.differences:
             comparison.premises = turning(sides.premises, comparison)
     if accesses is not None and accesses.malformed:
@@ -76,31 +76,31 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
             "more accesses may flip"
         )
     if output.form is OutputFormat.SARIF:
-        rows = list(rows_of_each(found))
+        rows = list(rows_of_each(comparisons))
         log = sarif_log(rows, version=version("aclog"), path=flags.target.file(), refs=sides.refs())
         emit(json_text(log))
     else:
-        _print(found, output)
-    return DIFFERENT if any(each.differences or each.premises for each in found.values()) else SAME
+        _print(comparisons, output)
+    return DIFFERENT if any(each.differences or each.premises for each in comparisons.values()) else SAME
 
 
-def _print(found: Compared, output: Output) -> None:
+def _print(comparisons: Compared, output: Output) -> None:
     """Print rows for people, or exact regions; Markdown is a report for people, unless columns are chosen."""
     if output.form is OutputFormat.MARKDOWN and not output.columns:
         print_parts = partial(
             _say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows(), each.premises)
         )
     elif output.is_rows:
-        output.print_rows(with_generation(DIFFERENCE_COLUMNS, found), difference_objects(found))
+        output.print_rows(with_generation(DIFFERENCE_COLUMNS, comparisons), difference_objects(comparisons))
         return
     else:
         print_parts = partial(_say_parts, heading="On {}:", lines_of=Comparison.text_lines)
-    print_parts(found)
+    print_parts(comparisons)
 
 
-def _say_parts(found: Compared, *, heading: str, lines_of: Callable[[Comparison], Iterable[str]]) -> None:
+def _say_parts(comparisons: Compared, *, heading: str, lines_of: Callable[[Comparison], Iterable[str]]) -> None:
     """Print a report; one for each generation of Kafka that may decide, if they differ."""
-    reports = {generation: list(lines_of(comparison)) for generation, comparison in found.items()}
+    reports = {generation: list(lines_of(comparison)) for generation, comparison in comparisons.items()}
     first, *others = reports.values()
     if all(other == first for other in others):
         reports = {None: first}

@@ -39,17 +39,17 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
     from aclog.terminal.tables import print_rows
 
     def choose(notify: Callable[[str], None]) -> "ChosenSource | None":
-        return source.choose(notify) if source.given() else None
+        return source.choose(notify) if source.is_given() else None
 
     levels: list[Level] = []
 
-    def found() -> "Iterator[Finding]":
+    def checks() -> "Iterator[Finding]":
         for each in examination(choose, named_context()):
             levels.append(each.level)
             yield each
 
-    chosen, findings = output.choose(), found()
-    if chosen.is_rows:
+    how, findings = output.choose(), checks()
+    if how.is_rows:
         columns = (
             Column(key="level"),
             Column(key="check"),
@@ -57,7 +57,7 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
             Column(key="todo", flows=True),
         )
         rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in findings)
-        print_rows(columns, rows, chosen.form, chosen=chosen.columns)
+        print_rows(columns, rows, how.form, keys=how.columns)
         for _ in findings:  # those that nobody reads any more, in a pager, count too
             pass
     else:
@@ -65,10 +65,10 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
     raise typer.Exit(_FAILING if Level.FAIL in levels else _HEALTHY)
 
 
-def _print(found: "Iterable[Finding]") -> None:
+def _print(findings: "Iterable[Finding]") -> None:
     from aclog.metalog.errors import printable
     from aclog.terminal.output import say
 
-    for each in found:
+    for each in findings:
         todo = f" -> {each.todo}" if each.todo else ""
         say(printable(f"{each.level:<4}  {each.check}: {each.text}{todo}"), flush=True)

@@ -16,7 +16,7 @@ app = typer.Typer()
 @with_flags
 def drift(
     target: TargetFlags,
-    wanted: WantFlags,
+    want: WantFlags,
     flags: DriftFlags,
     follower: FollowerFlags,
     output: AnswerFlags,
@@ -38,9 +38,9 @@ def drift(
     if flags.follow:
         from aclog.cli.drift_follow import follow_drift
 
-        follow_drift(target, wanted, flags, follower, output.choose(is_live=True))
+        follow_drift(target, want, flags, follower, output.choose(is_live=True))
         return
     if flags.interval is not None:
         raise ConfigError("--interval: only together with --follow")
     follower.refuse("--follow")
-    raise typer.Exit(print_drift(target, wanted, flags, output.choose()))
+    raise typer.Exit(print_drift(target, want, flags, output.choose()))

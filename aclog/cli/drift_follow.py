@@ -21,7 +21,7 @@ from aclog.terminal.output import emit, note, say, warn
 
 
 def follow_drift(
-    target: TargetFlags, wanted: WantFlags, flags: DriftFlags, follower: FollowerFlags, output: Output
+    target: TargetFlags, want: WantFlags, flags: DriftFlags, follower: FollowerFlags, output: Output
 ) -> None:
     """Look until SIGINT or SIGTERM.
 
@@ -34,11 +34,11 @@ def follow_drift(
     if output.form not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--follow with --format {output.form}: expected text or jsonl")
     seconds = flags.seconds(is_log=target.log is not None)
-    files = _WantedFiles(wanted)
+    files = _WantedFiles(want)
     files.check()
-    watcher = _Watcher(target=target, wanted=files, flags=flags, form=output.form)
+    watcher = _Watcher(target=target, files=files, flags=flags, form=output.form)
     stop, status, patience = Stop(), FollowerStatus(), follower.patience()
-    status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.known))
+    status.gauge("aclog_drift", "Rules that drift, at the newest look.").set_function(lambda: len(watcher.drifts))
     with serving(follower.address(), status), on_signals(stop.set):
         watcher.look()
         status.succeeded()
@@ -60,7 +60,7 @@ class _WantedFiles:
     """What is wanted, read again for each look: files lead to others, so that nothing less tells what has changed."""
 
     flags: WantFlags
-    _told: list[str] = field(factory=list, init=False)
+    _notes: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
         """Raise ConfigError: stdin or a pipe, which has nothing more to say when it is read again."""
@@ -71,12 +71,12 @@ class _WantedFiles:
 
     def rules(self) -> frozenset[bytes]:
         """Return the rules, and tell what was read if that is new. Raises as read_wanted_rules."""
-        said = list[str]()
-        rules, _ = read_wanted_rules(self.flags, said.append)
-        if said != self._told:
-            for text in said:
+        notes = list[str]()
+        rules, _ = read_wanted_rules(self.flags, notes.append)
+        if notes != self._notes:
+            for text in notes:
                 note(text)
-        self._told = said
+        self._notes = notes
         return rules
 
 
@@ -85,24 +85,24 @@ class _Watcher:
     """Knows what drifted at the newest look."""
 
     target: TargetFlags
-    wanted: _WantedFiles
+    files: _WantedFiles
     flags: DriftFlags
     form: OutputFormat
-    known: dict[bytes, Drift] = field(factory=dict, init=False)
+    drifts: dict[bytes, Drift] = field(factory=dict, init=False)
     trouble: str | None = field(default=None, init=False)
     """Why the newest look failed, once it is told."""
 
     def look(self) -> None:
         """Look once, and print what is new. Raises as aclog.cli.drift_report.look."""
-        found = {each.content: each for each in look(self.target, self.wanted.rules(), self.flags).drift}
-        for content, drift in found.items():
-            known = self.known.get(content)
-            if known is None or known.kind is not drift.kind:
+        drifts = {each.content: each for each in look(self.target, self.files.rules(), self.flags).drift}
+        for content, drift in drifts.items():
+            previous = self.drifts.get(content)
+            if previous is None or previous.kind is not drift.kind:
                 self._print("DRIFTED", drift)
-        for content, drift in self.known.items():
-            if content not in found:
+        for content, drift in self.drifts.items():
+            if content not in drifts:
                 self._print("MENDED", drift)
-        self.known = found
+        self.drifts = drifts
 
     def tell_trouble(self, why: str) -> None:
         """Warn that a look failed, once for each reason."""

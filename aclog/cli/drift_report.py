@@ -37,15 +37,15 @@ class Look:
     foreign: int
 
 
-def look(target: TargetFlags, wanted: frozenset[bytes], flags: DriftFlags) -> Look:
+def look(target: TargetFlags, rules: frozenset[bytes], flags: DriftFlags) -> Look:
     """Look at the place. Raises as find_place."""
     journal, others = flags.journals()
-    found = find_place(place_address(target), None, journal, note, others)
-    held = found.held
-    return Look(place=found, drift=drift_of(held, wanted), foreign=len(held.there - wanted - held.owned))
+    place = find_place(place_address(target), None, journal, note, others)
+    ownership = place.holdings
+    return Look(place=place, drift=drift_of(ownership, rules), foreign=len(ownership.there - rules - ownership.owned))
 
 
-def print_drift(target: TargetFlags, wanted: WantFlags, flags: DriftFlags, output: Output) -> int:
+def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output: Output) -> int:
     """Print what drifts; return the exit code.
 
     Raises:
@@ -53,17 +53,17 @@ def print_drift(target: TargetFlags, wanted: WantFlags, flags: DriftFlags, outpu
         MetadataError, OSError: the place, a journal or a file cannot be read, so that nobody can tell.
 
     """
-    rules, _ = read_wanted_rules(wanted)
-    found = look(target, rules, flags)
-    journal = found.place.journal
-    if journal is not None and journal.is_new and found.place.state.contents:
+    rules, _ = read_wanted_rules(want)
+    report = look(target, rules, flags)
+    journal = report.place.journal
+    if journal is not None and journal.is_new and report.place.state.contents:
         note(f"{journal.path}: no such journal yet: nothing is owned, so nothing is left over")
     if output.is_rows:
-        output.print_rows(DRIFT_COLUMNS, map(drift_row, found.drift))
+        output.print_rows(DRIFT_COLUMNS, map(drift_row, report.drift))
     else:
-        for line in _text(found):
+        for line in _text(report):
             say(printable(line))
-    return SOME if found.drift or found.place.premises else NONE
+    return SOME if report.drift or report.place.premises else NONE
 
 
 def drift_row(drift: Drift) -> Row:
@@ -77,10 +77,10 @@ def drift_text(drift: Drift) -> str:
     return f"{drift.kind}  {acl_text(acl_of_content(drift.content))}{why}"
 
 
-def _text(found: Look) -> Iterator[str]:
-    yield from map(drift_text, found.drift)
-    counts = [f"{sum(each.kind is kind for each in found.drift):,} {text}" for kind, text in _HEADS.items()]
-    none = found.place.premises.decided("no drift")
-    rules = "rule is" if found.foreign == 1 else "rules are"
-    others = f"; {found.foreign:,} {rules} neither wanted nor owned" if found.foreign else ""
-    yield f"{found.place.name}: {', '.join(counts) if found.drift else none}{others}"
+def _text(report: Look) -> Iterator[str]:
+    yield from map(drift_text, report.drift)
+    counts = [f"{sum(each.kind is kind for each in report.drift):,} {text}" for kind, text in _HEADS.items()]
+    none = report.place.premises.decided("no drift")
+    rules = "rule is" if report.foreign == 1 else "rules are"
+    others = f"; {report.foreign:,} {rules} neither wanted nor owned" if report.foreign else ""
+    yield f"{report.place.name}: {', '.join(counts) if report.drift else none}{others}"

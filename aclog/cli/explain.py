@@ -61,32 +61,34 @@ def explain(
     from aclog.terminal.output import say
 
     how = output.choose()
-    asked = request.request()
-    chosen = source.choose()
+    question = request.request()
+    choice = source.choose()
     options = ExplainOptions(
         allow_everyone=authorizer.allow_everyone,
-        host_given=asked.host_given,
-        as_of=None if chosen.moment is None else moment_text(chosen.moment),
-        place=chosen.source.change_place,
+        host_given=question.host_given,
+        as_of=None if choice.moment is None else moment_text(choice.moment),
+        place=choice.source.change_place,
     )
-    image = chosen.image()
-    each = each_generation(image, authorizer, [(asked.resource_type, asked.operation)])
-    options = evolve(options, origins=chosen.origins, premises=read_premises(chosen, authorizer.given()))
-    if asked.pattern_type == PatternType.LITERAL:
-        explanations = {generation: explain_one(image, own, asked, options) for generation, own in each.flags.items()}
+    image = choice.image()
+    each = each_generation(image, authorizer, [(question.resource_type, question.operation)])
+    options = evolve(options, origins=choice.origins, premises=read_premises(choice, authorizer.configs()))
+    if question.pattern_type == PatternType.LITERAL:
+        explanations = {
+            generation: explain_one(image, own, question, options) for generation, own in each.flags.items()
+        }
     else:
         from aclog.analysis.timeline import explained
         from aclog.cli.policies import policy_of
 
         explanations = {
-            generation: explained(policy_of(image, own), *asked_of(asked), options)
+            generation: explained(policy_of(image, own), *asked_of(question), options)
             for generation, own in each.flags.items()
         }
         for generation, explanation in explanations.items():
             watch_ranges(explanation, each.flags[generation])
     if origins:
         explanations = {
-            generation: with_log_origins(explanation, chosen.source, image)
+            generation: with_log_origins(explanation, choice.source, image)
             for generation, explanation in explanations.items()
         }
     generation, _ = strictest({of: explanation.decision for of, explanation in explanations.items()})

@@ -47,10 +47,10 @@ def export(
     """
     from aclog.cli.transfer.transfer import export_acls, export_history, export_image
 
-    chosen = source.choose()
+    choice = source.choose()
     if history:
-        export_history(chosen.source, chosen.moment, format_, out)
+        export_history(choice.source, choice.moment, format_, out)
     elif format_.is_for_acls_only:
-        export_acls(chosen.image(), format_, out)
+        export_acls(choice.image(), format_, out)
     else:
-        export_image(chosen.image(), format_, out, show_secrets=show_secrets)
+        export_image(choice.image(), format_, out, show_secrets=show_secrets)

@@ -16,8 +16,9 @@ from aclog.analysis.lint.rule_table import LintContext
 from aclog.analysis.lint_report import LintReport, LocatedRule
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import ChangePlace, StandardAcl
-from aclog.authorizer.acls_image import AclsImage, Origins, contents_of
+from aclog.authorizer.acls_image import AclsImage, contents_of
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.cli.flags.target import WantFlags
@@ -28,24 +29,24 @@ from aclog.console.draft import StatedCases
 from aclog.console.findings import (
     Finder,
     Item,
-    Looked,
+    LookResult,
     Subject,
     TestedFile,
-    drift_looked,
-    drifted_then,
+    drift_keys_then,
+    drift_result,
     failing_keys,
     in_own_process,
     lint_keys,
-    lint_looked,
+    lint_result,
     packed,
-    tests_looked,
+    tests_result,
     unpacked,
 )
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
-from aclog.planning.planner import Held, drift_of
+from aclog.planning.planner import Holdings, drift_of
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogPast, past_of
@@ -60,12 +61,12 @@ from aclog.terminal.output import note
 
 def signature_of(paths: Iterable[str]) -> object:
     """Return what changes when one of some files does, or one below a directory. Raises OSError: one is gone."""
-    found = []
+    entries = []
     for path in map(Path, paths):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         stats = ((str(each), each.stat()) for each in files)
-        found += [(name, status.st_ino, status.st_mtime_ns, status.st_size) for name, status in stats]
-    return tuple(found)
+        entries += [(name, status.st_ino, status.st_mtime_ns, status.st_size) for name, status in stats]
+    return tuple(entries)
 
 
 # Finds what `aclog drift` finds, in the states that the console shows.
@@ -80,7 +81,7 @@ class DriftFinder:
     """Compares states of a place with what a source wants there, and with what its journal owns."""
 
     address: PlaceAddress
-    wanted: WantFlags
+    want: WantFlags
     journal: Path
     others: Sequence[Path] = ()
     _rules: frozenset[bytes] | str = field(default=frozenset(), init=False)
@@ -88,25 +89,25 @@ class DriftFinder:
     _next: float = field(default=0.0, init=False)
     """When it is read again."""
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
-        rules, origins = read_wanted_rules(self.wanted)
+        rules, origins = read_wanted_rules(self.want)
         own = read_own_journal(self.journal, note)
         foreign = [other_journal(path, own, note) for path in self.others]
         with open_place(self.address, lambda _note: None, write=False) as place:
             identity, name = place.identity(), place.name
             there = frozenset(contents_of(subject.image.acls))
-            own, *foreign = (settle(each, there, place.made).journal for each in (own, *foreign))
+            own, *foreign = (settle(each, there, place.completion).journal for each in (own, *foreign))
         for each in (own, *foreign):
             check_journal(each, self.address, identity, name)
         own.check_rules_there(there, name)
         others = frozenset[bytes]().union(*(each.owned for each in foreign))
-        held = Held(there=there, owned=own.owned, others=others)
-        return drift_looked(drift_of(held, rules), len(there - rules - held.owned), origins)
+        ownership = Holdings(there=there, owned=own.owned, others=others)
+        return drift_result(drift_of(ownership, rules), len(there - rules - ownership.owned), origins)
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         """Return the keys of what drifted in an earlier state, too, by what is wanted now."""
-        return drifted_then(then.image.acls, found)
+        return drift_keys_then(then.image.acls, newest)
 
     def signature(self) -> object:
         """Return what changes with the wanted rules and the journals. Raises OSError: a journal is gone."""
@@ -118,7 +119,7 @@ class DriftFinder:
         began = elapsed_seconds()
         if began >= self._next:
             try:
-                self._rules, _ = read_wanted_rules(self.wanted, lambda _note: None)
+                self._rules, _ = read_wanted_rules(self.want, lambda _note: None)
             except (MetadataError, OSError) as error:
                 self._rules = str(error)
             ended = elapsed_seconds()
@@ -132,7 +133,7 @@ class DriftFinder:
 _APART = 20_000
 """From so many rules on, lint takes long enough to be in the way of requests."""
 _HERE = "; flags of aclog lint are settings of aclog.toml here"
-_KEPT = 4
+_CACHE_SIZE = 4
 """Earlier states whose findings are kept."""
 
 
@@ -140,7 +141,7 @@ _KEPT = 4
 class LintFinder:
     """Lints states by the settings of a repository, which it reads again."""
 
-    chosen: ChosenSource
+    choice: ChosenSource
     """Read by nobody else, but for files of rules."""
     settings: RepositorySettings
     ignore: Path | None = None
@@ -154,21 +155,21 @@ class LintFinder:
     """Called again and again while the log is read, in this process."""
     _then: "OrderedDict[tuple[int, object], frozenset[str]]" = field(factory=OrderedDict, init=False)
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return the report on a state. Raises MetadataError, OSError: a file or the log cannot be read."""
         inputs, notes = self._inputs(subject), list[str]()
         report = self._report(subject, inputs, notes)
-        lacking = not_judged(inputs, history=self.chosen.source.log is not None)
+        lacking = not_judged(inputs, history=self.choice.source.log is not None)
         if lacking is not None:
             notes.append(f"{lacking}{_HERE if '--' in lacking else ''}")
-        return lint_looked(report, tuple(notes), self.pause)
+        return lint_result(report, tuple(notes), self.pause)
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
         """Return the keys of what an earlier state had. Raises as `look`."""
         key = then.image.end_offset, self.signature()
         if key not in self._then:
             self._then[key] = lint_keys(self._report(then, self._inputs(then), []))
-            if len(self._then) > _KEPT:
+            if len(self._then) > _CACHE_SIZE:
                 self._then.popitem(last=False)
         return self._then[key]
 
@@ -179,8 +180,8 @@ class LintFinder:
 
     def _report(self, subject: Subject, inputs: LintInputs, notes: list[str]) -> LintReport:
         find = self._apart if len(subject.image.acls) >= self.apart else self._here
-        found = lint_report(
-            self.chosen,
+        outcome = lint_report(
+            self.choice,
             subject.image,
             subject.policy,
             inputs,
@@ -188,7 +189,7 @@ class LintFinder:
             find=sure(find, subject.premises),
             pause=self.pause,
         )
-        return evolve(found, unknown=subject.premises.names)
+        return evolve(outcome, unknown=subject.premises.names)
 
     def _here(self, policy: Policy, context: LintContext, select: frozenset[str]) -> tuple[list[Finding], list[str]]:
         undecided = list[str]()
@@ -203,9 +204,9 @@ class LintFinder:
         settings = self.settings
         if settings.file is not None and settings.document is not None:
             settings = settings_of(read_toml(settings.file, str(settings.file)), settings.file)
-        topics = existing_topics(self.topics, [subject.image], [self.chosen])
-        found = lint_inputs(settings, topics, ignore=self.ignore)
-        return evolve(found, allow_everyone=subject.policy.settings.allow_everyone)
+        topics = existing_topics(self.topics, [subject.image], [self.choice])
+        inputs = lint_inputs(settings, topics, ignore=self.ignore)
+        return evolve(inputs, allow_everyone=subject.policy.settings.allow_everyone)
 
 
 def found_by_lint(
@@ -213,8 +214,8 @@ def found_by_lint(
 ) -> tuple[list[bytes], list[str]]:
     """Return the findings on some rules, packed, and what was left undecided. Pure, and all of it can be pickled."""
     undecided = list[str]()
-    found = list(lint(Policy(acls, settings), context, select=select, note=undecided.append))
-    return packed(found), undecided
+    findings = list(lint(Policy(acls, settings), context, select=select, note=undecided.append))
+    return packed(findings), undecided
 
 
 # Tells of findings where the log of the source has their rules.
@@ -225,25 +226,25 @@ class PlacedFinder:
     """Finds what another one does, and adds which records added its rules, if nothing else says where they stand."""
 
     finder: Finder
-    chosen: ChosenSource
+    choice: ChosenSource
     """Of a log that nobody else reads."""
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return what the other one finds. Raises as it does; MetadataError: the log is damaged."""
-        found = self.finder.look(subject)
+        outcome = self.finder.look(subject)
         rules = dict[UUID, StandardAcl]()
-        for acl in {rule.acl for item in found.items for rule in item.rules if not rule.origins}:
+        for acl in {rule.acl for item in outcome.items for rule in item.rules if not rule.origins}:
             number = subject.image.acls.find(acl)
             if number is not None:
                 rules[number] = acl
         if not rules:
-            return found
-        past = past_of(self.chosen.source, subject.image.end_offset, rules)
-        return evolve(found, items=_placed(found.items, past))
+            return outcome
+        past = past_of(self.choice.source, subject.image.end_offset, rules)
+        return evolve(outcome, items=_placed(outcome.items, past))
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         """Return the keys of what an earlier state had, too."""
-        return self.finder.had(then, found)
+        return self.finder.had(then, newest)
 
     def signature(self) -> object:
         """Return what changes with that which the other one reads."""
@@ -274,13 +275,13 @@ class TestsFinder:
     origins: Origins
     place: ChangePlace
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return the tests that fail. Raises MetadataError, OSError: what it takes is unreadable."""
-        return tests_looked(self._files(subject), self.origins, self.place)
+        return tests_result(self._files(subject), self.origins, self.place)
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         """Return the keys of tests that failed in an earlier state, too. Raises as `look`."""
-        among = frozenset(each.key for each in found.items)
+        among = frozenset(each.key for each in newest.items)
         return failing_keys(self._files(then), among) if among else frozenset()
 
     def signature(self) -> object:
@@ -288,33 +289,33 @@ class TestsFinder:
         return signature_of(self.files)
 
     def _files(self, subject: Subject) -> list[TestedFile]:
-        found = []
+        files = []
         for file in map(read_test_file, dict.fromkeys(self.files)):
             policy = subject.policy
             settings = self.settings_for(policy.settings, file.settings)
             if settings != policy.settings:
                 acls = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
                 policy = Policy(acls, settings)
-            given = self.given_by(file.settings)
-            premises = subject.premises.without(given)
-            found.append(TestedFile(policy=policy, cases=file.cases, premises=premises, given=given))
-        return found
+            configs = self.given_by(file.settings)
+            premises = subject.premises.without(configs)
+            files.append(TestedFile(policy=policy, cases=file.cases, premises=premises, properties=configs))
+        return files
 
     def given_by(self, stated: AuthorizerSettings) -> frozenset[str]:
         """Return the properties of brokers whose values flags give, or a file states."""
         values = {SUPER_USERS_CONFIG: stated.super_users, ALLOW_EVERYONE_CONFIG: stated.allow_everyone}
-        return self.authorizer.given() | {name for name, value in values.items() if value is not None}
+        return self.authorizer.configs() | {name for name, value in values.items() if value is not None}
 
     def settings_for(self, settings: Settings, stated: AuthorizerSettings) -> Settings:
         """Return the console's settings with those that a file states, unless a flag does."""
-        given = self.authorizer
-        if given.super_users is None and stated.super_users is not None:
+        flags = self.authorizer
+        if flags.super_users is None and stated.super_users is not None:
             settings = evolve(settings, super_users=parse_super_users(stated.super_users))
-        if not (given.allow_everyone or given.no_allow_everyone) and stated.allow_everyone is not None:
+        if not (flags.allow_everyone or flags.no_allow_everyone) and stated.allow_everyone is not None:
             settings = evolve(settings, allow_everyone=stated.allow_everyone)
-        if not given.documented and stated.semantics is not None:
+        if not flags.documented and stated.semantics is not None:
             settings = evolve(settings, documented=stated.semantics == Semantics.DOCUMENTED)
-        if given.generation is None and stated.cidr is not None:
+        if flags.generation is None and stated.cidr is not None:
             settings = evolve(settings, cidr=stated.cidr, is_kafka_stated=True)
         return settings
 
@@ -339,7 +340,7 @@ class DraftTests:
             StatedCases(
                 settings=self.finder.settings_for(settings, file.settings),
                 cases=file.cases,
-                given=self.finder.given_by(file.settings),
+                properties=self.finder.given_by(file.settings),
             )
             for file in read[1]
         ]

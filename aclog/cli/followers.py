@@ -179,9 +179,9 @@ class Webhook:
                 self._closing = True
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: not self._waiting and not self._busy, _LAST_S)
-                left, self._ended = len(self._waiting) + self._busy, True
-            if left:
-                warn(f"{self.name}: {left:,} messages were not delivered")
+                undelivered, self._ended = len(self._waiting) + self._busy, True
+            if undelivered:
+                warn(f"{self.name}: {undelivered:,} messages were not delivered")
 
     def _run(self) -> None:
         while True:

@@ -30,7 +30,7 @@ from aclog.cli.images import warn_of_unmatched
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, told_settings, write_plan
 from aclog.metalog.errors import ConfigError, printable
 from aclog.planning.granting import (
-    Asked,
+    AccessRequest,
     Grant,
     Revocation,
     Shared,
@@ -61,7 +61,7 @@ app = typer.Typer()
 @writes_only_with("--yes")
 def grant(
     target: TargetFlags,
-    asked: IntentFlags,
+    intent: IntentFlags,
     do: DoFlags,
     authorizer: AuthorizerFlags,
     output: StepsOutputFlags,
@@ -81,7 +81,7 @@ def grant(
       aclog grant --bootstrap-server HOST:9092 --principal User:a --intent produce --topic t --yes
       aclog grant --log DIR --principal User:a --intent stream --group app --input-topic t --out PLAN
     """
-    raise typer.Exit(run_grant(target, asked, do, authorizer, output.choose()))
+    raise typer.Exit(run_grant(target, intent, do, authorizer, output.choose()))
 
 
 # The plan of a grant or a revocation: shown, then written into a file or applied, if that is asked for.
@@ -113,7 +113,7 @@ def check_do(do: DoFlags) -> None:
     take_plan_file(do.out)
 
 
-def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output) -> int:
+def finish(place: FoundPlace, intent: IntentChange, do: DoFlags, output: Output) -> int:
     """Print the plan, write or apply it; return the exit code.
 
     Raises:
@@ -122,27 +122,27 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
         MetadataError, OSError: the place, the journal or the file cannot be written.
 
     """
-    if not wanted.changes:
-        _tell([*wanted.more, wanted.nothing], output)
+    if not intent.changes:
+        _tell([*intent.more, intent.nothing], output)
         return NOTHING
-    adopt = wanted.adopt or found.journal is None  # without one nobody owns anything
-    change = change_as_asked(found.held, wanted.changes, adopt=adopt)
-    plan = make_plan(change, found.circumstances(origin_now()))
-    effects = _side_effects(found, wanted)
+    adopt = intent.adopt or place.journal is None  # without one nobody owns anything
+    change = change_as_asked(place.holdings, intent.changes, adopt=adopt)
+    plan = make_plan(change, place.circumstances(origin_now()))
+    effects = _side_effects(place, intent)
 
     def check() -> None:
         """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
-        found.check_plan(change, plan.steps, wanted.limit)
+        place.check_plan(change, plan.steps, intent.limit)
         if effects and not do.accept_side_effects and (do.yes or do.out is not None):
             nothing = "nothing was changed" if do.out is None else "no plan was written"
-            raise RefusedError(f"{found.name}: {_refusal(wanted.aside, found)}: {nothing}")
+            raise RefusedError(f"{place.name}: {_refusal(intent.aside, place)}: {nothing}")
 
     def show() -> None:
         """Print the plan, and what is said besides it."""
-        print_plan(plan, change, found, output, full=True)
-        if wanted.more:
-            _tell(["", *wanted.more] if output.form is not OutputFormat.JSONL else wanted.more, output)
-        _warn_of(effects, wanted.aside, found)
+        print_plan(plan, change, place, output, full=True)
+        if intent.more:
+            _tell(["", *intent.more] if output.form is not OutputFormat.JSONL else intent.more, output)
+        _warn_of(effects, intent.aside, place)
 
     print_unless_refused(check, show, output)
     if do.out is not None:
@@ -150,15 +150,15 @@ def finish(found: FoundPlace, wanted: IntentChange, do: DoFlags, output: Output)
     if not do.yes:
         return CHANGES
     flags = ApplyFlags(yes=True, accept_transient=do.accept_transient, force=do.force)
-    apply_to_place(plan, found.address, flags, note if output.form is OutputFormat.JSONL else say)
+    apply_to_place(plan, place.address, flags, note if output.form is OutputFormat.JSONL else say)
     return NOTHING
 
 
-def _side_effects(found: FoundPlace, wanted: IntentChange) -> list[str]:
+def _side_effects(place: FoundPlace, intent: IntentChange) -> list[str]:
     """Return what moves that should not, by any generation of Kafka that may decide."""
-    each = found.settings.by_generation(found.kafka.generations)
+    each = place.settings.by_generation(place.kafka.generations)
     regions = {
-        generation: side_effects(wanted.changes, found.state.contents, settings, wanted.aside)
+        generation: side_effects(intent.changes, place.state.contents, settings, intent.aside)
         for generation, settings in each.items()
     }
     return list(marked(regions))
@@ -173,21 +173,21 @@ def _tell(lines: Iterable[str], output: Output) -> None:
             say(printable(line))
 
 
-def _warn_of(effects: Sequence[str], aside: Direction, found: FoundPlace) -> None:
+def _warn_of(effects: Sequence[str], aside: Direction, place: FoundPlace) -> None:
     if not effects:
         return
     what = "takes away" if aside is Direction.LOST else "gives"
     sets = f"{len(effects):,} sets of requests" if len(effects) > 1 else "a set of requests"
     first = f"such as {effects[0]}" if len(effects) > 1 else effects[0]
-    if found.settings_known:
+    if place.settings_known:
         warn(printable(f"with allow.everyone.if.no.acl.found this also {what} {sets}: {first}"))
     else:
         warn(printable(f"if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}, this also {what} {sets}: {first}"))
 
 
-def _refusal(aside: Direction, found: FoundPlace) -> str:
+def _refusal(aside: Direction, place: FoundPlace) -> str:
     what = "others would lose access" if aside is Direction.LOST else "what loses its last rule would be open to all"
-    if found.settings_known:
+    if place.settings_known:
         return f"{what}: expected --accept-side-effects if that is meant"
     return (
         f"{what} if allow.everyone.if.no.acl.found is true, and {_UNKNOWN}: expected "
@@ -198,7 +198,7 @@ def _refusal(aside: Direction, found: FoundPlace) -> str:
 # What a grant or a revocation says besides its plan.
 
 
-_SHOWN = 10
+_MAX_LINES = 10
 """Lines of one kind; the rest is counted."""
 _NAMED = 3
 """Patterns of one principal."""
@@ -210,35 +210,35 @@ _REASONS = {
 _MAY_BE, _NO_RULE = "still allowed if names without ACLs are open", "no rule covers it"
 
 
-def grant_lines(principal: str, found: Grant, sharing: Sequence[Shared], unknown: Premises) -> Iterator[str]:
+def grant_lines(principal: str, outcome: Grant, sharing: Sequence[Shared], unknown: Premises) -> Iterator[str]:
     """Yield what a grant uses, what it does not reach, and whom else it touches.
 
     `unknown`: what could allow what stays denied.
     """
-    if principal == WILDCARD_PRINCIPAL and found.added:
+    if principal == WILDCARD_PRINCIPAL and outcome.added:
         yield f"{WILDCARD_PRINCIPAL} is everyone: every principal is granted this"
-    already = [f"already: {_reason(each)}{only_on(found.reused_only.get(each))}" for each in found.reused]
+    already = [f"already: {_reason(each)}{only_on(outcome.reused_only.get(each))}" for each in outcome.reused]
     yield from _cut(already, "already: {} more rules")
     denied = (
         f"{unknown.decided('stays denied')}: {each.region}{only_on(each.only)}: "
         + ("a rule there has a principal without a colon" if each.rule is None else acl_text(each.rule))
-        for each in found.overruled
+        for each in outcome.overruled
     )
     yield from _cut(list(denied), "stays denied: {} more sets of requests")
     yield from _cut(list(map(_shared_line, sharing)), "shared: {} more")
 
 
 def revocation_lines(
-    principal: str, found: Revocation, stopped: Iterable[Stranded], premises: Premises
+    principal: str, revocation: Revocation, stopped: Iterable[Stranded], premises: Premises
 ) -> Iterator[str]:
     """Yield what still allows what was to be taken away, or may, and what stops that is not part of it.
 
     `premises`: what is unknown of what decides.
     """
     is_open = ALLOW_EVERYONE_CONFIG not in premises.names
-    if principal == WILDCARD_PRINCIPAL and found.removed:
+    if principal == WILDCARD_PRINCIPAL and revocation.removed:
         yield f"{WILDCARD_PRINCIPAL} is everyone: every principal without a rule of its own loses this"
-    lines = [line for each in found.still for line in _still_lines(each, is_open=is_open)]
+    lines = [line for each in revocation.still for line in _still_lines(each, is_open=is_open)]
     yield from _cut(lines, "still allowed: {} more lines")
     if unknown := premises.turning(allowed=False):
         yield f"still allowed if {unknown.unless()}"
@@ -260,18 +260,18 @@ def _still_lines(still: Still, *, is_open: bool) -> Iterator[str]:
     yield from rules
 
 
-def _stranded_line(found: Stranded) -> str:
-    kind = code_name(ResourceType, found.gone[0].resource_type)
+def _stranded_line(item: Stranded) -> str:
+    kind = code_name(ResourceType, item.lost[0].resource_type)
     return (
-        f"also stops: clients that use {kind} {_patterns_text(found.gone)} to {found.operation.name} "
-        f"TOPIC {_patterns_text(found.topics)}"
+        f"also stops: clients that use {kind} {_patterns_text(item.lost)} to {item.operation.name} "
+        f"TOPIC {_patterns_text(item.topics)}"
     )
 
 
-def _shared_line(found: Shared) -> str:
-    who = "everyone" if found.principal == WILDCARD_PRINCIPAL else found.principal
-    kind = code_name(ResourceType, found.pattern.resource_type)
-    return f"shared: {kind} {_pattern_text(found.pattern)}: {who} has rules on {_patterns_text(found.patterns)} there"
+def _shared_line(item: Shared) -> str:
+    who = "everyone" if item.principal == WILDCARD_PRINCIPAL else item.principal
+    kind = code_name(ResourceType, item.pattern.resource_type)
+    return f"shared: {kind} {_pattern_text(item.pattern)}: {who} has rules on {_patterns_text(item.patterns)} there"
 
 
 def _patterns_text(patterns: Sequence[ResourcePattern]) -> str:
@@ -288,9 +288,9 @@ def _reason(reason: StandardAcl | str) -> str:
 
 
 def _cut(lines: Sequence[str], rest: str) -> Iterable[str]:
-    if len(lines) <= _SHOWN + 1:
+    if len(lines) <= _MAX_LINES + 1:
         return lines
-    return [*lines[:_SHOWN], rest.format(f"{len(lines) - _SHOWN:,}")]
+    return [*lines[:_MAX_LINES], rest.format(f"{len(lines) - _MAX_LINES:,}")]
 
 
 # Runs `aclog grant`.
@@ -308,30 +308,30 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     check_do(do)
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
-    asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    found = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, asked.hosts))
-    return finish(found, _change(asked, flags, found), do, output)
+    request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
+    place = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, request.hosts))
+    return finish(place, _change(request, flags, place), do, output)
 
 
-def _change(asked: Asked, flags: IntentFlags, found: FoundPlace) -> IntentChange:
+def _change(request: AccessRequest, flags: IntentFlags, place: FoundPlace) -> IntentChange:
     # What is not known to be open is to be allowed by rules.
-    settings = found.settings if found.settings_known else evolve(found.settings, allow_everyone=False)
-    granted = plan_grant(asked, found.state.contents, settings, found.kafka.generations)
+    settings = place.settings if place.settings_known else evolve(place.settings, allow_everyone=False)
+    granted = plan_grant(request, place.state.contents, settings, place.kafka.generations)
     warn_of_unmatched(granted.added, lambda: settings.cidr)
     return IntentChange(
         changes=[RuleChange(added=True, acl=acl) for acl in granted.added],
         aside=Direction.LOST,
         adopt=False,
         limit=DeleteLimit(),
-        nothing=found.premises.turning(allowed=True)
+        nothing=place.premises.turning(allowed=True)
         .without({ALLOW_EVERYONE_CONFIG})  # what is not known to be open is allowed by rules
-        .decided(f"nothing to do: {asked.principal} may {flags.intent} already"),
+        .decided(f"nothing to do: {request.principal} may {flags.intent} already"),
         more=list(
             grant_lines(
-                asked.principal,
+                request.principal,
                 granted,
-                shared(granted.added, found.state.contents),
-                found.premises.turning(allowed=False),
+                shared(granted.added, place.state.contents),
+                place.premises.turning(allowed=False),
             )
         ),
     )
@@ -360,23 +360,26 @@ def run_revoke(
     address = place_address(target)
     limit = DeleteLimit.parse(revoked.max_deletes)
     needs = asked_needs(flags.intent, flags.resources(), whole=False)
-    asked = Asked(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    found = find_place(address, told_settings(authorizer), do.journal, note)
-    taken = plan_revoke(asked, found.state.contents, found.settings, found.kafka.generations)
-    wanted = IntentChange(
+    request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
+    place = find_place(address, told_settings(authorizer), do.journal, note)
+    revocation = plan_revoke(request, place.state.contents, place.settings, place.kafka.generations)
+    intent = IntentChange(
         changes=[
-            *(RuleChange(added=True, acl=acl) for acl in taken.added),
-            *(RuleChange(added=False, acl=acl) for acl in taken.removed),
+            *(RuleChange(added=True, acl=acl) for acl in revocation.added),
+            *(RuleChange(added=False, acl=acl) for acl in revocation.removed),
         ],
         aside=Direction.GAINED,
         adopt=revoked.adopt,
         limit=limit,
-        nothing=f"nothing to do: no rule of {asked.principal} gives this alone",
+        nothing=f"nothing to do: no rule of {request.principal} gives this alone",
         more=list(
             revocation_lines(
-                asked.principal, taken, stranded(taken, found.state.contents, asked.principal), found.premises
+                request.principal,
+                revocation,
+                stranded(revocation, place.state.contents, request.principal),
+                place.premises,
             )
         ),
     )
-    code = finish(found, wanted, do, output)
-    return CHANGES if taken.still else code
+    code = finish(place, intent, do, output)
+    return CHANGES if revocation.still else code

@@ -64,13 +64,13 @@ def help_(
 def _unknown(root: object, words: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
-    known = [name for name, _ in command_page(root, words[:-1]).below]
+    names = [name for name, _ in command_page(root, words[:-1]).below]
     called = " ".join(("aclog", *words))
-    if not known:
+    if not names:
         return f"{called}: no such command: {' '.join(('aclog', *words[:-1]))} has none below it"
-    near = get_close_matches(words[-1], known, 1)
+    near = get_close_matches(words[-1], names, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"{called}: no such command{hint}: expected one of {', '.join(known)}"
+    return f"{called}: no such command{hint}: expected one of {', '.join(names)}"
 
 
 # The text of a help in its parts: paragraphs, headings, and examples that keep their lines.
@@ -118,10 +118,10 @@ _SPAN = re.compile(r"(?<!\\)\[(cyan|bold|dim)\](.*?)(?<!\\)\[/\1?\]", re.DOTALL)
 def marked(text: str, begin: str = "", end: str = "") -> str:
     """Return a text in rich's markup as plain text, with what is literal in it (cyan) between two marks."""
 
-    def span(found: re.Match[str]) -> str:
+    def span(match: re.Match[str]) -> str:
         """Return one marked part."""
-        inner = found[2].replace("\\[", "[")
-        return f"{begin}{inner}{end}" if found[1] == "cyan" else inner
+        inner = match[2].replace("\\[", "[")
+        return f"{begin}{inner}{end}" if match[1] == "cyan" else inner
 
     return _SPAN.sub(span, text).replace("\\[", "[")
 

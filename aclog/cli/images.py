@@ -15,9 +15,9 @@ from aclog.authorizer.acl import (
     looks_like_cidr,
     reasons_unmatched,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka
 from aclog.metalog.primitives import uuid_text
@@ -91,11 +91,11 @@ class RangeWatch:
 
     def report(self) -> None:
         """Print a warning of each kind that there is."""
-        for kind, found in self._tallies.items():
-            place = places_text(found.first, self._origins)
-            why = f" ({found.reason})" if kind is _Warning.BY_GENERATION and found.reason else ""
-            number = f"{found.count} ACL(s), {found.denying} of them DENY"
-            warn(f"{number}, {kind.value}{why}. The first: {found.first}{place}")
+        for kind, tally in self._tallies.items():
+            place = places_text(tally.first, self._origins)
+            why = f" ({tally.reason})" if kind is _Warning.BY_GENERATION and tally.reason else ""
+            number = f"{tally.count} ACL(s), {tally.denying} of them DENY"
+            warn(f"{number}, {kind.value}{why}. The first: {tally.first}{place}")
 
 
 class _Warning(Enum):
@@ -247,13 +247,13 @@ def existing_topics(
     """
     if file is not None:
         return ExistingNames.of(file.names())
-    found = {name for image in images for name in image.opaque.topic_names()}
+    topics = {name for image in images for name in image.opaque.topic_names()}
     for source in sources:
         try:
-            found.update(source.topic_names())
+            topics.update(source.topic_names())
         except MetadataError as error:  # what is counted matters less than what is compared
             note(f"{source.source.name}: topics are not counted: {error}")
-    return ExistingNames.of(found) if found else None
+    return ExistingNames.of(topics) if topics else None
 
 
 # What a verification of a log or of checkpoints found, as an exit code.

@@ -24,7 +24,7 @@ from aclog.terminal.output import BYTES, note, progress, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.coverage import Coverage
 from aclog.usage.index.tallies import DayTally, Spool
-from aclog.usage.index.usage_index import GIVEN, KAFKA, REGISTERED, Run, TakenContent, UsageIndex
+from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
 from aclog.usage.rules import seen_rules
 from aclog.usage.window import UnreadAccesses
@@ -51,7 +51,7 @@ UNREAD_COLUMN: Final = Column(key="unread")
 
 
 @define(eq=False)
-class _Seen:
+class _Totals:
     """What came along while the log was tallied."""
 
     coverage: Coverage = field(factory=Coverage.nothing)
@@ -98,11 +98,11 @@ def update_index(
     output: Output,
     each: Each | None = None,
     *,
-    given: AbstractSet[str] = frozenset(),
+    configs: AbstractSet[str] = frozenset(),
 ) -> None:
     """Take what is new in an access log into an index, and print what that was.
 
-    `each` reads and judges it, by default processes of this machine. `given`: the properties of brokers whose values
+    `each` reads and judges it, by default processes of this machine. `configs`: the properties of brokers whose values
     `settings` has.
 
     Raises:
@@ -111,42 +111,42 @@ def update_index(
 
     """
     log = AccessLog.of(flags, each)
-    chosen = source.choose()
-    cluster_id = cluster_id_of(chosen.source.directory) if isinstance(chosen.source, LogSource) else None
+    choice = source.choose()
+    cluster_id = cluster_id_of(choice.source.directory) if isinstance(choice.source, LogSource) else None
     with UsageIndex.create(directory) as index:
         index.check_cluster(cluster_id)  # before hours of reading
         version = index.contents_version
         with progress("looking for what is new", BYTES) as advance:
-            new = only_new(log.found, index.known_contents(), advance)
+            new = only_new(log.accesses, index.known_contents(), advance)
         if not new.contents:
-            _print(output, new, _Seen(), 0)
+            _print(output, new, _Totals(), 0)
             return
-        judging = Judging.of(chosen, settings)
+        judging = Judging.of(choice, settings)
         settings, rules_kafka = judging.settings, judging.rules.intervals.kafka
-        premises = read_premises(chosen, given)
+        premises = read_premises(choice, configs)
         refuse_unless_known(premises, "what accesses need cannot be judged")
-        rules, seen = seen_rules(judging.rules, own_time=judging.own_time), _Seen()
+        rules, totals = seen_rules(judging.rules, own_time=judging.own_time), _Totals()
         parts = tally_log(new.input.parts, judging.how(None), log.each)
-        with Spool.of(seen.tallies(parts), directory) as spool:
-            seen.unread = seen.unread.but_of(settings.super_users)
-            if (complaint := _complaint(seen, new)) is not None:
-                if seen.all_unread and flags.accesses_format is None:  # else it may be the wrong one
-                    index.note_unread(seen.all_unread, current_time_ms() * 1000)
-                    complaint += f", but the index notes that {unread_text(seen.all_unread)}"
+        with Spool.of(totals.tallies(parts), directory) as spool:
+            totals.unread = totals.unread.but_of(settings.super_users)
+            if (complaint := _complaint(totals, new)) is not None:
+                if totals.all_unread and flags.accesses_format is None:  # else it may be the wrong one
+                    index.note_unread(totals.all_unread, current_time_ms() * 1000)
+                    complaint += f", but the index notes that {unread_text(totals.all_unread)}"
                 raise ConfigError(complaint)
             run = Run(
                 rules=rules,
-                source=chosen.source.name,
+                source=choice.source.name,
                 settings={
                     **asdict(settings, filter=lambda attribute, _: attribute.name != "is_kafka_stated"),
                     "super_users": sorted(settings.super_users),
                     **({} if rules_kafka is None else {KAFKA: REGISTERED}),
-                    GIVEN: sorted((given | SETTLED if chosen.is_live else given) - set(premises.names)),
+                    PROPERTIES_KEY: sorted((configs | SETTLED if choice.is_live else configs) - set(premises.names)),
                 },
                 at=current_time_ms(),
-                coverage=seen.coverage,
-                unread=seen.unread,
-                contents=[_taken(part) for part in new.contents],
+                coverage=totals.coverage,
+                unread=totals.unread,
+                contents=[_content_of(part) for part in new.contents],
                 contents_version=version,
                 cluster_id=cluster_id,
             )
@@ -154,47 +154,47 @@ def update_index(
                 index.take(run, spool)
     if not judging.own_time:
         note("the source has no times: all of its ACLs count as in force for all that was read")
-    _print(output, new, seen, len(rules))
+    _print(output, new, totals, len(rules))
 
 
-def _complaint(seen: _Seen, new: NewAccesses) -> str | None:
+def _complaint(totals: _Totals, new: NewAccesses) -> str | None:
     """Return why files are not remembered of which nothing was understood, or by which no rule is ever needed."""
-    if seen.denials and seen.denials == seen.lines + seen.untimed:
+    if totals.denials and totals.denials == totals.lines + totals.untimed:
         return (
-            f"{new.contents[0].content.path}: all {seen.denials:,} accesses of {len(new.contents):,} files are "
+            f"{new.contents[0].content.path}: all {totals.denials:,} accesses of {len(new.contents):,} files are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
-    if seen.lines or not (seen.rejects or seen.untimed):
+    if totals.lines or not (totals.rejects or totals.untimed):
         return None
-    reasons = [f"{reason} {count:,}" for reason, count in seen.rejects.most_common()]
-    reasons += [f"without a time {seen.untimed:,}"] if seen.untimed else []
+    reasons = [f"{reason} {count:,}" for reason, count in totals.rejects.most_common()]
+    reasons += [f"without a time {totals.untimed:,}"] if totals.untimed else []
     return (
         f"{new.contents[0].content.path}: no line of {len(new.contents):,} files is an access with a time: "
         f"{', '.join(reasons)}: nothing was taken"
     )
 
 
-def _taken(part: Part) -> TakenContent:
-    length, digest = part.content.known
+def _content_of(part: Part) -> TakenContent:
+    length, digest = part.content.key
     return TakenContent(length, digest, part.content.path, part.start)
 
 
-def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
-    covered = seen.coverage
+def _print(output: Output, new: NewAccesses, totals: _Totals, acls: int) -> None:
+    covered = totals.coverage
     first, last = (int(covered.first.min()) // 1000, int(covered.last.max()) // 1000) if len(covered) else (None, None)
     row: Row = {
         "files": new.files,
         "newFiles": len(new.contents) - new.grown,
         "grownFiles": new.grown,
-        "accesses": seen.lines,
-        "rejected": sum(seen.rejects.values()),
+        "accesses": totals.lines,
+        "rejected": sum(totals.rejects.values()),
         "first": first,
         "last": last,
         "brokers": [broker for broker in covered.brokers if broker is not None],
         "acls": acls,
     }
-    unread = seen.all_unread
+    unread = totals.all_unread
     if output.is_rows:
         columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS
         output.print_rows(columns, [{**row, "unread": unread.total} if unread else row])
@@ -203,9 +203,9 @@ def _print(output: Output, new: NewAccesses, seen: _Seen, acls: int) -> None:
             say(printable(line))
     for path in new.waiting:
         note(f"{path}: its last line is not whole yet, and is left for the next time")
-    if seen.untimed:
-        warn(f"{seen.untimed:,} accesses have no time: they were left out")
-    warn_of_rejects(seen.rejects)
+    if totals.untimed:
+        warn(f"{totals.untimed:,} accesses have no time: they were left out")
+    warn_of_rejects(totals.rejects)
     warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
 
 

@@ -60,9 +60,9 @@ def split_ids(text: str) -> tuple[str, ...]:
 def complete_ids(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the completions of the last id or name of a list, with what each finds."""
     before, comma, last = incomplete.rpartition(",")
-    chosen = set(split_ids(before))
+    ids = set(split_ids(before))
     for word, title in complete_one(last):
-        if word not in chosen:
+        if word not in ids:
             yield f"{before}{comma}{word}", title
 
 
@@ -77,7 +77,7 @@ def complete_one(incomplete: str) -> Iterator[tuple[str, str]]:
 # The flags of `aclog lint` besides the source and the authorizer.
 
 
-_KNOWN = "What is known of the cluster"
+_CLUSTER_PANEL = "What is known of the cluster"
 
 
 class FailOn(StrEnum):
@@ -95,7 +95,7 @@ class ClusterFlags:
     groups: Annotated[
         str | None,
         typer.Option(
-            "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_KNOWN
+            "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL
         ),
     ] = None
     accesses: Annotated[
@@ -104,13 +104,16 @@ class ClusterFlags:
             "--accesses",
             metavar="PATH",
             help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (a principal may stand alone).",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     broker_version: Annotated[
         str | None,
         typer.Option(
-            "--broker-version", metavar="V", help="The oldest broker's Kafka, such as 3.9.1.", rich_help_panel=_KNOWN
+            "--broker-version",
+            metavar="V",
+            help="The oldest broker's Kafka, such as 3.9.1.",
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     broker_principals: Annotated[
@@ -119,7 +122,7 @@ class ClusterFlags:
             "--broker-principals",
             metavar="P;P",
             help="The principals of brokers, to whom cluster rights belong.",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     separators: Annotated[
@@ -128,7 +131,7 @@ class ClusterFlags:
             "--separators",
             metavar="CHARS",
             help="The characters that separate the parts of names. [dim]Default: .-_[/]",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     principal_types: Annotated[
@@ -137,7 +140,7 @@ class ClusterFlags:
             "--principal-types",
             metavar="TYPE,...",
             help="The types of principals that clients have. [dim]Default: User[/]",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
 
@@ -146,13 +149,13 @@ class ClusterFlags:
         named = {"groups": self.groups, "accesses": self.accesses}
         source: dict[str, Any] = {key: value for key, value in named.items() if value is not None}
         split = None if self.principal_types is None else tuple(map(str.strip, self.principal_types.split(",")))
-        given = {
+        values = {
             "broker_version": self.broker_version,
             "broker_principals": None if self.broker_principals is None else (self.broker_principals,),
             "separators": self.separators,
             "principal_types": split,
         }
-        lint: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        lint: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
         return evolve(settings, source=evolve(settings.source, **source), lint=evolve(settings.lint, **lint))
 
 
@@ -255,13 +258,13 @@ def _tell(flags: LintFlags) -> None:
     from aclog.terminal.output import say
 
     output = flags.output()
-    chosen = None if flags.list_all else [part for each in flags.explain for part in split_ids(each)]
+    ids = None if flags.list_all else [part for each in flags.explain for part in split_ids(each)]
     if output.is_rows:
-        output.print_rows(CATALOGUE_COLUMNS, catalogue_rows(chosen))
+        output.print_rows(CATALOGUE_COLUMNS, catalogue_rows(ids))
         return
     if output.form is OutputFormat.SARIF:
         raise ConfigError("--format sarif: expected no --list and no --explain")
-    for line in list_lines() if chosen is None else explain_lines(chosen):
+    for line in list_lines() if ids is None else explain_lines(ids):
         say(printable(line))
 
 
@@ -286,8 +289,8 @@ CATALOGUE_COLUMNS = (
 
 def catalogue_rows(texts: Iterable[str] | None) -> Iterator[Row]:
     """Yield all that is to be known of some lints, of all without. Raises ConfigError: there is no such lint."""
-    known = LINTS if texts is None else [BY_ID[number] for number in sorted(parse_lints(texts))]
-    for lint in known:
+    lints = LINTS if texts is None else [BY_ID[number] for number in sorted(parse_lints(texts))]
+    for lint in lints:
         yield {
             "lint": lint.id,
             "severity": lint.severity.value,
@@ -349,10 +352,12 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
     if next(differences(policy, after), None) is not None:
         raise ConfigError(f"{path}: not written: the mends together would change a decision; please report this")
     state = write_change_file(path, map(_line, changes), "--fix")
-    made = set(changes)
-    mended = sum(bool(each.finding.fix) and made.issuperset(each.finding.fix) for each in findings)
-    left = len(findings) - mended
-    rest = f"; {plural(left, 'finding')} left, whose mend changes a decision or takes a person" if left else ""
+    mends = set(changes)
+    mended = sum(bool(each.finding.fix) and mends.issuperset(each.finding.fix) for each in findings)
+    remaining = len(findings) - mended
+    rest = (
+        f"; {plural(remaining, 'finding')} left, whose mend changes a decision or takes a person" if remaining else ""
+    )
     what = f"{plural(len(changes), 'change')} for {plural(mended, 'finding')}, proved to change no decision"
     note(f"{path}: {state}: {what}{rest}")
 
@@ -373,7 +378,7 @@ LINT_COLUMNS = (
 )
 """Of a finding."""
 
-CLEAN, FOUND = 0, 1
+CLEAN, FINDINGS = 0, 1
 """Exit codes."""
 
 
@@ -386,13 +391,13 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
 
     """
     output = flags.output()
-    given, settings = rules_of(source, settings)
-    known = settings.source
-    check_one_stdin({**given.files(), "--groups": known.groups, "--accesses": known.accesses})
-    names = given.topics()
-    chosen = given.choose(topics=names)
-    image = chosen.image()
-    inputs = lint_inputs(settings, existing_topics(names, [image], [chosen]), ignore=flags.ignore)
+    rules, settings = rules_of(source, settings)
+    files = settings.source
+    check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
+    names = rules.topics()
+    choice = rules.choose(topics=names)
+    image = choice.image()
+    inputs = lint_inputs(settings, existing_topics(names, [image], [choice]), ignore=flags.ignore)
     decided_by = _authorizer(settings)
     if flags.fix is None:
         policies = policies_of(image, decided_by)
@@ -400,18 +405,18 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     else:  # what is removed must be of no use to any Kafka
         policy = policy_of(image, decided_by)
         policies = {}
-    premises = read_premises(chosen, decided_by.given())
-    report = run_lint(chosen, image, policy, inputs, policies=policies, premises=premises)
+    premises = read_premises(choice, decided_by.configs())
+    report = run_lint(choice, image, policy, inputs, policies=policies, premises=premises)
     if flags.fix is not None:
         refuse_unless_known(premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
         write_fix(flags.fix, policy, report.findings)
-    _print(report, output, chosen.source.change_place)
+    _print(report, output, choice.source.change_place)
     for text in report.notes():
         warn(text)
-    lacking = not_judged(inputs, history=chosen.source.log is not None)
+    lacking = not_judged(inputs, history=choice.source.log is not None)
     if lacking is not None:
         note(lacking)
-    return FOUND if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
+    return FINDINGS if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
 
 
 def _authorizer(settings: RepositorySettings) -> AuthorizerFlags:

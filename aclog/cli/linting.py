@@ -19,8 +19,8 @@ from aclog.analysis.lint_report import LintReport, Suppressions
 from aclog.analysis.policy import Policy, merged, only_on
 from aclog.analysis.regions import ExistingNames
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.acls_image import Origins
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation
 from aclog.metalog.clock import current_time_ms
@@ -58,8 +58,8 @@ def repository_path(file: str) -> str:
         return file
     if not os.path.lexists(file) and ":" in file:
         return file.partition(":")[2]  # GITREF:path, which begins at the root
-    found = Path(os.path.normpath(Path.cwd() / file))
-    return found.relative_to(root).as_posix() if found.is_relative_to(root) else file
+    path = Path(os.path.normpath(Path.cwd() / file))
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
 
 # Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from.
@@ -83,12 +83,12 @@ class LintInputs:
 
     def judged(self, *, history: bool) -> frozenset[str]:
         """Return the selected lints that have what they need."""
-        known = self.context
+        context = self.context
         lacking = {
-            _NEAR_MISS: not known.seen(),
-            "18": known.topics is None and known.groups is None,
-            "21": known.topics is None,
-            "22": not known.accesses and self.allow_everyone,
+            _NEAR_MISS: not context.active_principals(),
+            "18": context.topics is None and context.groups is None,
+            "21": context.topics is None,
+            "22": not context.accesses and self.allow_everyone,
             GROWN_REACH: not history,
         }
         return self.select - {lint for lint, lacks in lacking.items() if lacks}
@@ -105,28 +105,28 @@ def lint_inputs(
     """
     from aclog.sources.repository import read_suppressions
 
-    given, known = settings.lint, settings.source
-    suppressions = (*given.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
-    seen = SeenAccesses() if known.accesses is None else read_seen_accesses(known.accesses)
-    if seen.malformed:
-        warn(f"{known.accesses}: {seen.malformed:,} lines have no principal and were skipped")
-    select = _select(given.select)
-    if seen.unread and _NEAR_MISS in select:
+    options, source = settings.lint, settings.source
+    suppressions = (*options.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
+    accesses = SeenAccesses() if source.accesses is None else read_seen_accesses(source.accesses)
+    if accesses.malformed:
+        warn(f"{source.accesses}: {accesses.malformed:,} lines have no principal and were skipped")
+    select = _select(options.select)
+    if accesses.unread and _NEAR_MISS in select:
         warn(
-            f"{known.accesses}: {seen.unread:,} of these lines tell of accesses, which may be anybody's: not judged: "
-            f"{_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
+            f"{source.accesses}: {accesses.unread:,} of these lines tell of accesses, which may be anybody's: not "
+            f"judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
         )
         select -= {_NEAR_MISS}
     return LintInputs(
         context=LintContext(
             topics=topics,
-            groups=None if known.groups is None else ExistingNames.of(NameFile(known.groups, "a group").names()),
-            seen_principals=seen.principals,
-            accesses=seen.requests,
-            broker_version=_version(given.broker_version),
-            broker_principals=_principals(given.broker_principals),
-            separators=SEPARATORS if given.separators is None else given.separators,
-            principal_types=_types(given.principal_types),
+            groups=None if source.groups is None else ExistingNames.of(NameFile(source.groups, "a group").names()),
+            seen_principals=accesses.principals,
+            accesses=accesses.requests,
+            broker_version=_version(options.broker_version),
+            broker_principals=_principals(options.broker_principals),
+            separators=SEPARATORS if options.separators is None else options.separators,
+            principal_types=_types(options.principal_types),
         ),
         select=select,
         suppressions=Suppressions(
@@ -139,7 +139,7 @@ def lint_inputs(
 
 
 def run_lint(
-    chosen: ChosenSource,
+    choice: ChosenSource,
     image: Image,
     policy: Policy,
     inputs: LintInputs,
@@ -160,8 +160,8 @@ def run_lint(
         find = sure(partial(_find_all, advance=advance), premises) if premises else None
         if policies and len(policies) > 1:
             find = partial(_find_in_each, policies, find or _find_all)
-        found = lint_report(chosen, image, policy, inputs, tell=note, advance=advance, find=find)
-        return evolve(found, unknown=premises.names)
+        report = lint_report(choice, image, policy, inputs, tell=note, advance=advance, find=find)
+        return evolve(report, unknown=premises.names)
 
 
 def sure(find: Find, premises: Premises) -> Find:
@@ -183,10 +183,10 @@ def _find_useful(
     unknown: Premises, find: Find, policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
     """Return the findings that call no rule needless (Find): any may be needed by what is unknown."""
-    found, undecided = find(policy, context, select)
+    findings, undecided = find(policy, context, select)
     names = " and ".join(unknown.names)
     left_out = f"whether rules are needless is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
-    return [each for each in found if not each.neutral], [*undecided, left_out]
+    return [each for each in findings if not each.neutral], [*undecided, left_out]
 
 
 def _find_in_each(
@@ -199,8 +199,8 @@ def _find_in_each(
     undecided: list[str] = []
     answers: dict[Generation, list[Finding]] = {}
     for generation, policy in policies.items():
-        answers[generation], left = find(policy, context, select)
-        undecided += left
+        answers[generation], notes = find(policy, context, select)
+        undecided += notes
     findings = [
         finding
         if generation is None
@@ -224,16 +224,16 @@ def _find_sure(
     find: Find, policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
     """Return the findings that hold whether or not everything is open that no ACL is for (Find)."""
-    found, undecided = find(policy, context, select)
-    neutral = frozenset(each.lint for each in found if each.neutral)
+    findings, undecided = find(policy, context, select)
+    neutral = frozenset(each.lint for each in findings if each.neutral)
     others, more = find(opened(policy), context, neutral) if neutral else ([], [])
     needless = {each.rules for each in others if each.neutral}
-    kept = [each for each in found if not each.neutral or each.rules in needless]
-    return kept, list(dict.fromkeys((*undecided, *more)))
+    certain = [each for each in findings if not each.neutral or each.rules in needless]
+    return certain, list(dict.fromkeys((*undecided, *more)))
 
 
 def lint_report(
-    chosen: ChosenSource,
+    choice: ChosenSource,
     image: Image,
     policy: Policy,
     inputs: LintInputs,
@@ -249,22 +249,22 @@ def lint_report(
     read.
     """
     if find is None:
-        found = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
+        findings = list(lint(policy, inputs.context, select=inputs.select, note=tell, progress=advance))
     else:
-        found, undecided = find(policy, inputs.context, inputs.select)
+        findings, undecided = find(policy, inputs.context, inputs.select)
         for text in undecided:
             tell(text)
-    judged_by_id = _judged(policy, chosen, inputs.select)
-    past = _past(chosen, image, found, judged_by_id, pause)
+    judged_by_id = _judged(policy, choice, inputs.select)
+    past = _past(choice, image, findings, judged_by_id, pause)
     if past is not None:
         added = past.added(judged_by_id.values())
-        found += grown_reach(added, TopicTimes(past.topics.spans), separators=inputs.context.separators)
-    origins: Origins = chosen.origins if past is None else past
+        findings += grown_reach(added, TopicTimes(past.topics.spans), separators=inputs.context.separators)
+    origins: Origins = choice.origins if past is None else past
     judged = inputs.judged(history=past is not None)
     suppressions = inputs.suppressions
-    if isinstance(chosen.source, AclsSource):
-        suppressions = evolve(suppressions, listed=(*suppressions.listed, *inline_suppressions(chosen.source)))
-    return LintReport.of(found, origins, suppressions, judged=judged, rules=len(image.acls))
+    if isinstance(choice.source, AclsSource):
+        suppressions = evolve(suppressions, listed=(*suppressions.listed, *inline_suppressions(choice.source)))
+    return LintReport.of(findings, origins, suppressions, judged=judged, rules=len(image.acls))
 
 
 def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
@@ -279,26 +279,26 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
 
 
 def _past(
-    chosen: ChosenSource,
+    choice: ChosenSource,
     image: Image,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     judged: Mapping[UUID, StandardAcl],
     pause: Pause,
 ) -> LogPast | None:
     """Return what the log of a source tells of the rules that are found or judged; None if it has no log."""
-    if chosen.source.log is None:
+    if choice.source.log is None:
         return None
     ids = dict(judged)
-    for acl in dict.fromkeys(acl for each in found for acl in each.rules):
+    for acl in dict.fromkeys(acl for each in findings for acl in each.rules):
         pause()
         if (id_ := image.acls.find(acl)) is not None:
             ids[id_] = acl
-    return past_of(chosen.source, image.end_offset, ids, pause)
+    return past_of(choice.source, image.end_offset, ids, pause)
 
 
-def _judged(policy: Policy, chosen: ChosenSource, select: frozenset[str]) -> dict[UUID, StandardAcl]:
+def _judged(policy: Policy, choice: ChosenSource, select: frozenset[str]) -> dict[UUID, StandardAcl]:
     """Return the rules whose reach may have grown, by id."""
-    if chosen.source.log is None or GROWN_REACH not in select:
+    if choice.source.log is None or GROWN_REACH not in select:
         return {}
     return {rule.id: rule.acl for rule in judged_rules(policy) if rule.id is not None}
 
@@ -329,8 +329,8 @@ def _version(text: str | None) -> tuple[int, ...] | None:
 
 
 def _principals(texts: Iterable[str] | None) -> frozenset[str]:
-    found = frozenset(part for text in texts or () for each in text.split(";") if (part := each.strip()))
-    for each in found:
+    principals = frozenset(part for text in texts or () for each in text.split(";") if (part := each.strip()))
+    for each in principals:
         if ":" not in each:
             raise ConfigError(f"--broker-principals: {each[:80]!r} has no type: expected such as User:broker-1")
-    return found
+    return principals

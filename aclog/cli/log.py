@@ -62,7 +62,7 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
-from aclog.terminal.output import BYTES, Advance, confirms, note, progress, say, shown, time_text, tracked
+from aclog.terminal.output import BYTES, Advance, confirms, note, progress, say, time_text, tracked, value_formatter
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -299,10 +299,10 @@ def dumped_records(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[Dum
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted([each.path for each in list_checkpoints(path)] + [each.path for each in list_segments(path)])
-    if not found:
+    paths = sorted([each.path for each in list_checkpoints(path)] + [each.path for each in list_segments(path)])
+    if not paths:
         raise LogError(f"{path}: not a metadata log: it has no segments (*.log) and no checkpoints")
-    return found
+    return paths
 
 
 def _dump_file(path: Path, *, show_secrets: bool) -> Iterator[DumpedRecord]:
@@ -370,19 +370,19 @@ def verify_log(directory: Path, output: Output) -> Verdict:
         LogError: the directory is not a log, or cannot be read.
 
     """
-    found = Findings()
+    tally = Findings()
     with progress(f"checking {directory.name}", BYTES) as advance:
         findings = list(filelog_verify(directory, advance))
     for finding in findings:
-        found.damaged |= finding.kind is FindingKind.DAMAGE
-        found.newer |= finding.kind is FindingKind.NEWER
+        tally.damaged |= finding.kind is FindingKind.DAMAGE
+        tally.newer |= finding.kind is FindingKind.NEWER
         if finding.kind is FindingKind.NOTE:
             note(str(finding))
         elif not output.is_rows:
             say(printable(str(finding)))
-    image, problem = _replay(directory, found)
+    image, problem = _replay(directory, tally)
     if image is not None and (uncommitted := _uncommitted(directory, image)):
-        found.damaged = True
+        tally.damaged = True
         findings.append(Finding(path=directory, what=uncommitted))
         if not output.is_rows:
             say(printable(str(findings[-1])))
@@ -404,15 +404,15 @@ def verify_log(directory: Path, output: Output) -> Verdict:
         failing = warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(directory))
         watch.report()
     if output.form is OutputFormat.TABLE:
-        say(WORDS[found.verdict])
+        say(WORDS[tally.verdict])
     if output.is_rows:
-        verdict = {"verdict": found.verdict.name, "aclsKafkaThrowsOn": failing, "replayProblem": problem}
+        verdict = {"verdict": tally.verdict.name, "aclsKafkaThrowsOn": failing, "replayProblem": problem}
         rows = list(map(_finding_object, findings))
         output.print_answer({**verdict, **answer, "findings": rows}, FINDING_COLUMNS, rows)
-        return found.verdict
+        return tally.verdict
     throws = f"not damaged, but Kafka 4.3.1 throws on {failing} of its ACLs: see the warnings"
-    say(throws if failing and found.verdict is Verdict.SOUND else WORDS[found.verdict])
-    return found.verdict
+    say(throws if failing and tally.verdict is Verdict.SOUND else WORDS[tally.verdict])
+    return tally.verdict
 
 
 def _uncommitted(directory: Path, image: Image) -> str | None:
@@ -432,7 +432,7 @@ def _finding_object(finding: Finding) -> Row:
     }
 
 
-def _replay(directory: Path, found: Findings) -> tuple[Image | None, str | None]:
+def _replay(directory: Path, tally: Findings) -> tuple[Image | None, str | None]:
     """Return the newest state; if the log cannot be replayed, None and the reason."""
     try:
         with progress(f"replaying {directory.name}", BYTES) as advance:
@@ -442,9 +442,9 @@ def _replay(directory: Path, found: Findings) -> tuple[Image | None, str | None]
             finally:
                 source.close()
     except MetadataError as error:
-        found.add(error)
+        tally.add(error)
         return None, str(error)
-    found.newer |= source.left_out
+    tally.newer |= source.left_out
     return image, None
 
 
@@ -487,8 +487,8 @@ class _Adoption:
 
     def run(self, force: bool) -> None:
         """See adopt_topic."""
-        recorded, found = self._recorded(), self.topic.identify()
-        if found is None:
+        recorded, identity = self._recorded(), self.topic.identify()
+        if identity is None:
             raise LogError(
                 f"{self.topic.name}: there is no such topic: correct metadata.log.topic, or copy a log to it"
             )
@@ -496,16 +496,17 @@ class _Adoption:
         with closing(self.topic.open_reader()) as reader:
             reader.wait_known(_KNOWN_SECONDS)
             end = end_of(reader)
-            say(f"recorded: {'nothing' if recorded is None else _shown(recorded)}")
-            say(f"found:    {_shown(TopicIdentity(topic=found, end=end))}, begins at offset {reader.start_offset()}")
+            say(f"recorded: {'nothing' if recorded is None else _identity_text(recorded)}")
+            current = TopicIdentity(topic=identity, end=end)
+            say(f"found:    {_identity_text(current)}, begins at offset {reader.start_offset()}")
             if recorded is not None:
                 say(_comparison(reader, recorded, end))
             self._check_checkpoints(reader)
-        question = shown()(f"Adopt {self.topic.name} as this controller's log? (y/n)")
+        question = value_formatter()(f"Adopt {self.topic.name} as this controller's log? (y/n)")
         no_answer = "no answer on stdin: nothing is adopted; use --force to adopt without asking"
         if not (force or confirms(question, no_answer)):
             return
-        write_identity(self._home, TopicIdentity(topic=found, end=end))
+        write_identity(self._home, current)
         say(f"{self._home / IDENTITY_FILE}: adopted {self.topic.name}")
 
     def _recorded(self) -> TopicIdentity | None:
@@ -531,7 +532,7 @@ def end_of(reader: LogReader) -> LogEnd:
     return LogEnd(end_offset=mark, epoch=read_header(reader.read(mark - 1, 1)).leader_epoch)
 
 
-def _shown(identity: TopicIdentity) -> str:
+def _identity_text(identity: TopicIdentity) -> str:
     topic = identity.topic
     return f"topic {topic.topic_id} on Kafka {topic.kafka_cluster_id}, {identity.end}"
 
@@ -748,15 +749,15 @@ def parse_place(text: str, client: TopicClient) -> Place:
     """
     if not text.startswith("kafka:"):
         return Path(text)
-    found = _TOPIC.fullmatch(text)
-    if found is None:
+    match = _TOPIC.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{text}: expected kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a directory")
     from aclog.metalog.topiclog import TopicSettings
     from aclog.sources.server_flags import parse_servers
 
-    servers = ",".join(map(str, parse_servers(text, found[1])))
+    servers = ",".join(map(str, parse_servers(text, match[1])))
     return TopicSettings(
-        topic=found[2],
+        topic=match[2],
         properties={**client.properties, "bootstrap.servers": servers},
         replication_factor=client.replication_factor,
     )
@@ -792,15 +793,15 @@ def _opened(place: Place) -> Iterator[LogReader]:
         yield topic
 
 
-def _checkpoints(source: Place, given: Path | None) -> tuple[CheckpointFile, ...]:
-    found = list_checkpoints(source) if isinstance(source, Path) else ()
-    if given is None:
-        return found
-    named = [one for one in list_checkpoints(given.parent) if one.path.name == given.name]
+def _checkpoints(source: Place, path: Path | None) -> tuple[CheckpointFile, ...]:
+    checkpoints = list_checkpoints(source) if isinstance(source, Path) else ()
+    if path is None:
+        return checkpoints
+    named = [one for one in list_checkpoints(path.parent) if one.path.name == path.name]
     if not named:
         what = "not a finished checkpoint: expected a file such as 00000000000000000211-0000000002.checkpoint"
-        raise ConfigError(f"--checkpoint {given}: {what}")
-    return (*found, *named)
+        raise ConfigError(f"--checkpoint {path}: {what}")
+    return (*checkpoints, *named)
 
 
 def _copy_to_directory(
@@ -884,14 +885,14 @@ def _as_stored_in_topic(batches: Iterator[bytes], digest: LogDigest) -> Iterator
 
 def _verified(again: LogReader, start: int, end: int, written: LogDigest) -> Copied:
     """Read the copy again, and compare its offsets and its digest."""
-    found = LogDigest()
+    digest = LogDigest()
     for batch in _batches(again, again.start_offset(), again.high_watermark()):
-        found.add(batch)
+        digest.add(batch)
     ends = again.start_offset(), again.high_watermark()
-    if ends != (start, end) or found.text() != written.text():
-        what = f"the copy holds offsets {ends[0]} to {ends[1]}, SHA-256 {found.text()}"
+    if ends != (start, end) or digest.text() != written.text():
+        what = f"the copy holds offsets {ends[0]} to {ends[1]}, SHA-256 {digest.text()}"
         raise LogError(f"{again.name}: {what}: expected {start} to {end}, {written.text()}; do not use the copy")
-    return Copied(start_offset=start, end_offset=end, batches=found.batches, digest=found.text())
+    return Copied(start_offset=start, end_offset=end, batches=digest.batches, digest=digest.text())
 
 
 def _note_missing_checkpoints(start: int, checkpoints: tuple[CheckpointFile, ...]) -> None:

@@ -147,11 +147,11 @@ class ChildCommands:
         return process
 
     async def _ended(self, process: Process, stdin: str | None, take: Callable[[bytes], None]) -> Ended:
-        said = bytearray()
+        stderr = bytearray()
         assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
         with anyio.move_on_after(self.seconds) as limit:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_keep, process.stderr, said)
+                tasks.start_soon(_keep, process.stderr, stderr)
                 tasks.start_soon(_feed, process, stdin)
                 async for data in process.stdout:
                     take(data)
@@ -160,12 +160,12 @@ class ChildCommands:
             how = "narrow the question, or start aclog mcp with a longer --time-limit"
             raise ConfigError(f"no answer after {self.seconds:g} s: {how}")
         assert process.returncode is not None  # noqa: S101 - it has ended
-        return _ended(process.returncode, said.decode(errors="replace"))
+        return _ended(process.returncode, stderr.decode(errors="replace"))
 
 
-async def _keep(stream: ByteReceiveStream, said: bytearray) -> None:
+async def _keep(stream: ByteReceiveStream, buffer: bytearray) -> None:
     async for data in stream:
-        said += data[: max(_STDERR_BYTES - len(said), 0)]
+        buffer += data[: max(_STDERR_BYTES - len(buffer), 0)]
 
 
 async def _feed(process: Process, stdin: str | None) -> None:
@@ -182,8 +182,8 @@ def _kill(process: Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _ended(code: int, said: str) -> Ended:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _ended(code: int, stderr: str) -> Ended:
+    lines = [line for line in stderr.splitlines() if line.strip()]
     notices = [line.removeprefix(_PREFIX)[:_NOTICE_LENGTH] for line in lines if line.startswith(_NOT_ERRORS)]
     others = [line for line in lines if not line.startswith(_NOT_ERRORS)]
     error = others[-1].removeprefix(_PREFIX)[:_NOTICE_LENGTH] if others else None
@@ -211,7 +211,7 @@ class Rows:
     has_head: bool
     """Whether the first line is about the answer as a whole."""
     head: Any = field(default=None, init=False)
-    kept: list[Any] = field(factory=list, init=False)
+    items: list[Any] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
     """Rows, without the head."""
     shortened: bool = field(default=False, init=False)
@@ -223,7 +223,7 @@ class Rows:
     @property
     def left_off(self) -> int:
         """The number of rows after those that are kept."""
-        return max(self.total - self.skip, 0) - len(self.kept)
+        return max(self.total - self.skip, 0) - len(self.items)
 
     def feed(self, data: bytes) -> None:
         """Take more of the output; what is wrong with it is kept for `end`."""
@@ -261,10 +261,10 @@ class Rows:
         if self.total <= self.skip or self.left_off > 1:  # one was left off already: what is kept has no holes
             return
         row, length = _short(_parsed(line), len(line))
-        if length > self._room and self.kept:
+        if length > self._room and self.items:
             return
         self.shortened |= length < len(line)
-        self.kept.append(row)
+        self.items.append(row)
         self._room -= length
 
 
@@ -296,12 +296,12 @@ def _cut(value: Any, most: int, longest: int | None) -> Any:
         return f"{value[:longest]}... ({len(value)} characters)"
     if not isinstance(value, dict):
         return value
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, each in value.items():
-        found[key] = _cut(each, most, longest)
+        result[key] = _cut(each, most, longest)
         if isinstance(each, list) and len(each) > most:
-            found[f"{key}LeftOff"] = len(each) - most
-    return found
+            result[f"{key}LeftOff"] = len(each) - most
+    return result
 
 
 # The answer of a tool: what its command printed, and what that is about.
@@ -360,37 +360,37 @@ def answer_of(tool: Tool, line: CommandLine, ended: Ended, rows: Rows) -> dict[s
     """
     _check_ended(tool, ended, rows)
     state = line.state
-    found: dict[str, Any] = {"command": line.text, "source": state.source, "endOffset": state.end_offset}
+    answer: dict[str, Any] = {"command": line.text, "source": state.source, "endOffset": state.end_offset}
     if line.stdin is not None:
-        found["stdin"] = "the argument change"
+        answer["stdin"] = "the argument change"
     if state.why_none is not None:
-        found["noEndOffset"] = state.why_none
+        answer["noEndOffset"] = state.why_none
     if line.to_state is not None:
-        found["toEndOffset"] = line.to_state.end_offset
+        answer["toEndOffset"] = line.to_state.end_offset
     if rows.has_head:
-        found["verdict"] = rows.head
-    found |= {"rows": rows.kept, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
+        answer["verdict"] = rows.head
+    answer |= {"rows": rows.items, "total": rows.total, "skipped": min(rows.skip, rows.total), "leftOff": rows.left_off}
     if (note := _note(tool, line, rows, is_unsure=_is_unsure(ended))) is not None:
-        found["note"] = note
-    return {**found, **_premises(ended), "notices": list(ended.notices), "names": NAMES_ARE_DATA}
+        answer["note"] = note
+    return {**answer, **_premises(ended), "notices": list(ended.notices), "names": NAMES_ARE_DATA}
 
 
 def _premises(ended: Ended) -> dict[str, list[str]]:
     by_kafka = [notice for notice in ended.notices if SETTLED_BY in notice]
     premises = [notice for notice in ended.notices if UNKNOWN in notice or notice in by_kafka]
     generations = [each.value for each in Generation] if by_kafka else []
-    return {key: found for key, found in (("generations", generations), ("premises", premises)) if found}
+    return {key: texts for key, texts in (("generations", generations), ("premises", premises)) if texts}
 
 
 def _check_ended(tool: Tool, ended: Ended, rows: Rows) -> None:
     """Refuse what is not an answer: nothing, or a part, must not be taken for all there is."""
     if ended.code < 0:
-        raise ConfigError(f"the command was ended by signal {-ended.code}{_said(ended)}")
+        raise ConfigError(f"the command was ended by signal {-ended.code}{_error_text(ended)}")
     if ended.code not in tool.exit_codes or (ended.code and ended.error is not None):
         raise ConfigError(ended.error or f"the command ended with exit code {ended.code}, and said nothing")
     rows.end()
     if rows.head is None and (rows.has_head or (ended.code and not rows.total and not _is_unsure(ended))):
-        raise ConfigError(f"the command printed nothing, and ended with exit code {ended.code}{_said(ended)}")
+        raise ConfigError(f"the command printed nothing, and ended with exit code {ended.code}{_error_text(ended)}")
 
 
 def _is_unsure(ended: Ended) -> bool:
@@ -398,7 +398,7 @@ def _is_unsure(ended: Ended) -> bool:
     return any(UNKNOWN in notice for notice in ended.notices)
 
 
-def _said(ended: Ended) -> str:
+def _error_text(ended: Ended) -> str:
     return "" if ended.error is None else f": {ended.error}"
 
 
@@ -409,13 +409,13 @@ def _note(tool: Tool, line: CommandLine, rows: Rows, *, is_unsure: bool) -> str 
         return f"none: {tool.none}"
     parts = []
     if rows.left_off:
-        on = [f"skip={rows.skip + len(rows.kept)}", *_same_states(line)]
+        on = [f"skip={rows.skip + len(rows.items)}", *_same_states(line)]
         parts.append(
             f"{rows.left_off} of {rows.total} rows are left off: {tool.narrow}, or read on with {' and '.join(on)}"
         )
     if rows.shortened:
         parts.append("of long rows parts are left off, as their keys ...LeftOff and texts say: the command shows all")
-    if not rows.kept and not rows.left_off:
+    if not rows.items and not rows.left_off:
         parts.append(f"there are {rows.total} rows, and all were skipped")
     return "; ".join(parts) or None
 
@@ -482,11 +482,11 @@ def _entry(tool: Tool) -> ToolEntry:
     )
 
 
-async def _called(tool: Tool, given: dict[str, Any] | None, fixed: Fixed, commands: ChildCommands) -> CallToolResult:
+async def _called(tool: Tool, values: dict[str, Any] | None, fixed: Fixed, commands: ChildCommands) -> CallToolResult:
     """Return the answer; what is wrong is told as one, so that an assistant can ask again."""
     line: CommandLine | None = None
     try:
-        arguments = read_arguments(tool.arguments, given)
+        arguments = read_arguments(tool.arguments, values)
         line = await _line(tool, arguments, fixed, commands.seconds)
         rows = Rows(arguments.skip, has_head=tool.name == "check")
         ended = await commands.run(line, rows.feed)
@@ -525,10 +525,10 @@ def run_mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -
     for flag, path in source.files().items():
         if path == STDIN:
             raise ConfigError(f"{flag} -: the assistant speaks on stdin: expected a file")
-    chosen = source.choose()  # what is wrong with the flags is said now, to a person
-    chosen.source.close()
-    if chosen.as_of is not None:
-        take_moment(chosen.as_of)
+    choice = source.choose()  # what is wrong with the flags is said now, to a person
+    choice.source.close()
+    if choice.as_of is not None:
+        take_moment(choice.as_of)
     authorizer.warn_of_super_users()
     commands = ChildCommands(flags.time_limit)
     server = make_server(Fixed(source=source, authorizer=authorizer, flags=flags), commands)

@@ -231,15 +231,15 @@ def option_words(arguments: Arguments) -> Iterator[str]:
         yield "--resource-pattern-type=prefixed"
 
 
-def read_arguments(kind: type[Arguments], given: dict[str, Any] | None) -> Arguments:
+def read_arguments(kind: type[Arguments], values: dict[str, Any] | None) -> Arguments:
     """Return the arguments that an assistant gave. Raises ConfigError: one is missing, unknown or of another type."""
     try:
-        return kind.model_validate(given or {})
+        return kind.model_validate(values or {})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        shown = [f"{'.'.join(map(str, each['loc']))[:80]}: {each['msg']}" for each in problems[:_MOST_PROBLEMS]]
+        messages = [f"{'.'.join(map(str, each['loc']))[:80]}: {each['msg']}" for each in problems[:_MOST_PROBLEMS]]
         more = f"; and {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
-        raise ConfigError(f"arguments: {'; '.join(shown)}{more}") from None
+        raise ConfigError(f"arguments: {'; '.join(messages)}{more}") from None
 
 
 # A tool: what it is for, what it takes, and which command answers it.
@@ -427,14 +427,14 @@ def asked_state(source: SourceFlags, as_of: str | None) -> AskedState:
         ConfigError: the text names no moment. MetadataError, OSError: the source cannot be read, or not so far back.
 
     """
-    chosen = evolve(source, as_of=source.as_of if as_of is None else as_of).choose(_no_notes)
-    with closing(chosen.source):
-        moment = chosen.moment
-        log = chosen.source.log
+    choice = evolve(source, as_of=source.as_of if as_of is None else as_of).choose(_no_notes)
+    with closing(choice.source):
+        moment = choice.moment
+        log = choice.source.log
         if log is not None:
             end = _end_in_log(log, moment)
-            return AskedState(source=chosen.source.name, end_offset=end, why_none=None, as_of=str(end))
-        return _of_single_state(chosen, moment)
+            return AskedState(source=choice.source.name, end_offset=end, why_none=None, as_of=str(end))
+        return _of_single_state(choice, moment)
 
 
 def _end_in_log(log: LogReader, moment: Moment | None) -> int:
@@ -443,8 +443,8 @@ def _end_in_log(log: LogReader, moment: Moment | None) -> int:
     return max(log.high_watermark(), 0) if moment is None else moment
 
 
-def _of_single_state(chosen: ChosenSource, moment: Moment | None) -> AskedState:
-    source, end, why = chosen.source, None, None
+def _of_single_state(choice: ChosenSource, moment: Moment | None) -> AskedState:
+    source, end, why = choice.source, None, None
     if isinstance(source, AclsSource):
         why = "files of rules have no offsets"
     elif isinstance(source, CheckpointSource):
@@ -456,7 +456,7 @@ def _of_single_state(chosen: ChosenSource, moment: Moment | None) -> AskedState:
         why = "there is no log to find the time in"
     else:
         end = _newest_checkpoint(source) if moment is None else moment
-    return AskedState(source=source.name, end_offset=end, why_none=why, as_of=chosen.as_of)
+    return AskedState(source=source.name, end_offset=end, why_none=why, as_of=choice.as_of)
 
 
 def _newest_checkpoint(source: LogSource) -> int | None:

@@ -32,7 +32,7 @@ from aclog.metalog.errors import ConfigError, printable
 from aclog.sources.live import opened_zookeeper
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column, OutputFormat, Row
-from aclog.terminal.output import confirms, note, progress, say, shown, warn
+from aclog.terminal.output import confirms, note, progress, say, value_formatter, warn
 from aclog.zookeeper.client import ZkSettings, zk_settings
 from aclog.zookeeper.connect import check_not_owned, kraft_controller
 from aclog.zookeeper.migration import (
@@ -101,27 +101,27 @@ def plan_rows(left_out: Iterable[LeftOut], change: StateChange, obstacles: Seque
 
 def comparison_rows(comparison: Comparison) -> Iterator[Row]:
     """Yield the counts, what only one side has, what differs, and the requests that are decided differently."""
-    change, known = comparison.difference, sum(each.is_known for each in comparison.disagreements)
+    change, expected = comparison.difference, sum(each.is_known for each in comparison.disagreements)
     yield {
         "kind": "compared",
         "contents": len(change),
         "decisions": comparison.requests,
-        "differing": len(comparison.disagreements) - known,
-        "known": known,
+        "differing": len(comparison.disagreements) - expected,
+        "known": expected,
     }
     yield from ({"kind": "onlyInZooKeeper", **_acl(acl)} for acl in change.added_acls)
     yield from ({"kind": "notInZooKeeper", **_acl(acl)} for acl in change.removed_acls)
     yield from ({"kind": "credential", "name": each.name, "mechanism": each.mechanism} for each in change.credentials)
     yield from ({"kind": "token", "tokenId": each.token_id} for each in change.tokens)
     for each in comparison.disagreements:
-        asked = each.request
+        request = each.request
         yield {
             "kind": "decision",
-            "principal": asked.principal,
-            "host": asked.host,
-            "operation": code_name(AclOperation, asked.operation),
-            "resourceType": code_name(ResourceType, asked.resource_type),
-            "resourceName": asked.name,
+            "principal": request.principal,
+            "host": request.host,
+            "operation": code_name(AclOperation, request.operation),
+            "resourceType": code_name(ResourceType, request.resource_type),
+            "resourceName": request.name,
             "allowedByZooKeeper": each.store_allows,
             "known": each.is_known,
         }
@@ -150,12 +150,12 @@ def _left_out_lines(left_out: Iterable[LeftOut]) -> Iterator[str]:
     return (f"left out: {each}" for each in left_out)
 
 
-def report_plan(store: str, target: Target, found: StoreState, change: StateChange) -> None:
+def report_plan(store: str, target: Target, store_state: StoreState, change: StateChange) -> None:
     """Print what a migration would do."""
-    say(f"{store}: {found.state.counts()}")
-    for line in _left_out_lines(found.left_out):
+    say(f"{store}: {store_state.state.counts()}")
+    for line in _left_out_lines(store_state.left_out):
         say(printable(line))
-    warn_of_limitation(target, found)
+    warn_of_limitation(target, store_state)
     say(f"{target.name}: {change.counts()}")
     report_removals(change)
 
@@ -167,13 +167,13 @@ def report_removals(change: StateChange) -> None:
     say("dry run: nothing was written")
 
 
-def warn_of_limitation(target: Target, found: StoreState) -> None:
+def warn_of_limitation(target: Target, store_state: StoreState) -> None:
     """Warn if the target cannot hold all of the state that was found."""
-    omitted = len(found.state.credentials) + len(found.state.tokens)
+    omitted = len(store_state.state.credentials) + len(store_state.state.tokens)
     if target.limitation and omitted:
         warn(
-            f"{len(found.state.credentials)} SCRAM credentials and {len(found.state.tokens)} delegation tokens are not "
-            f"migrated: {target.limitation}"
+            f"{len(store_state.state.credentials)} SCRAM credentials and {len(store_state.state.tokens)} "
+            f"delegation tokens are not migrated: {target.limitation}"
         )
 
 
@@ -201,15 +201,15 @@ def _print_comparison(comparison: Comparison) -> None:
     change = comparison.difference
     for line in _difference_lines(change):
         say(printable(line))
-    known = [each for each in comparison.disagreements if each.is_known]
+    expected = [each for each in comparison.disagreements if each.is_known]
     for each in comparison.disagreements[:_MAX_LINES]:
         why = " (Kafka 4.3.1: LITERAL * does not match names that begin with *)" if each.is_known else ""
         say(printable(f"differs: {each}{why}"))
-    unknown = len(comparison.disagreements) - len(known)
+    unknown = len(comparison.disagreements) - len(expected)
     same = "the same" if not len(change) else f"{len(change)} differences"
     say(
         f"compared: contents {same}; {comparison.requests} decisions, {unknown} differ"
-        + (f", and {len(known)} by a known difference of Kafka 4.3.1" if known else "")
+        + (f", and {len(expected)} by a known difference of Kafka 4.3.1" if expected else "")
     )
 
 
@@ -234,29 +234,29 @@ def _listed(what: str, texts: Iterable[str]) -> Iterator[str]:
 # What `--replace` may remove: more than a share of what the target holds is confirmed first.
 
 
-def suspicion(name: str, current: AccessState, wanted: AccessState, limit: RemovalLimit) -> str | None:
+def suspicion(name: str, current: AccessState, goal: AccessState, limit: RemovalLimit) -> str | None:
     """Return why the changes to the wanted state are suspicious, and what to do; None if they are not, or accepted."""
-    removed = difference(current, wanted).removals
+    removed = difference(current, goal).removals
     if not limit.is_exceeded(removed, len(current)) or limit.is_accepted(removed):
         return None
     what = f"{removed} of {len(current)} entries would go"
     return f"{name}: {what}: if that is right, accept it with --accept-removal {removed}"
 
 
-def confirmed(name: str, current: AccessState, wanted: AccessState, limit: RemovalLimit) -> RemovalLimit:
+def confirmed(name: str, current: AccessState, goal: AccessState, limit: RemovalLimit) -> RemovalLimit:
     """Ask on a terminal whether a suspicious removal is right; return the limit with what is accepted by now.
 
     Raises:
         ConfigError: it is not accepted, or there is nobody to ask.
 
     """
-    found = suspicion(name, current, wanted, limit)
-    if found is None:
+    problem = suspicion(name, current, goal, limit)
+    if problem is None:
         return limit
     if not sys.stdin.isatty():
-        raise ConfigError(found)
-    removed = difference(current, wanted).removals
-    question = shown()(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)")
+        raise ConfigError(problem)
+    removed = difference(current, goal).removals
+    question = value_formatter()(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)")
     nothing = f"{name}: nothing was written"
     if not confirms(question, nothing):
         raise ConfigError(nothing)
@@ -431,32 +431,32 @@ def run_migration(options: MigrationOptions) -> int:
 
 
 def _show(options: MigrationOptions, watch: StoreWatch) -> int:
-    found, current = watch.state(), options.target.contents().state
-    wanted = options.target.supported(found.state)
-    change = difference(current, wanted)
-    obstacles = [*_unreadable(options, found), *_own_entries(options, current, wanted)]
-    if options.replace and (suspicious := suspicion(options.target.name, current, wanted, options.limit)):
+    store_state, current = watch.state(), options.target.contents().state
+    goal = options.target.supported(store_state.state)
+    change = difference(current, goal)
+    obstacles = [*_unreadable(options, store_state), *_own_entries(options, current, goal)]
+    if options.replace and (suspicious := suspicion(options.target.name, current, goal, options.limit)):
         obstacles.append(suspicious)
     if options.output.is_rows:
-        options.output.print_rows(PLAN_COLUMNS, plan_rows(found.left_out, change, obstacles))
-        warn_of_limitation(options.target, found)
+        options.output.print_rows(PLAN_COLUMNS, plan_rows(store_state.left_out, change, obstacles))
+        warn_of_limitation(options.target, store_state)
     else:
-        report_plan(options.store.where, options.target, found, change)
+        report_plan(options.store.where, options.target, store_state, change)
     for obstacle in obstacles:
         warn(obstacle)
     return 1 if obstacles else 0
 
 
-def _unreadable(options: MigrationOptions, found: StoreState) -> Iterator[str]:
-    if found.unreadable and not options.skip_unreadable:
+def _unreadable(options: MigrationOptions, store_state: StoreState) -> Iterator[str]:
+    if store_state.unreadable and not options.skip_unreadable:
         yield (
-            f"{len(found.unreadable)} entries in ZooKeeper cannot be read, and may be DENY ACLs (the first: "
-            f"{found.unreadable[0]}): repair or delete them, or leave them out with --skip-unreadable"
+            f"{len(store_state.unreadable)} entries in ZooKeeper cannot be read, and may be DENY ACLs (the first: "
+            f"{store_state.unreadable[0]}): repair or delete them, or leave them out with --skip-unreadable"
         )
 
 
-def _own_entries(options: MigrationOptions, current: AccessState, wanted: AccessState) -> Iterator[str]:
-    change = difference(current, wanted)
+def _own_entries(options: MigrationOptions, current: AccessState, goal: AccessState) -> Iterator[str]:
+    change = difference(current, goal)
     if change.removals and not options.replace:
         yield (
             f"{options.target.name}: {change.removals} entries are not in ZooKeeper: remove them first, or let "
@@ -465,14 +465,14 @@ def _own_entries(options: MigrationOptions, current: AccessState, wanted: Access
 
 
 def _migrate(options: MigrationOptions, watch: StoreWatch) -> None:
-    found = watch.state()
-    report_left_out(found.left_out)
-    _refuse(_unreadable(options, found))
+    store_state = watch.state()
+    report_left_out(store_state.left_out)
+    _refuse(_unreadable(options, store_state))
     # Nothing is written before all obstacles are known to be absent.
     with options.target.open() as writer:
-        wanted = options.target.supported(found.state)
-        _refuse(_own_entries(options, writer.state, wanted))
-        options = evolve(options, limit=confirmed(options.target.name, writer.state, wanted, options.limit))
+        goal = options.target.supported(store_state.state)
+        _refuse(_own_entries(options, writer.state, goal))
+        options = evolve(options, limit=confirmed(options.target.name, writer.state, goal, options.limit))
         run = _Run(options, watch, writer)
         run.follow()
         run.switch_over()
@@ -526,13 +526,13 @@ class _Run:
         """
         if not self._watch.catch_up(patience(self._options.store)):
             return 0
-        found = self._watch.state()
-        report_left_out(each for each in found.left_out if each not in self._reported)
-        self._reported |= frozenset(found.left_out)
-        wanted = self._options.target.supported(found.state)
-        suspicious = suspicion(self._options.target.name, self._begun, wanted, self._options.limit)
+        store_state = self._watch.state()
+        report_left_out(each for each in store_state.left_out if each not in self._reported)
+        self._reported |= frozenset(store_state.left_out)
+        goal = self._options.target.supported(store_state.state)
+        suspicious = suspicion(self._options.target.name, self._begun, goal, self._options.limit)
         _refuse(iter([suspicious] if suspicious else []))
-        change = self._writer.write(wanted)
+        change = self._writer.write(goal)
         if len(change):
             # Only migrated entries count: quotas, for example, may keep changing.
             self._quiet_since = time.monotonic()
@@ -559,14 +559,14 @@ class _Run:
 
 
 def _compare(options: MigrationOptions, watch: StoreWatch) -> int:
-    contents, found = options.target.contents(), watch.state()
+    contents, store_state = options.target.contents(), watch.state()
     comparison = compare(
-        options.target.supported(found.state),
+        options.target.supported(store_state.state),
         contents.state,
         store_decides=store_decides(watch),
         target_decides=decide_by(contents.acls),
     )
-    warn_of_limitation(options.target, found)
+    warn_of_limitation(options.target, store_state)
     return report_comparison(comparison, options.output)
 
 
@@ -599,35 +599,35 @@ def run_reverse_migration(options: ReverseOptions) -> int:
 
     """
     contents = LogTarget(directory=options.log, force=False).existing()
-    wanted, left_out = storable(contents.state)
+    goal, left_out = storable(contents.state)
     with connected(options.store) as client:
         watch = read_store(client, may_be_new=True)
         if not options.compare_only:
             check_not_owned(client)
-            is_clear = _report(options, watch, wanted, left_out)
+            is_clear = _report(options, watch, goal, left_out)
             if options.dry_run:
                 return 0 if is_clear else 1
-            confirmed(options.store.where, watch.state().state, wanted, options.limit)
-            _write(client, watch, wanted)
+            confirmed(options.store.where, watch.state().state, goal, options.limit)
+            _write(client, watch, goal)
             # Read again, so that the comparison is with what was really written.
             watch = read_store(client, may_be_new=True)
-        return _compare_zookeeper(options, watch, contents, wanted)
+        return _compare_zookeeper(options, watch, contents, goal)
 
 
-def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, left_out: tuple[LeftOut, ...]) -> bool:
+def _report(options: ReverseOptions, watch: StoreWatch, goal: AccessState, left_out: tuple[LeftOut, ...]) -> bool:
     """Report the changes; return whether nothing blocks them. If something does, raise ConfigError unless a dry run."""
-    found = watch.state()
-    change = difference(found.state, wanted)
-    report_left_out((*left_out, *found.left_out))
-    warn_of_downgrade(wanted.acls)
+    store_state = watch.state()
+    change = difference(store_state.state, goal)
+    report_left_out((*left_out, *store_state.left_out))
+    warn_of_downgrade(goal.acls)
     if options.dry_run and not options.output.is_rows:
-        say(f"{options.log}: {wanted.counts()}")
+        say(f"{options.log}: {goal.counts()}")
         say(f"{options.store.where}: {change.counts()}")
         report_removals(change)
     obstacles = []
-    if (left_out or found.unreadable) and not options.skip_unreadable:
+    if (left_out or store_state.unreadable) and not options.skip_unreadable:
         obstacles.append(
-            f"{len(left_out)} entries that ZooKeeper cannot hold, and {len(found.unreadable)} entries in it that "
+            f"{len(left_out)} entries that ZooKeeper cannot hold, and {len(store_state.unreadable)} entries in it that "
             "cannot be read: repair or remove them, or leave them out with --skip-unreadable"
         )
     if change.removals and not options.replace:
@@ -635,10 +635,10 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
             f"{options.store.where}: {change.removals} entries are not in the log: remove them first, or let --replace "
             "remove them"
         )
-    elif options.dry_run and (suspicious := suspicion(options.store.where, found.state, wanted, options.limit)):
+    elif options.dry_run and (suspicious := suspicion(options.store.where, store_state.state, goal, options.limit)):
         obstacles.append(suspicious)
     if options.dry_run and options.output.is_rows:
-        options.output.print_rows(PLAN_COLUMNS, plan_rows((*left_out, *found.left_out), change, obstacles))
+        options.output.print_rows(PLAN_COLUMNS, plan_rows((*left_out, *store_state.left_out), change, obstacles))
     for obstacle in obstacles:
         if not options.dry_run:
             raise ConfigError(obstacle)
@@ -646,20 +646,18 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
     return not obstacles
 
 
-def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
-    change = difference(watch.state().state, wanted)
-    execute_plan(store_plan(wanted, change), client)
+def _write(client: "ZkClient", watch: StoreWatch, goal: AccessState) -> None:
+    change = difference(watch.state().state, goal)
+    execute_plan(store_plan(goal, change), client)
     note(f"written into {client.settings.where}: {change.counts()}")
 
 
-def _compare_zookeeper(
-    options: ReverseOptions, watch: StoreWatch, contents: TargetContents, wanted: AccessState
-) -> int:
+def _compare_zookeeper(options: ReverseOptions, watch: StoreWatch, contents: TargetContents, goal: AccessState) -> int:
     # Contents are compared with what ZooKeeper can hold, decisions with the whole log: an ACL that was left out shows
     # up if it makes a difference.
     comparison = compare(
         watch.state().state,
-        wanted,
+        goal,
         store_decides=store_decides(watch),
         target_decides=decide_by(contents.acls),
     )
@@ -708,8 +706,8 @@ def _migration(connect: str, zookeeper: ZooKeeperFlags, target: MetadataLogFlags
 
 
 def _target(flags: MetadataLogFlags, *, force: bool) -> Target:
-    given = [flags.log, flags.bootstrap_checkpoint, flags.bootstrap_controller]
-    if sum(each is not None for each in given) != 1:
+    targets = [flags.log, flags.bootstrap_checkpoint, flags.bootstrap_controller]
+    if sum(each is not None for each in targets) != 1:
         raise ConfigError(
             "exactly one target must be given: --log DIR, --bootstrap-checkpoint FILE or --bootstrap-controller "
             "HOST:PORT"
@@ -735,8 +733,8 @@ def _reverse_migration(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode
         "--force": mode.force,
     }
     if target.log is None or any(unsupported.values()):
-        found = ", ".join(name for name, given in unsupported.items() if given)
-        raise ConfigError(f"--to-zookeeper: requires --log DIR{f' and excludes {found}' if found else ''}")
+        flags = ", ".join(name for name, is_given in unsupported.items() if is_given)
+        raise ConfigError(f"--to-zookeeper: requires --log DIR{f' and excludes {flags}' if flags else ''}")
     is_written = not (mode.dry_run or mode.compare)
     return ReverseOptions(
         store=store_settings(zookeeper.to_zookeeper or "", zookeeper.zk_tls_config_file, is_written=is_written),

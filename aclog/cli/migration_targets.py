@@ -72,11 +72,11 @@ def first_start_file(path: Path) -> Path:
 def _file_of_directory(path: Path) -> Path:
     log = path if path.name == METADATA_DIRECTORY else path / METADATA_DIRECTORY
     _check_not_begun(log)
-    found = find_bootstrap(log)
-    if found is None:
+    bootstrap = find_bootstrap(log)
+    if bootstrap is None:
         what = f"neither {BOOTSTRAP_NAME} nor {METADATA_DIRECTORY}/{FIRST_CHECKPOINT} with records is there"
         raise ConfigError(f"{path}: {what}: {_FLAG} of a formatted directory of a controller")
-    return found.path
+    return bootstrap.path
 
 
 def _check_first_checkpoint(path: Path) -> None:
@@ -94,13 +94,13 @@ def _check_first_checkpoint(path: Path) -> None:
 def _check_legacy(path: Path) -> None:
     log = path.absolute().parent / METADATA_DIRECTORY
     _check_not_begun(log)
-    found = find_bootstrap(log)
-    if found is not None and found.in_first_checkpoint:
+    bootstrap = find_bootstrap(log)
+    if bootstrap is not None and bootstrap.in_first_checkpoint:
         raise ConfigError(
-            f"{path.parent}: formatted by Kafka 4.4 or later, whose first start reads {found.path} and ignores "
-            f"{BOOTSTRAP_NAME}: {_FLAG} {found.path}"
+            f"{path.parent}: formatted by Kafka 4.4 or later, whose first start reads {bootstrap.path} and ignores "
+            f"{BOOTSTRAP_NAME}: {_FLAG} {bootstrap.path}"
         )
-    if found is None and (path.parent / META_PROPERTIES).exists():
+    if bootstrap is None and (path.parent / META_PROPERTIES).exists():
         raise ConfigError(
             f"{path.parent}: formatted without {BOOTSTRAP_NAME}, so its first start would ignore one: {_FLAG} of a "
             "controller's metadata.log.dir"
@@ -135,8 +135,8 @@ class TargetWriter(Protocol):
 
     state: AccessState
 
-    def write(self, wanted: AccessState) -> StateChange:
-        """Write the changes from `state` to `wanted`; if the target can do so, invisible until `commit`."""
+    def write(self, goal: AccessState) -> StateChange:
+        """Write the changes from `state` to `goal`; if the target can do so, invisible until `commit`."""
         ...
 
     def commit(self) -> None:
@@ -228,19 +228,19 @@ class CheckpointTarget:
 
     def contents(self) -> TargetContents:
         """Read the file; a missing one is empty. Its ACLs decide as in the Kafka that formatted the directory."""
-        found = _read(self.path)
-        ranges = found.in_first_checkpoint or found.image.features.level(METADATA_VERSION) >= RANGES_LEVEL
-        return contents_of(found.image.with_acls(found.image.acls.with_options(documented=False, cidr=ranges)))
+        bootstrap = _read(self.path)
+        ranges = bootstrap.in_first_checkpoint or bootstrap.image.features.level(METADATA_VERSION) >= RANGES_LEVEL
+        return contents_of(bootstrap.image.with_acls(bootstrap.image.acls.with_options(documented=False, cidr=ranges)))
 
     @contextmanager
     def open(self) -> Iterator[TargetWriter]:
         """Collect the new contents; the file is written by `commit`. Raises ConfigError, LogError."""
-        found = _read(self.path)
+        bootstrap = _read(self.path)
         # Records of other types would be lost, since the file is written anew.
-        if len(found.image.opaque) or len(found.image.cluster):
-            raise ConfigError(f"{found.path}: contains records of other types: expected a bootstrap.checkpoint")
-        check_parent(found.path)
-        yield CheckpointTargetWriter(found=found, state=state_of_image(found.image))
+        if len(bootstrap.image.opaque) or len(bootstrap.image.cluster):
+            raise ConfigError(f"{bootstrap.path}: contains records of other types: expected a bootstrap.checkpoint")
+        check_parent(bootstrap.path)
+        yield CheckpointTargetWriter(bootstrap=bootstrap, state=state_of_image(bootstrap.image))
 
 
 def _read(path: Path) -> BootstrapRecords:
@@ -262,40 +262,40 @@ class CheckpointTargetWriter:
     """The future contents of the file, in memory until `commit`."""
 
     state: AccessState
-    _found: BootstrapRecords = field(repr=False)
+    _bootstrap: BootstrapRecords = field(repr=False)
 
-    def write(self, wanted: AccessState) -> StateChange:
+    def write(self, goal: AccessState) -> StateChange:
         """See TargetWriter. Raises ConfigError: the metadata.version of the file is too old for what is written."""
-        _check_level(self._found, wanted)
-        change, self.state = difference(self.state, wanted), wanted
+        _check_level(self._bootstrap, goal)
+        change, self.state = difference(self.state, goal), goal
         return change
 
     def commit(self) -> None:
         """Write the file atomically. Raises LogError, EncodeError; ConfigError: as first_start_file."""
-        everything, path = difference(AccessState(), self.state), self._found.path
-        values = [*_features(self._found.image), *record_values(everything, AclIds({}).of(everything))]
-        if _read(path).records != self._found.records:
+        everything, path = difference(AccessState(), self.state), self._bootstrap.path
+        values = [*_features(self._bootstrap.image), *record_values(everything, AclIds({}).of(everything))]
+        if _read(path).records != self._bootstrap.records:
             raise ConfigError(f"{path}: another program has changed it meanwhile: run the command again")
-        opening = _opening(path) if self._found.in_first_checkpoint else None
+        opening = _opening(path) if self._bootstrap.in_first_checkpoint else None
         replace_durably(path, bootstrap_bytes(values, opening=opening, now_ms=current_time_ms()))
         if opening is not None:
             path.chmod(READ_ONLY)  # as formatting leaves it
-        self._found = _read(path)  # a change during the switchover is committed after it
+        self._bootstrap = _read(path)  # a change during the switchover is committed after it
 
     def abort(self) -> None:
         """Do nothing: nothing was written."""
 
 
-def _check_level(found: BootstrapRecords, wanted: AccessState) -> None:
-    level = found.image.features.level(METADATA_VERSION)
+def _check_level(bootstrap: BootstrapRecords, goal: AccessState) -> None:
+    level = bootstrap.image.features.level(METADATA_VERSION)
     for what, present, since in (
-        ("SCRAM credentials", wanted.credentials, "3.5-IV2"),
-        ("delegation tokens", wanted.tokens, "3.6-IV2"),
+        ("SCRAM credentials", goal.credentials, "3.5-IV2"),
+        ("delegation tokens", goal.tokens, "3.6-IV2"),
     ):
         if present and 0 < level < METADATA_VERSIONS[since]:
             raise ConfigError(
-                f"{found.path}: metadata.version {level} has no {what}: expected a directory that was formatted with "
-                f"--release-version {since} or later"
+                f"{bootstrap.path}: metadata.version {level} has no {what}: expected a directory that was formatted "
+                f"with --release-version {since} or later"
             )
 
 
@@ -412,9 +412,9 @@ class LogTargetWriter:
     _features: list[bytes]
     _in_transaction: bool = field(default=False, init=False)
 
-    def write(self, wanted: AccessState) -> StateChange:
+    def write(self, goal: AccessState) -> StateChange:
         """See TargetWriter. Raises LogError, EncodeError."""
-        change = difference(self.state, wanted)
+        change = difference(self.state, goal)
         values = [*self._features, *record_values(change, self._ids.of(change))]
         if values and not self._in_transaction:
             self._writer.append([encode_record(BeginTransactionRecord(name=TRANSACTION))])
@@ -423,7 +423,7 @@ class LogTargetWriter:
             self._in_transaction = True
         for batch in batched(values):
             self._writer.append(batch, atomic=False)
-        self.state, self._features = wanted, []
+        self.state, self._features = goal, []
         return change
 
     def commit(self) -> None:
@@ -506,15 +506,15 @@ class QuorumTargetWriter:
     _refused: set[StandardAcl] = field(factory=set, init=False)
     """ACLs that the controller rejects, or is too old for; not sent again: the comparison lists them as missing."""
 
-    def write(self, wanted: AccessState) -> StateChange:
+    def write(self, goal: AccessState) -> StateChange:
         """Create and delete ACLs, visible at once; report and skip one that the controller rejects, or is too old for.
 
         Raises:
             UnreachableError: the controller is unreachable.
 
         """
-        self._refuse_unsupported(wanted.acls - self._refused)
-        change = difference(self.state, AccessState(acls=wanted.acls - self._refused))
+        self._refuse_unsupported(goal.acls - self._refused)
+        change = difference(self.state, AccessState(acls=goal.acls - self._refused))
         # Creations before deletions, in the order of listing_key and in its reverse: DENY is created first, deleted
         # last.
         done, total = 0, len(change.added_acls) + len(change.removed_acls)
@@ -533,7 +533,7 @@ class QuorumTargetWriter:
                 what = f"{done:,} of {total:,} changes are made, perhaps a request more"
                 warn(f"{what}: run the command again for the rest")
                 raise
-        self.state = AccessState(acls=wanted.acls - self._refused)
+        self.state = AccessState(acls=goal.acls - self._refused)
         return change
 
     def _refuse_unsupported(self, acls: Iterable[StandardAcl]) -> None:
@@ -565,6 +565,6 @@ class QuorumTargetWriter:
 
 def _pieces(acls: Iterable[StandardAcl], size: int) -> Iterator[Sequence[StandardAcl]]:
     """Split ACLs into pieces of at most `size`."""
-    left = iter(acls)
-    while piece := tuple(islice(left, size)):
+    remaining = iter(acls)
+    while piece := tuple(islice(remaining, size)):
         yield piece

@@ -61,9 +61,9 @@ class Reload:
         """Return the rules in files, read whole; None if there are none. Raises MetadataError: they cannot be read."""
         if self.source.acls is None:
             return None
-        found = self.source.choose(note).source
-        found.image()
-        return found
+        rules = self.source.choose(note).source
+        rules.image()
+        return rules
 
 
 def tokens_of(flags: PdpFlags) -> Tokens | None:
@@ -98,16 +98,16 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
     if not flags.max_age > 0:
         raise ConfigError(f"--max-age {flags.max_age}: expected seconds, more than 0")
-    chosen = source.choose(FewNotices(tell=note))
-    if chosen.moment is not None:
+    choice = source.choose(FewNotices(tell=note))
+    if choice.moment is not None:
         raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
-    live = followed(chosen, _FOLLOWED_S)
+    live = followed(choice, _FOLLOWED_S)
     deciders = Deciders(
         live=live,
         settings=settings_of(authorizer),
         mapping=mapping,
         max_age=flags.max_age,
-        premises=LivePremises(read=lambda: premises_of(chosen.source, authorizer.given()), tell=note),
+        premises=LivePremises(read=lambda: premises_of(choice.source, authorizer.configs()), tell=note),
         warn=warn,
     )
     measures = Measures()
@@ -132,12 +132,12 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         files = [file for file in (audit, decision_log) if file is not None]
         live.start()
         stack.callback(live.stop)
-        said = f"decision point at {point.base_url}; stop with Ctrl-C"
+        message = f"decision point at {point.base_url}; stop with Ctrl-C"
         reload = Reload(point=point, endpoint=endpoint, files=files, source=source, flags=flags)
         serve(
             point.app(),
             endpoint,
-            said,
+            message,
             hangup=reload,
             is_timed=True,
             refusals=measures.refusals,
@@ -162,5 +162,5 @@ def _existing(source: SourceFlags, live: LiveState) -> Mapping[int, Iterable[str
             return {int(ResourceType.TOPIC): names.names()}
         except (MetadataError, OSError) as error:
             raise NotReadyError(f"--topics: {error}") from error
-    seen = live.newest
-    return {} if seen is None else {int(ResourceType.TOPIC): seen.image.opaque.topic_names()}
+    newest = live.newest
+    return {} if newest is None else {int(ResourceType.TOPIC): newest.image.opaque.topic_names()}

@@ -8,15 +8,8 @@ from attrs import frozen
 
 from aclog.analysis.review.document import markdown_lines, text_lines
 from aclog.authorizer.acl import StandardAcl, is_cidr
-from aclog.authorizer.acls_image import (
-    NO_ORIGINS,
-    ChangedOrigins,
-    Origins,
-    RuleChange,
-    content_of,
-    places_text,
-    ranges_among,
-)
+from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import parse_super_users
 from aclog.cli.extras import need_usage_extra
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, with_flags
@@ -25,7 +18,7 @@ from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, 
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
-from aclog.planning.planner import DeleteLimit, Held, PlannedChange, change_as_asked, change_to_want, make_plan
+from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
 from aclog.planning.report import PlanReport, RuleUses, document_of
 from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.formats.format import AclsFormat
@@ -46,7 +39,7 @@ app = typer.Typer()
 @with_flags
 def plan(
     target: TargetFlags,
-    wanted: WantFlags,
+    want: WantFlags,
     ownership: OwnershipFlags,
     authorizer: AuthorizerFlags,
     output: PlanOutputFlags,
@@ -66,7 +59,7 @@ def plan(
       aclog plan --log DIR --change unused.jsonl --journal rules.journal --adopt
       aclog apply PLAN
     """
-    raise typer.Exit(print_new_plan(target, (wanted, change), ownership, authorizer, output))
+    raise typer.Exit(print_new_plan(target, (want, change), ownership, authorizer, output))
 
 
 # What a command says of the plan that it made, and the file that it writes it into.
@@ -79,7 +72,7 @@ NOTHING, CHANGES = 0, 1
 def print_plan(
     plan: Plan,
     change: PlannedChange,
-    found: FoundPlace,
+    place: FoundPlace,
     output: Output,
     *,
     full: bool = False,
@@ -97,15 +90,15 @@ def print_plan(
         for step in plan.steps:
             emit(json_text(step_object(step)))
         return
-    uses = None if accesses is None or not change.removed else _uses(accesses, found, change)
+    uses = None if accesses is None or not change.removed else _uses(accesses, place, change)
     report = PlanReport(
-        name=found.name,
-        state=found.state,
+        name=place.name,
+        state=place.state,
         plan=plan,
         change=change,
         uses=uses,
-        kafka=found.kafka,
-        premises=found.premises,
+        kafka=place.kafka,
+        premises=place.premises,
     )
     with progress("comparing"):
         document = document_of(report, full=full)
@@ -138,10 +131,10 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
     need_usage_extra()
 
 
-def _uses(accesses: AccessesFlags, found: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.cli.planning.rule_uses import read_rule_uses  # here: for access logs alone
+def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
+    from aclog.cli.rule_uses import read_rule_uses  # here: for access logs alone
 
-    return read_rule_uses(accesses, found, change.removed)
+    return read_rule_uses(accesses, place, change.removed)
 
 
 def take_plan_file(path: Path | None) -> None:
@@ -195,7 +188,7 @@ def told_settings(flags: AuthorizerFlags, *, is_warned: bool = False) -> ToldSet
 
 
 @frozen(kw_only=True)
-class Wanted:
+class PlanGoal:
     """All rules of a source, or changes of some; exactly one of the two is not None."""
 
     path: str
@@ -209,14 +202,14 @@ class Wanted:
         yield from ranges_among(self.rules or ())
         yield from (each.acl.host for each in self.changes or () if is_cidr(each.acl.host))
 
-    def change_of(self, held: Held, *, adopt: bool) -> PlannedChange:
+    def change_of(self, ownership: Holdings, *, adopt: bool) -> PlannedChange:
         """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""
         if self.rules is not None:
-            return change_to_want(held, self.rules, adopt=adopt)
-        return change_as_asked(held, self.changes or (), adopt=adopt)
+            return change_to_want(ownership, self.rules, adopt=adopt)
+        return change_as_asked(ownership, self.changes or (), adopt=adopt)
 
 
-def read_wanted(flags: WantFlags, change: str | None = None) -> Wanted:
+def read_wanted(flags: WantFlags, change: str | None = None) -> PlanGoal:
     """Read what is wanted: --want, or the file of a change.
 
     Raises:
@@ -230,9 +223,9 @@ def read_wanted(flags: WantFlags, change: str | None = None) -> Wanted:
         if flags.want_format is not None:
             raise ConfigError("--want-format: expected --want PATH")
         changes = tuple(read_changes(change))
-        return Wanted(path=change, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
+        return PlanGoal(path=change, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
     rules, origins = read_wanted_rules(flags)
-    return Wanted(path=str(flags.want), rules=rules, origins=origins)
+    return PlanGoal(path=str(flags.want), rules=rules, origins=origins)
 
 
 def read_wanted_rules(flags: WantFlags, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
@@ -248,11 +241,11 @@ def read_wanted_rules(flags: WantFlags, tell: Callable[[str], None] = note) -> t
             advance=advance,
             strict=True,  # a rule that never comes is no less wanted
         )
-        found = find_rules(flags.want, options)
-        rules = frozenset(_content(rule.acl, found.origins) for rule in found.rules)
-    for text in found.notes:
+        source = find_rules(flags.want, options)
+        rules = frozenset(_content(rule.acl, source.origins) for rule in source.rules)
+    for text in source.notes:
         tell(text)
-    return rules, found.origins
+    return rules, source.origins
 
 
 def _content(acl: StandardAcl, origins: Origins) -> bytes:
@@ -267,14 +260,14 @@ def _content(acl: StandardAcl, origins: Origins) -> bytes:
 
 def print_new_plan(
     target: TargetFlags,
-    asked: tuple[WantFlags, str | None],
+    sources: tuple[WantFlags, str | None],
     ownership: OwnershipFlags,
     authorizer: AuthorizerFlags,
     output: PlanOutputFlags,
 ) -> int:
     """Make a plan, print it, and write it if it changes anything; return the exit code.
 
-    `asked`: what is wanted, or the file of a change.
+    `sources`: what is wanted, or the file of a change.
 
     Raises:
         RefusedError: it deletes too much, or something cannot be done.
@@ -287,14 +280,14 @@ def print_new_plan(
     take_plan_file(output.out)
     address = place_address(target)
     limit = DeleteLimit.parse(ownership.max_deletes)
-    wanted = read_wanted(*asked)
-    told, hosts = told_settings(authorizer), wanted.ranges()
-    found = find_place(address, told, ownership.journal, note, ownership.other_journals, hosts=hosts)
-    change = wanted.change_of(found.held, adopt=ownership.adopt)
-    plan = make_plan(change, found.circumstances(origin_now(wanted.path)))
+    goal = read_wanted(*sources)
+    settings, hosts = told_settings(authorizer), goal.ranges()
+    place = find_place(address, settings, ownership.journal, note, ownership.other_journals, hosts=hosts)
+    change = goal.change_of(place.holdings, adopt=ownership.adopt)
+    plan = make_plan(change, place.circumstances(origin_now(goal.path)))
     print_unless_refused(
-        lambda: _check(change, wanted, limit, plan, found),
-        lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
+        lambda: _check(change, goal, limit, plan, place),
+        lambda: print_plan(plan, change, place, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
     if plan.is_empty:
@@ -304,11 +297,11 @@ def print_new_plan(
     return CHANGES
 
 
-def _check(change: PlannedChange, wanted: Wanted, limit: DeleteLimit, plan: Plan, found: FoundPlace) -> None:
+def _check(change: PlannedChange, goal: PlanGoal, limit: DeleteLimit, plan: Plan, place: FoundPlace) -> None:
     """Raise RefusedError: a source without rules would delete all; or as FoundPlace.check_plan."""
-    if wanted.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
+    if goal.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
         raise RefusedError(
-            f"{wanted.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
+            f"{goal.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
             "expected --max-deletes if that is meant"
         )
-    found.check_plan(change, plan.steps, limit, origins=wanted.origins)
+    place.check_plan(change, plan.steps, limit, origins=goal.origins)

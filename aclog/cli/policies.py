@@ -11,14 +11,8 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import SidePremises
 from aclog.analysis.policy import MappedOrigins, NameMap, Policy, mapped_acls
 from aclog.analysis.regions import ExistingNames
-from aclog.authorizer.acls_image import (
-    ChangedOrigins,
-    RuleChange,
-    TwoOrigins,
-    changed_acls,
-    changes_between,
-    net_changes,
-)
+from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
+from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin
@@ -35,18 +29,18 @@ from aclog.terminal.output import note, warn
 # What is unknown of that which decides in a source, noted on stderr before a command answers.
 
 
-def read_premises(chosen: ChosenSource, given: AbstractSet[str]) -> Premises:
+def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
     """Return what is unknown of that which decides in a source, and note each.
 
-    In a running cluster these are the properties that are not in `given` and that a node hides or has set, and nodes
-    without an authorizer of Kafka's; of a log or checkpoint, the records that the state lacks that `chosen` returned
-    last. `given`: the properties whose values are given (AuthorizerFlags.given).
+    In a running cluster these are the properties that are not in `configs` and that a node hides or has set, and nodes
+    without an authorizer of Kafka's; of a log or checkpoint, the records that the state lacks that `choice` returned
+    last. `configs`: the properties whose values are given (AuthorizerFlags.configs).
 
     Raises:
         RequestError: no node of the cluster has an authorizer.
 
     """
-    premises = chosen.premises(given)
+    premises = choice.premises(configs)
     for premise in premises.unknown:
         note(premise.note())
     return premises
@@ -59,9 +53,9 @@ def refuse_unless_known(premises: Premises, what: str) -> None:
         ConfigError: it is; the text begins with `what`.
 
     """
-    left = premises.without({SUPER_USERS_CONFIG}).unknown
-    if left:
-        raise ConfigError(f"{what}: {'; '.join(each.note() for each in left)}")
+    unknown = premises.without({SUPER_USERS_CONFIG}).unknown
+    if unknown:
+        raise ConfigError(f"{what}: {'; '.join(each.note() for each in unknown)}")
 
 
 # What decides on the state of a command, where several generations of Kafka may: both answers, or none.
@@ -96,14 +90,16 @@ class EachGeneration:
 
 
 def each_generation(
-    image: Image, flags: AuthorizerFlags, asked: Iterable[tuple[int, int]] | None = None
+    image: Image, flags: AuthorizerFlags, requests: Iterable[tuple[int, int]] | None = None
 ) -> EachGeneration:
     """Return the flags for each generation that may decide on a state.
 
-    `asked`: the resource type and the operation of all requests in question, as codes; None if they may be any.
+    `requests`: the resource type and the operation of all requests in question, as codes; None if they may be any.
     """
     kafka = deciding_kafka(
-        image, flags.generation, controllers=None if asked is None else ranges_concern_controllers(image.acls, asked)
+        image,
+        flags.generation,
+        controllers=None if requests is None else ranges_concern_controllers(image.acls, requests),
     )
     return EachGeneration(kafka=kafka, flags={each: flags.of_generation(each) for each in kafka.generations})
 
@@ -115,10 +111,10 @@ def only_generation(image: Image, flags: AuthorizerFlags) -> AuthorizerFlags:
         ConfigError: several may decide, and a rule of the state has a range as host.
 
     """
-    found = each_generation(image, flags)
-    if not found.is_known:
-        raise ConfigError(found.kafka.ambiguity())
-    return found.first
+    generations = each_generation(image, flags)
+    if not generations.is_known:
+        raise ConfigError(generations.kafka.ambiguity())
+    return generations.first
 
 
 # Policies from the flags of a command: the state and the settings of one side, or of two that are compared.
@@ -161,18 +157,18 @@ def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
 
 
 def policies_of(
-    image: Image, flags: AuthorizerFlags, asked: Iterable[tuple[int, int]] | None = None
+    image: Image, flags: AuthorizerFlags, requests: Iterable[tuple[int, int]] | None = None
 ) -> dict[Generation, Policy]:
     """Return the policy of a state for each generation of Kafka that may decide; warn if there is more than one.
 
-    `asked` as in `each_generation`.
+    `requests` as in `each_generation`.
 
     Raises:
         ConfigError: a super user without a colon.
 
     """
     flags.warn_of_super_users()
-    each = each_generation(image, flags, asked)
+    each = each_generation(image, flags, requests)
     each.warn()
     return {generation: policy_by(image, own) for generation, own in each.flags.items()}
 
@@ -219,7 +215,7 @@ class SideFlags:
 
         Warns of super users that are hardly meant. `more`: other flags that name files, of which one may be stdin.
         """
-        if self.target.given() or not self.settings.given():
+        if self.target.is_given() or not self.settings.is_given():
             self.target.check(self.source)
         check_one_stdin({**self.source.files(), **self.target.files(), **more})
         after = self.settings.after(self.authorizer)
@@ -251,28 +247,28 @@ class SideFlags:
         notify = _once()  # both sides may read one log, and have the same to say of it
         topics = self.source.topics()
         first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
-        chosen = None if second is None else second.choose(notify, topics=topics)
+        choice = None if second is None else second.choose(notify, topics=topics)
         changes = self.target.changes()
         before = first.image()
         after_flags = self.settings.after(self.target.authorizer(self.authorizer))
-        after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
-        premises = self._premises(first, chosen, after_flags, notify)
+        after = before.with_acls(changed_acls(before.acls, changes)) if choice is None else choice.image()
+        premises = self._premises(first, choice, after_flags, notify)
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
-        known = chosen is None and not self.maps
+        same_source = choice is None and not self.maps
         pairs, ambiguity = _generations((before, self.authorizer), (after, after_flags))
         if ambiguity:
             if only_one:
                 raise ConfigError(ambiguity)
             warn(ambiguity)
-        between = net_changes(changes) if known else changes_between(old.acls, after.acls)
-        origins = self._origins(first, chosen, changes)
+        between = net_changes(changes) if same_source else changes_between(old.acls, after.acls)
+        origins = self._origins(first, choice, changes)
         return {
             generation: Sides(
                 old=policy_by(old, self.authorizer.of_generation(own)),
                 new=policy_by(after, after_flags.of_generation(to)),
                 changes=between,
                 images=(before, after),
-                sources=(first,) if chosen is None else (first, chosen),
+                sources=(first,) if choice is None else (first, choice),
                 topics=topics,
                 origins=origins,
                 premises=premises,
@@ -287,12 +283,12 @@ class SideFlags:
 
         Both states have been read. `flags`: those of the second side.
         """
-        old_given, new_given = self.authorizer.given(), flags.given()
+        old_given, new_given = self.authorizer.configs(), flags.configs()
         if second is not None and first.is_live and second.is_live and first.source.name != second.source.name:
             old, new = first.premises(old_given), second.premises(new_given)
-            for chosen, unknown in ((first, old), (second, new)):
+            for choice, unknown in ((first, old), (second, new)):
                 for premise in unknown.unknown:
-                    notify(f"{chosen.source.name}: {premise.note()}")
+                    notify(f"{choice.source.name}: {premise.note()}")
             return SidePremises(old=old, new=new, same_settings=False)
         live = second if second is not None and second.is_live else first
         settings = settings_premises(live.source, old_given & new_given)
@@ -320,25 +316,25 @@ def _generations(
     a flag names a Kafka for the second one: then the first is decided by the other generation, as before an upgrade.
     """
     controllers = any(ranges_concern_controllers(image.acls) for image, _ in (first, second))
-    found = [deciding_kafka(image, flags.generation, controllers=controllers) for image, flags in (first, second)]
-    old, new = found[0].stated or found[1].stated, found[1].stated or found[0].stated
-    if found[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
+    kafkas = [deciding_kafka(image, flags.generation, controllers=controllers) for image, flags in (first, second)]
+    old, new = kafkas[0].stated or kafkas[1].stated, kafkas[1].stated or kafkas[0].stated
+    if kafkas[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
         old = next(each for each in Generation if each is not new)
     if old is not None and new is not None:
         return {None: (old, new)}, ""
-    possible = [each for each in Generation if any(each in kafka.generations for kafka in found)]
+    possible = [each for each in Generation if any(each in kafka.generations for kafka in kafkas)]
     if len(possible) == 1:
         return {None: (possible[0], possible[0])}, ""
-    return {each: (each, each) for each in possible}, next(kafka.ambiguity() for kafka in found if not kafka.is_known)
+    return {each: (each, each) for each in possible}, next(kafka.ambiguity() for kafka in kafkas if not kafka.is_known)
 
 
 def _once() -> Callable[[str], None]:
     """Return a function that prints each note once."""
-    told: set[str] = set()
+    notices: set[str] = set()
 
     def notify(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in notices:
+            notices.add(text)
             note(text)
 
     return notify

@@ -53,7 +53,8 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.authorizer.acls_image import FileOrigin, Origins, RuleChange, TwoOrigins, origin_text
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.origin import FileOrigin, Origins, TwoOrigins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.settings import Generation
 from aclog.cli.diff_report import Compared, difference_objects
@@ -95,7 +96,7 @@ from aclog.terminal.output import emit, note, say, warn
 
 
 NEVER = "never"
-_KNOWN = "What is known of the cluster"
+_CLUSTER_PANEL = "What is known of the cluster"
 
 
 class ReviewFormat(StrEnum):
@@ -156,11 +157,11 @@ class ReviewFlags:
     ] = field(factory=list)
     topics: Annotated[
         str | None,
-        typer.Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_KNOWN),
+        typer.Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     groups: Annotated[
         str | None,
-        typer.Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_KNOWN),
+        typer.Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     accesses: Annotated[
         str | None,
@@ -168,7 +169,7 @@ class ReviewFlags:
             "--accesses",
             metavar="PATH",
             help="Recent accesses, in any form that [cyan]aclog usage[/] reads: which are decided differently?",
-            rich_help_panel=_KNOWN,
+            rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
     fail_on: Annotated[
@@ -194,8 +195,8 @@ class ReviewFlags:
     def over(self, settings: "RepositorySettings") -> "RepositorySettings":
         """Return the settings with what the flags give instead."""
         named = {"topics": self.topics, "groups": self.groups, "accesses": self.accesses}
-        given = {key: value for key, value in named.items() if value is not None}
-        source = evolve(settings.source, **given) if given else settings.source  # type: ignore[arg-type]
+        paths = {key: value for key, value in named.items() if value is not None}
+        source = evolve(settings.source, **paths) if paths else settings.source  # type: ignore[arg-type]
         test = evolve(settings.test, files=tuple(map(str, self.tests))) if self.tests else settings.test
         fail_on = tuple(self.fail_on.split(",")) if self.fail_on is not None else settings.review.fail_on
         return evolve(settings, source=source, test=test, review=evolve(settings.review, fail_on=fail_on))
@@ -266,13 +267,13 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
     was = () if before is None else before.findings
     now = () if after is None else after.findings
     new, old = parted(now, was)
-    gone, _ = parted(was, now)
+    mended, _ = parted(was, now)
     suppressed, _ = parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
     return LintOutcome(
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
         old=_items(old),
-        gone=_items(gone),
+        resolved=_items(mended),
         suppressed=_items(suppressed),
     )
 
@@ -287,38 +288,38 @@ def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
     return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
 
 
-def _item(found: LocatedFinding) -> Item:
-    first, *others = found.rules
+def _item(finding: LocatedFinding) -> Item:
+    first, *others = finding.rules
     more = f" and {len(others):,} more" if others else ""
-    lint, by = found.lint, found.suppressed_by
+    lint, by = finding.lint, finding.suppressed_by
     return Item(
-        text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {found.finding.lost}",
-        details=(*_places(found), f"mend: {found.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
+        text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {finding.finding.lost}",
+        details=(*_places(finding), f"mend: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
     )
 
 
-def _places(found: LocatedFinding) -> Sequence[str]:
-    shown = [f"{rule.places_text()}: {acl_text(rule.acl)}" for rule in found.rules[:_RULES] if rule.origins]
-    left = len(found.rules) - len(shown)
-    return [*shown, f"and {left:,} more rules"] if shown and left > 0 else shown
+def _places(finding: LocatedFinding) -> Sequence[str]:
+    texts = [f"{rule.places_text()}: {acl_text(rule.acl)}" for rule in finding.rules[:_RULES] if rule.origins]
+    remaining = len(finding.rules) - len(texts)
+    return [*texts, f"and {remaining:,} more rules"] if texts and remaining > 0 else texts
 
 
 # Proofs that a change leaves what must not change as it is (`review.untouched` in aclog.toml).
 
 
-_SHOWN = 5
+_MAX_ROWS = 5
 """Rows that refute a proof; the effective change has all."""
 
 
 def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
     """Return the resources on which nothing may change. Raises ConfigError: one is none, with file and line."""
-    found = []
+    patterns = []
     for text in settings.review.untouched or ():
         try:
-            found.append(parse_resource(text))
+            patterns.append(parse_resource(text))
         except ConfigError as error:
             raise settings.error("review", "untouched", what=str(error)) from error
-    return found
+    return patterns
 
 
 def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proof]:
@@ -340,9 +341,9 @@ def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
 def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
     query = Query(resources=(resource,))
     changed = [change.acl for change in comparison.changes]
-    found = list(differences(comparison.old, comparison.new, query=query, changed=changed))
+    regions = list(differences(comparison.old, comparison.new, query=query, changed=changed))
     changes = ((change.added, change.acl) for change in comparison.changes)
-    for row in islice(rows(found, comparison.old, comparison.new, changes), _SHOWN):
+    for row in islice(rows(regions, comparison.old, comparison.new, changes), _MAX_ROWS):
         yield from row_lines(ReportRow(row=row, origins=comparison.origins))
 
 
@@ -351,11 +352,11 @@ def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str
 
 def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
     """Yield the objects (docs/commands); `new` is the report on the findings that the change brings."""
-    found = review.found
+    kinds = review.kinds
     yield {
         "kind": "verdict",
         "verdict": "FAILS" if review.fails else "PASSES",
-        "found": [kind.value for kind in Kind if kind in found],
+        "found": [kind.value for kind in Kind if kind in kinds],
         "failOn": [kind.value for kind in Kind if kind in review.fail_on],
         "testsPassed": review.tests.passed,
         "checksChanged": list(review.own_checks),
@@ -451,7 +452,7 @@ class Side:
     name: str
     """Such as `main (3fa08c21d4)`, or `the working tree`."""
     ref: str | None
-    chosen: ChosenSource | None
+    choice: ChosenSource | None
     """None if the path is not there: no rules."""
     image: Image
     authorizer: AuthorizerFlags
@@ -459,12 +460,12 @@ class Side:
     @property
     def placement(self) -> Placement:
         """Where the rules stand."""
-        if self.chosen is None:
+        if self.choice is None:
             return Placement()
         ref = self.ref
         if ref is None:
-            return Placement(origins=self.chosen.origins, path_of=cache(partial(path_from_top, top=top_directory())))
-        return Placement(origins=self.chosen.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
+            return Placement(origins=self.choice.origins, path_of=cache(partial(path_from_top, top=top_directory())))
+        return Placement(origins=self.choice.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
 
 
 @frozen(eq=False, kw_only=True)
@@ -540,16 +541,16 @@ class SideReader:
         authorizer_flags(self.settings).warn_of_super_users()
         path = path_from_top(self.path)
         head_ref = self.change.head
-        head_commit = None if head_ref is None else _known(head_ref)
+        head_commit = None if head_ref is None else _commit(head_ref)
         base_ref, doubts = _parted(self.change.base, head_commit or "HEAD", head_ref or "HEAD")
         base = self._side(GitPlace(ref=base_ref, path=path))
         head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
-        if base.chosen is head.chosen is None:
+        if base.choice is head.choice is None:
             raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
         doubts += [
             f"{self.path}: {side.name} does not have it, so it has no rules"
             for side in (base, head)
-            if side.chosen is None
+            if side.choice is None
         ]
         doubts += _unknown_kafka(base, head)
         for each in doubts:
@@ -559,13 +560,13 @@ class SideReader:
             head=head,
             changed=frozenset(changed_files(base_ref, head_commit)),
             path=path,
-            base_commit=_known(base_ref),
+            base_commit=_commit(base_ref),
             head_commit=head_commit,
             doubts=tuple(doubts),
         )
 
     def _side(self, place: GitPlace) -> Side:
-        commit = _known(place.ref)
+        commit = _commit(place.ref)
         name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
         if not exists(place):
             return _without_rules(name, authorizer_flags(self.settings))
@@ -577,20 +578,20 @@ class SideReader:
         return self._read("the working tree", self._flags(acls=self.path), None)
 
     def _flags(self, *, ref: str | None = None, acls: str | None = None) -> SourceFlags:
-        known = self.settings.source.format if self.change.path is None else None  # it is that of source.acls
-        form = self.change.acls_format or (None if known is None else AclsFormat(known))
+        source_format = self.settings.source.format if self.change.path is None else None  # it is that of source.acls
+        form = self.change.acls_format or (None if source_format is None else AclsFormat(source_format))
         flags = SourceFlags(acls=acls, ref=ref, acls_format=form, modules=self.change.modules)
         return source_flags(flags, self.settings)
 
     def _read(self, name: str, flags: SourceFlags, ref: str | None) -> Side:
-        chosen = flags.choose(topics=self.topics)
-        image = chosen.image()
-        return Side(name=name, ref=ref, chosen=chosen, image=image, authorizer=authorizer_flags(self.settings))
+        choice = flags.choose(topics=self.topics)
+        image = choice.image()
+        return Side(name=name, ref=ref, choice=choice, image=image, authorizer=authorizer_flags(self.settings))
 
 
 def _without_rules(name: str, authorizer: AuthorizerFlags) -> Side:
     image = Image()
-    return Side(name=name, ref=None, chosen=None, image=image, authorizer=authorizer)
+    return Side(name=name, ref=None, choice=None, image=image, authorizer=authorizer)
 
 
 def _unknown_kafka(*sides: Side) -> list[str]:
@@ -602,11 +603,11 @@ def _unknown_kafka(*sides: Side) -> list[str]:
     return []
 
 
-def _known(ref: str) -> str:
-    found = commit_id(ref)
-    if found is None:
+def _commit(ref: str) -> str:
+    commit = commit_id(ref)
+    if commit is None:
         raise ConfigError(f"{ref}: this clone has no such commit{way_out(ref, ref)}")
-    return found
+    return commit
 
 
 def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
@@ -614,15 +615,15 @@ def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
 
     With it come doubts: this clone may not tell.
     """
-    found = _known(base)
-    parted = merge_base(found, head)
+    commit = _commit(base)
+    parted = merge_base(commit, head)
     if parted is None:
         doubt = (
             f"{base}: this clone does not tell where {head_name} parted from it (a shallow one?), so changes that it "
             "got since count as reverted: fetch the history, such as with fetch-depth: 0"
         )
         return base, [doubt]
-    return base if parted == found else parted[:_SHORT], []
+    return base if parted == commit else parted[:_SHORT], []
 
 
 # What a change does to the checks themselves: the settings, the tests of rules, and what is known of the cluster.
@@ -633,8 +634,8 @@ def own_checks(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str
 
     The settings of the base count as well: a change may delete them, or the tests that they name.
     """
-    known = settings.source
-    files = (settings.file, *settings.test.files, known.topics, known.groups, known.accesses)
+    source = settings.source
+    files = (settings.file, *settings.test.files, source.topics, source.groups, source.accesses)
     named = {path for each in files if each is not None for path in _inside(str(each))}
     of_settings = {*named, *_settings_files()} if settings.file is None else named
     patterns = {each for file in of_settings & sides.changed for each in _tests_of(sides, file)}
@@ -704,10 +705,10 @@ class HeadTests:
 
         """
         files = [read_test_file(path) for path in self.settings.test.files]
-        found = [self._run_file(file) for file in files if self._is_run(file)]
+        outcomes = [self._run_file(file) for file in files if self._is_run(file)]
         return TestsOutcome(
-            failures=tuple(item for failed, _ in found for item in failed),
-            passed=sum(passed for _, passed in found),
+            failures=tuple(item for failed, _ in outcomes for item in failed),
+            passed=sum(passed for _, passed in outcomes),
             left_out=tuple(
                 f"{file.path}: left out: its tests are of {file.source.value}, not of {self.path}"
                 for file in files
@@ -739,7 +740,7 @@ def _test_item(outcome: Outcome, policies: Mapping[Generation, Policy], origins:
     first, *others = outcome.failures
     more = f"; {len(others):,} more" if others else ""
     return Item(
-        text=f"{case.test}: {case.text}: {first.found}{more}",
+        text=f"{case.test}: {case.text}: {first.actual}{more}",
         origin=case.origin,
         details=(
             origin_text(case.origin),
@@ -767,10 +768,10 @@ _FILES_SHOWN = 3
 
 def unread(sides: ReviewSides) -> Iterator[str]:
     """Yield what is to be said of changed files under the reviewed path that are of no known format."""
-    found = list(_unread(sides))
-    if found:
-        more = f" and {len(found) - _FILES_SHOWN:,} more" if found[_FILES_SHOWN:] else ""
-        yield f"changed, but of no known format, so no rules were read from it: {', '.join(found[:_FILES_SHOWN])}{more}"
+    paths = list(_unread(sides))
+    if paths:
+        more = f" and {len(paths) - _FILES_SHOWN:,} more" if paths[_FILES_SHOWN:] else ""
+        yield f"changed, but of no known format, so no rules were read from it: {', '.join(paths[:_FILES_SHOWN])}{more}"
 
 
 def _unread(sides: ReviewSides) -> Iterator[str]:
@@ -875,15 +876,15 @@ def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrig
 
 
 def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
-    if side.chosen is None:
+    if side.choice is None:
         return LintReport(findings=(), rules=0)
     policies = sides.policies(side)
-    return run_lint(side.chosen, side.image, next(iter(policies.values())), inputs, policies=policies)
+    return run_lint(side.choice, side.image, next(iter(policies.values())), inputs, policies=policies)
 
 
 def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
-    found = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
-    return [evolve(each, only=only) for each, only in merged(found)]
+    flips = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
+    return [evolve(each, only=only) for each, only in merged(flips)]
 
 
 def _accesses(settings: RepositorySettings) -> Accesses | None:
@@ -907,14 +908,14 @@ def _doubts_of(accesses: Accesses | None, compared: Compared) -> Iterator[str]:
 
 def _addresses(side: Side) -> Addresses:
     """Return the addresses that Terraform gives to the rules."""
-    found: dict[tuple[str, StandardAcl], set[str]] = {}
+    by_rule: dict[tuple[str, StandardAcl], set[str]] = {}
     origins, path_of = side.placement.origins, side.placement.path_of
     for rule in (entry.acl for entry in side.image.acls):
         for origin in origins.of(rule):
             if isinstance(origin, FileOrigin) and origin.address is not None:
                 key = os.path.dirname(path_of(origin.file)), rule  # noqa: PTH120
-                found.setdefault(key, set()).add(origin.address)
-    return {key: frozenset(addresses) for key, addresses in found.items()}
+                by_rule.setdefault(key, set()).add(origin.address)
+    return {key: frozenset(addresses) for key, addresses in by_rule.items()}
 
 
 def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:

@@ -15,7 +15,7 @@ app = typer.Typer()
 @writes_only_with("--yes")
 def revoke(
     target: TargetFlags,
-    asked: IntentFlags,
+    intent: IntentFlags,
     revoked: RevokedFlags,
     do: DoFlags,
     authorizer: AuthorizerFlags,
@@ -36,4 +36,4 @@ def revoke(
     """
     from aclog.cli.grant import run_revoke
 
-    raise typer.Exit(run_revoke(target, asked, revoked, do, authorizer, output.choose()))
+    raise typer.Exit(run_revoke(target, intent, revoked, do, authorizer, output.choose()))

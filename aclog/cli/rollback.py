@@ -98,14 +98,14 @@ def print_way_back(
     take_plan_file(output.out)
     limit = DeleteLimit.parse(flags.max_deletes)
     journal, others = flags.journals()
-    found = find_place(place_address(target), told_settings(authorizer), journal, note, others)
-    if found.settled is None or found.settled.is_new:
+    place = find_place(place_address(target), told_settings(authorizer), journal, note, others)
+    if place.settled is None or place.settled.is_new:
         raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
-    change = change_back(found.settled, found.held, flags.apply)
-    plan = make_plan(change, found.circumstances(origin_now()))
+    change = change_back(place.settled, place.holdings, flags.apply)
+    plan = make_plan(change, place.circumstances(origin_now()))
     print_unless_refused(
-        lambda: found.check_plan(change, plan.steps, limit),
-        lambda: print_plan(plan, change, found, how, full=output.full, accesses=given_accesses(output)),
+        lambda: place.check_plan(change, plan.steps, limit),
+        lambda: print_plan(plan, change, place, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
     if plan.is_empty:

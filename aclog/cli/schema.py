@@ -115,5 +115,5 @@ def _collect(schema: object, used: dict[str, Any]) -> None:
 
 @cache
 def _file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files(__package__).joinpath("schemas.json").read_text(encoding="utf-8"))
-    return found
+    schemas: dict[str, Any] = json.loads(files(__package__).joinpath("schemas.json").read_text(encoding="utf-8"))
+    return schemas

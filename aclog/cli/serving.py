@@ -96,10 +96,10 @@ class Endpoint:
 
 def listen_address(text: str, flag: str = "--listen") -> HostPort:
     """Return the address that a flag names. Raises ConfigError: not one HOST:PORT."""
-    found = parse_servers(flag, text)
-    if len(found) != 1:
+    addresses = parse_servers(flag, text)
+    if len(addresses) != 1:
         raise ConfigError(f"{flag} {text}: expected one HOST:PORT")
-    return found[0]
+    return addresses[0]
 
 
 def is_loopback(host: str) -> bool:
@@ -135,14 +135,14 @@ def health_of(text: str | None, ready: Check) -> Health | None:
 def serve(
     app: Any,
     endpoint: Endpoint,
-    said: str,
+    message: str,
     *,
     hangup: AtHangup | None = None,
     is_timed: bool = False,
     refusals: Refusals | None = None,
     health: Health | None = None,
 ) -> None:
-    """Serve an ASGI application until SIGINT or SIGTERM; print `said` once it listens.
+    """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens.
 
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
     `is_timed` answers, too, may take no longer (TimedConnection). `refusals` counts what is refused, and has the
@@ -158,7 +158,7 @@ def serve(
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a loop
     try:
         with _listening(endpoint.address) as bound:
-            server = Server(config, said, hangup, proxy=endpoint.trusted_proxy, refusals=refusals, health=health)
+            server = Server(config, message, hangup, proxy=endpoint.trusted_proxy, refusals=refusals, health=health)
             server.run(sockets=[bound])
         if server.failure is not None:
             raise server.failure
@@ -205,14 +205,14 @@ def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -
     context.load_cert_chain(endpoint.tls_cert, endpoint.tls_key)
 
 
-def followed(chosen: ChosenSource, followed_s: float) -> LiveState:
+def followed(choice: ChosenSource, followed_s: float) -> LiveState:
     """Return the newest state of a source, to be started; it warns when the source cannot be read.
 
     A log is looked at again after `followed_s` seconds; what is asked whole each time, less often.
     """
-    seconds = _POLLED_S if chosen.source.log is None else followed_s
+    seconds = _POLLED_S if choice.source.log is None else followed_s
     tell = FewNotices(tell=lambda why: warn(f"the state cannot be read: {why}"))
-    return LiveState(source=chosen.source, seconds=seconds, tell=tell)
+    return LiveState(source=choice.source, seconds=seconds, tell=tell)
 
 
 class _Few(logging.Filter):
@@ -237,7 +237,7 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        said: str,
+        message: str,
         hangup: AtHangup | None,
         *,
         proxy: str | None = None,
@@ -248,7 +248,7 @@ class Server(uvicorn.Server):
         self.failure: ConfigError | None = None
         """Why it has not begun to listen."""
         self.budget = ConnectionBudget(shares=shares_of(connections_within_files(CONNECTIONS)))
-        self._said, self._hangup, self._proxy, self._health = said, hangup, proxy, health
+        self._message, self._hangup, self._proxy, self._health = message, hangup, proxy, health
         self._refusals = Refusals() if refusals is None else refusals
         self._gate: Gate | None = None
         self._endpoint: HttpEndpoint | None = None
@@ -275,7 +275,7 @@ class Server(uvicorn.Server):
         context = self.config.ssl if isinstance(self.config.ssl, ssl.SSLContext) else None
         self._gate = Gate(
             listening=sockets[0],
-            name=self._said,
+            name=self._message,
             serve=self._protocol,
             budget=self.budget,
             refusals=self._refusals,
@@ -289,7 +289,7 @@ class Server(uvicorn.Server):
             return
         if self._hangup is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hangup, context)
-        say(self._said, flush=True)
+        say(self._message, flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, end what is being answered, and then be unhealthy."""
@@ -318,14 +318,14 @@ class Server(uvicorn.Server):
 
     def _protocol(self, arrival: Arrival) -> asyncio.Protocol:
         kind: type[TimedConnection] = self.config.http_protocol_class  # type: ignore[assignment]
-        made = kind(
+        protocol = kind(
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
             _loop=asyncio.get_running_loop(),
         )
-        made.arrival = arrival
-        return made
+        protocol.arrival = arrival
+        return protocol
 
 
 def _listening(address: HostPort) -> socket.socket:

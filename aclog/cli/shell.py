@@ -54,11 +54,11 @@ def shell(
     from aclog.shell.command import ShellState
     from aclog.shell.session import run_shell
 
-    chosen = source.choose()
-    state = ShellState(source=chosen.source, show_secrets=show_secrets)
-    with chosen.reading():
-        state.go_to(chosen.moment)
-    state.origins, state.premises = chosen.origins, chosen.premises
+    choice = source.choose()
+    state = ShellState(source=choice.source, show_secrets=show_secrets)
+    with choice.reading():
+        state.go_to(choice.moment)
+    state.origins, state.premises = choice.origins, choice.premises
     raise typer.Exit(run_shell(state, command or ()))
 
 
@@ -81,14 +81,14 @@ def complete_words(context: typer.Context, incomplete: str) -> list[str]:
     return list(words)
 
 
-def _state(given: Mapping[str, Any]) -> ShellState:
+def _state(values: Mapping[str, Any]) -> ShellState:
     """Return the state that the options before the command name. Raises as choose_source and ShellState.go_to."""
-    flags = group_from(SourceFlags, given)
+    flags = group_from(SourceFlags, values)
     if flags.acls == STDIN:  # completion must not consume the input of the command
         flags = evolve(flags, acls=None)
-    chosen = flags.choose(notify=lambda _: None)
-    state = ShellState(source=chosen.source)
-    state.go_to(chosen.moment)
+    choice = flags.choose(notify=lambda _: None)
+    state = ShellState(source=choice.source)
+    state.go_to(choice.moment)
     return state
 
 
@@ -105,5 +105,5 @@ def _path(text: str) -> str:
     return parent + slash + _SPECIAL.sub(_encoded, name) + text[len(parent + slash + name) :]
 
 
-def _encoded(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+def _encoded(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())

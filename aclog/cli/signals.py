@@ -52,18 +52,18 @@ class Stop:
     A `threading.Event` has a lock, which the thread may hold that the handler interrupts: setting it would never end.
     """
 
-    _asked: SimpleQueue[None] = field(factory=SimpleQueue, init=False)
+    _requests: SimpleQueue[None] = field(factory=SimpleQueue, init=False)
     _is_set: bool = field(default=False, init=False)
 
     def set(self) -> None:
         """Ask for the end."""
-        self._asked.put(None)  # may be called from a handler, whatever it interrupts
+        self._requests.put(None)  # may be called from a handler, whatever it interrupts
 
     def wait(self, seconds: float) -> bool:
         """Return whether the end was asked for, at the latest after so many seconds; for one thread."""
         if not self._is_set:
             with suppress(Empty):
-                self._asked.get(timeout=seconds)
+                self._requests.get(timeout=seconds)
                 self._is_set = True
         return self._is_set
 

@@ -27,7 +27,7 @@ from aclog.usage.simulation import simulate as simulate_changes
 from aclog.usage.unused import Answer
 from aclog.usage.window import UnreadAccesses
 
-_SHOWN: Final = 10
+_MAX_ROWS: Final = 10
 
 FLIP_COLUMNS: Final = (
     Column(key="change"),
@@ -61,25 +61,25 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     one = next(iter(each.values()))
     judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))
-    found = {generation: _simulated(counted, sides) for generation, sides in each.items()}
-    flips = any(len(own.flips) for own in found.values())
+    simulations = {generation: _simulated(counted, sides) for generation, sides in each.items()}
+    flips = any(len(own.flips) for own in simulations.values())
 
     def differs_when_open() -> bool:
         """Decide the accesses once more."""
         return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
 
     turning = ALL_KNOWN if flips else one.premises.turning(None, differs_when_open)
-    ordered = {generation: _ordered(own) for generation, own in found.items()}
+    ordered = {generation: _ordered(own) for generation, own in simulations.items()}
     if output.is_rows:
-        output.print_rows(with_generation(FLIP_COLUMNS, found), _rows(ordered))
+        output.print_rows(with_generation(FLIP_COLUMNS, simulations), _rows(ordered))
     else:
-        for number, (generation, own) in enumerate(found.items()):
+        for number, (generation, own) in enumerate(simulations.items()):
             if generation is not None:
                 say("\n" * (number > 0) + f"On {generation}:")
             for line in _summary(own, ordered[generation], is_sure=not turning):
                 say(printable(line))
     warn_of_rejects(counted.rejects)
-    unread = next((own.unread for own in found.values() if own.unread), UnreadAccesses())
+    unread = next((own.unread for own in simulations.values() if own.unread), UnreadAccesses())
     warn_of_unread(unread, "rules change that they may need, so that they may be decided differently")
     if turning:
         warn(turning.decided("every access is decided the same"))
@@ -95,8 +95,8 @@ def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> S
     return simulate_changes(counted.accesses, before, after, counted.unread)
 
 
-def _ordered(found: Simulation) -> Any:
-    return found.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
+def _ordered(simulation: Simulation) -> Any:
+    return simulation.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
 
 
 def _rows(ordered: Mapping[Generation | None, Any]) -> Iterator[Row]:
@@ -116,27 +116,27 @@ def _row(flip: dict[str, Any]) -> Row:
     return row
 
 
-def _summary(found: Simulation, ordered: Any, *, is_sure: bool) -> Iterator[str]:
+def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator[str]:
     """Yield the lines; `is_sure`: whether nothing that is unknown could change an access that is the same."""
     changes = ordered.column("change")
     rows = []
     for change in Change:
-        chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
-        if len(chosen) or change in {Change.GAINED, Change.LOST}:
-            rows.append((f"{pc.sum(chosen.column('count')).as_py() or 0:,}", f"{len(chosen):,}", change.value))
-    rows.append((f"{found.same if is_sure else 0:,}", "", "SAME"))
-    unjudged = found.unread.total + (0 if is_sure else found.same)
-    if found.unread or not is_sure:
+        flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
+        if len(flips) or change in {Change.GAINED, Change.LOST}:
+            rows.append((f"{pc.sum(flips.column('count')).as_py() or 0:,}", f"{len(flips):,}", change.value))
+    rows.append((f"{simulation.same if is_sure else 0:,}", "", "SAME"))
+    unjudged = simulation.unread.total + (0 if is_sure else simulation.same)
+    if simulation.unread or not is_sure:
         rows.append((f"{unjudged:,}", "", Answer.NOT_JUDGED.value))
     yield from aligned(("accesses", "distinct", "change"), rows)
     for change in Change:
-        chosen = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
-        if len(chosen):
+        flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
+        if len(flips):
             yield ""
-            yield from _most(chosen, change)
+            yield from _most(flips, change)
 
 
-def _most(chosen: Any, change: Change) -> Iterator[str]:
+def _most(flips: Any, change: Change) -> Iterator[str]:
     header = (change.value.lower(), "principal", "host", "operation", "resource", "before", "after")
     rows = (
         (
@@ -146,8 +146,8 @@ def _most(chosen: Any, change: Change) -> Iterator[str]:
             row["rule_id_before"] or row["rule_before"],
             row["rule_id_after"] or row["rule_after"],
         )
-        for row in chosen.slice(0, _SHOWN).to_pylist()
+        for row in flips.slice(0, _MAX_ROWS).to_pylist()
     )
     yield from aligned(header, rows)
-    if len(chosen) > _SHOWN:
-        yield f"... and {len(chosen) - _SHOWN:,} more"
+    if len(flips) > _MAX_ROWS:
+        yield f"... and {len(flips) - _MAX_ROWS:,} more"

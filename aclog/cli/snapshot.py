@@ -187,17 +187,17 @@ _LEAST_METADATA_VERSION = 7
 """3.3-IV3, the oldest metadata.version that Kafka 4 accepts; its tools read no state without one."""
 
 
-def checked_image(chosen: ChosenSource, rules: WrittenRules) -> Image:
+def checked_image(choice: ChosenSource, rules: WrittenRules) -> Image:
     """Return the state of a source; if it is a file of ACLs, `rules` checks and counts them.
 
     Raises as ChosenSource.image, also with the line of an ACL that is refused.
     """
-    if not isinstance(chosen.source, AclsSource):
-        return chosen.image()
-    chosen.source.check = rules.check
-    image = chosen.image()
+    if not isinstance(choice.source, AclsSource):
+        return choice.image()
+    choice.source.check = rules.check
+    image = choice.image()
     for rule in image.acls:
-        rules.add(rule.acl, chosen.origins)
+        rules.add(rule.acl, choice.origins)
     return image
 
 
@@ -266,12 +266,12 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
         LogError: a path is not a file.
 
     """
-    found, watch = Findings(), RangeWatch()
+    tally, watch = Findings(), RangeWatch()
     rows = []
     for path in paths:
         if not path.is_file():
             raise LogError(f"{path}: not a file: expected a checkpoint")
-        image, row, line = _verified(path, found)
+        image, row, line = _verified(path, tally)
         rows.append(row)
         if not output.is_rows:
             say(printable(line))
@@ -281,17 +281,17 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
     if output.is_rows:
         output.print_rows(VERIFIED_COLUMNS, rows)
     watch.report()
-    return found.verdict
+    return tally.verdict
 
 
-def _verified(path: Path, found: Findings) -> tuple[Image | None, Row, str]:
+def _verified(path: Path, tally: Findings) -> tuple[Image | None, Row, str]:
     """Return the state of a checkpoint if it can be read, what is told of it, and the same as a line."""
     own, newer = Findings(), NewerKafka(strict=False)
     try:
         with progress(f"reading {path.name}"):
             image = _read(path, newer)
     except MetadataError as error:
-        found.add(error)
+        tally.add(error)
         own.add(error)
         return None, {"file": str(path), "verdict": own.verdict.name, "problem": str(error)}, str(error)
     own.newer = bool(newer.warnings())
@@ -300,11 +300,11 @@ def _verified(path: Path, found: Findings) -> tuple[Image | None, Row, str]:
     if mapped is not None and not same_state(mapped, image):
         problem = f"{image_path(path)} holds another state: remove it"
         own.damaged, about_image_file = True, f", but {problem}"
-    found.newer |= own.newer
-    found.damaged |= own.damaged
-    told = {**counts(image), "imageFile": None if problem else _image_file(about_image_file), "problem": problem}
+    tally.newer |= own.newer
+    tally.damaged |= own.damaged
+    fields = {**counts(image), "imageFile": None if problem else _image_file(about_image_file), "problem": problem}
     line = f"{path}: whole: {summary(image)}{about_image_file}"
-    return image, {"file": str(path), "verdict": own.verdict.name, **told}, line
+    return image, {"file": str(path), "verdict": own.verdict.name, **fields}, line
 
 
 def describe_checkpoints(directory: Path, output: Output) -> None:
@@ -314,10 +314,10 @@ def describe_checkpoints(directory: Path, output: Output) -> None:
         LogError: the directory has no checkpoints, or does not exist.
 
     """
-    found = list_checkpoints(directory)
-    if not found:
+    checkpoints = list_checkpoints(directory)
+    if not checkpoints:
         raise LogError(f"{directory}: it has no checkpoints (*.checkpoint)")
-    described = map(_described, found)
+    described = map(_described, checkpoints)
     if output.is_rows:
         output.print_rows(LISTED_COLUMNS, (row for row, _ in described))
     else:
@@ -334,9 +334,9 @@ def _described(checkpoint: CheckpointFile) -> tuple[Row, str]:
         image = image or _read(checkpoint.path, NewerKafka(strict=False))
     except CheckpointError as error:
         return {**row, "problem": str(error)}, printable(f"{name}  damaged: {error}")
-    told = {"timestamp": image.timestamp, **counts(image), "imageFile": _image_file(about_image_file)}
+    fields = {"timestamp": image.timestamp, **counts(image), "imageFile": _image_file(about_image_file)}
     line = f"{name}  {time_text(image.timestamp)}  {summary(image)}{printable(about_image_file)}"
-    return {**row, **told}, line
+    return {**row, **fields}, line
 
 
 def _image_file(about: str) -> str | None:

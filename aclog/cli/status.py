@@ -126,10 +126,10 @@ def _by_cidr(status: Status) -> dict[str, list[str]]:
     if not any(cidr is not False for cidr in status.cidr.values()):
         return {}
     words = {True: "on", False: "off", None: "unknown"}
-    found: dict[str, list[str]] = {}
+    nodes: dict[str, list[str]] = {}
     for address, cidr in status.cidr.items():
-        found.setdefault(words[cidr], []).append(str(address))
-    return found
+        nodes.setdefault(words[cidr], []).append(str(address))
+    return nodes
 
 
 def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> str:

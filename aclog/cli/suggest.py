@@ -43,4 +43,4 @@ def suggest(
     from aclog.cli.suggest_report import print_suggestion
 
     log = accesses, window
-    print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), given=authorizer.given())
+    print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), configs=authorizer.configs())

@@ -69,8 +69,8 @@ def _row(rule: SuggestedRule) -> Row:
 
 
 def _plain(rule: StandardAclWithId) -> dict[str, str | None]:
-    found = rule.to_dict()
-    return {column.key: found[column.key] for column in ACL_COLUMNS}
+    row = rule.to_dict()
+    return {column.key: row[column.key] for column in ACL_COLUMNS}
 
 
 def shown_time(micros: int | None) -> str | None:
@@ -81,7 +81,7 @@ def shown_time(micros: int | None) -> str | None:
 # The suggestion for people: by principal, the first rules, and how many more there are.
 
 
-_SHOWN: Final = 40
+_MAX_LINES: Final = 40
 """Rules; and refused prefixes."""
 
 
@@ -98,21 +98,21 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
         f"{len(allows):,} allow what was used, {prefixes:,} of them by prefix; "
         f"{len(rules) - len(allows) - unjudged:,} are kept for what they deny or close{others}"
     )
-    for principal, group in groupby(rules[:_SHOWN], key=lambda rule: rule.acl.principal):
+    for principal, group in groupby(rules[:_MAX_LINES], key=lambda rule: rule.acl.principal):
         yield ""
         yield f"{principal}:"
         for rule in group:
             yield from _lines(rule, explain=explain)
-    if len(rules) > _SHOWN:
+    if len(rules) > _MAX_LINES:
         yield ""
-        yield f"... and {len(rules) - _SHOWN:,} more rules (--format table or jsonl, or --out FILE)"
+        yield f"... and {len(rules) - _MAX_LINES:,} more rules (--format table or jsonl, or --out FILE)"
     if explain and suggestion.refused:
         yield ""
         yield "not folded:"
-        for text in suggestion.refused[:_SHOWN]:
+        for text in suggestion.refused[:_MAX_LINES]:
             yield f"  {text}"
-        if len(suggestion.refused) > _SHOWN:
-            yield f"  ... and {len(suggestion.refused) - _SHOWN:,} more"
+        if len(suggestion.refused) > _MAX_LINES:
+            yield f"  ... and {len(suggestion.refused) - _MAX_LINES:,} more"
 
 
 def _lines(rule: SuggestedRule, *, explain: bool) -> Iterator[str]:
@@ -160,11 +160,11 @@ def print_suggestion(
     output: Output,
     each: Each | None = None,
     *,
-    given: AbstractSet[str] = frozenset(),
+    configs: AbstractSet[str] = frozenset(),
 ) -> None:
     """Print the least rules that keep what was used, once they are proved.
 
-    `each` reads and counts the log, by default processes of this machine. `given`: the properties of brokers whose
+    `each` reads and counts the log, by default processes of this machine. `configs`: the properties of brokers whose
     values `settings` has.
 
     Raises:
@@ -174,16 +174,16 @@ def print_suggestion(
 
     """
     least, until, topics = flags.least(), log[1].end(), source.topics()
-    found = AccessLog.of(log[0], each)
-    chosen = source.choose(topics=topics)
-    image = chosen.image()
-    refuse_unless_known(read_premises(chosen, given), "no rule can be proved to be enough")
+    access_log = AccessLog.of(log[0], each)
+    choice = source.choose(topics=topics)
+    image = choice.image()
+    refuse_unless_known(read_premises(choice, configs), "no rule can be proved to be enough")
     judging = Judging.of_state(image, settings)
     kafka = judging.rules.intervals.kafka
     settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-    counted, judged = found.count_window(judging, log[1].days, until)
-    exist = existing_topics(topics, (image,), (chosen,))
+    counted, judged = access_log.count_window(judging, log[1].days, until)
+    exist = existing_topics(topics, (image,), (choice,))
     principals = frozenset(flags.principal)
     _check_principals(principals, image)
     with progress("suggesting"):

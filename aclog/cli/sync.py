@@ -337,14 +337,14 @@ class ClusterPoller:
             WrongClusterError: as `poll`.
 
         """
-        given = self.servers
+        servers = self.servers
         for address in await self._brokers():
             try:
                 await self.close()
                 self._connection = await connect(address, self.security)
                 poll = await self._describe(self._connection)
             except MetadataError as error:
-                if isinstance(error, WrongClusterError) and address in given:
+                if isinstance(error, WrongClusterError) and address in servers:
                     raise
                 continue
             if is_plausible(poll):
@@ -361,10 +361,10 @@ class ClusterPoller:
         return tuple(dict.fromkeys((*self.servers, *named)))[:_MOST_BROKERS]
 
     async def _try(self) -> Poll:
-        kept = self._connection
-        if kept is not None and kept.failure is None:
+        connection = self._connection
+        if connection is not None and connection.failure is None:
             with suppress(UnreachableError):  # closed while idle, or its session expired (KIP-368): reconnect
-                return evolve(await self._describe(kept), is_settled=True)
+                return evolve(await self._describe(connection), is_settled=True)
         await self.close()
         self._connection = await connect_to_first(self.servers, self.security, Role.BROKER)
         return await self._describe(self._connection)

@@ -44,7 +44,7 @@ def test(
     if flags.schema:
         print_schema()
         return
-    if recording.given():
+    if recording.is_given():
         from aclog.cli.test_record import record_tests
 
         recording.check(flags, guard)

@@ -15,7 +15,8 @@ from aclog.analysis.rule_tests.case import Case, Failure
 from aclog.analysis.rule_tests.report import EachRun
 from aclog.analysis.timeline import concerns
 from aclog.authorizer.acl import acl_text
-from aclog.authorizer.acls_image import Action, RuleChange, origin_text
+from aclog.authorizer.acls_image import Action, RuleChange
+from aclog.authorizer.origin import origin_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.diff_follow import step_changes
@@ -72,7 +73,7 @@ class Verdicts:
     settings: Settings
     premises: Premises = ALL_KNOWN
     """What is unknown of the settings: a case that it could turn is not green."""
-    given: frozenset[str] = frozenset()
+    configs: frozenset[str] = frozenset()
     """The properties of brokers whose values the settings have."""
     colors: list[Color] = field(init=False)
     _queries: list[tuple[Query, ...]] = field(init=False)
@@ -102,7 +103,7 @@ class Verdicts:
                     yield turn
 
     def _run(self, policies: Policies) -> EachRun:
-        return EachRun.of(policies, self.premises, self.given)
+        return EachRun.of(policies, self.premises, self.configs)
 
     def _bears(self, number: int, change: RuleChange) -> bool:
         return any(concerns(query, change.acl, self.settings) for query in self._queries[number])
@@ -120,7 +121,7 @@ def _turn(case: Case, run: EachRun, changes: tuple[RuleChange, ...]) -> Turn:
 # A case that turned red or green, as lines for people and as JSON.
 
 
-_SHOWN = 3
+_MAX_ITEMS = 3
 """Failures and changes of a case as text; the JSON has more."""
 _MOST = 100
 """In a JSON line, whose receiver has to take it whole."""
@@ -130,16 +131,16 @@ def turn_lines(turn: Turn, *, offset: int, timestamp: int) -> Iterator[str]:
     """Yield the lines; `offset` and `timestamp` (ms) are those of the newest record of the state."""
     place = f"{time_text(timestamp)} offset {offset}"
     yield f"{turn.color.value:<7} {place}: {turn.case.test}: {turn.case.text} ({origin_text(turn.case.origin)})"
-    yield from (f"  {failure.found}" for failure in turn.failures[:_SHOWN])
-    if len(turn.failures) > _SHOWN:
-        yield f"  and {len(turn.failures) - _SHOWN:,} more"
+    yield from (f"  {failure.actual}" for failure in turn.failures[:_MAX_ITEMS])
+    if len(turn.failures) > _MAX_ITEMS:
+        yield f"  and {len(turn.failures) - _MAX_ITEMS:,} more"
     if turn.problem:
         yield f"  {turn.problem}"
     if turn.software:
         yield f"  by: {turn.software}"
-    yield from (f"  by: {_change_text(change)}" for change in turn.changes[:_SHOWN])
-    if len(turn.changes) > _SHOWN:
-        yield f"  by: {len(turn.changes) - _SHOWN:,} more changes of the same record batch or transaction"
+    yield from (f"  by: {_change_text(change)}" for change in turn.changes[:_MAX_ITEMS])
+    if len(turn.changes) > _MAX_ITEMS:
+        yield f"  by: {len(turn.changes) - _MAX_ITEMS:,} more changes of the same record batch or transaction"
 
 
 def turn_object(turn: Turn, *, offset: int, end_offset: int, timestamp: int) -> JsonObject:
@@ -164,11 +165,11 @@ def turn_object(turn: Turn, *, offset: int, end_offset: int, timestamp: int) -> 
 
 
 def _failure_object(failure: Failure) -> JsonObject:
-    found: JsonObject = {"found": failure.found}
+    fields: JsonObject = {"found": failure.actual}
     if failure.request is not None:
-        found["request"] = request_object(failure.request)
-        found["decidedBy"] = decided_by_object(failure.decided_by)
-    return found
+        fields["request"] = request_object(failure.request)
+        fields["decidedBy"] = decided_by_object(failure.decided_by)
+    return fields
 
 
 def _change_text(change: RuleChange) -> str:
@@ -206,9 +207,9 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
         webhook=guard.webhook,
         exit_on_red=guard.exit_on_red,
         premises=rules.premises,
-        given=rules.given,
+        configs=rules.configs,
     )
-    return follow_cases(rules.chosen, rules.cases, options)
+    return follow_cases(rules.choice, rules.cases, options)
 
 
 @frozen(kw_only=True)
@@ -224,7 +225,7 @@ class GuardOptions:
     exit_on_red: bool
     premises: Premises = ALL_KNOWN
     """What was unknown of the settings when it began."""
-    given: frozenset[str] = frozenset()
+    configs: frozenset[str] = frozenset()
     """The properties of brokers whose values the settings have."""
 
 
@@ -232,7 +233,7 @@ class _TestsStoppedError(Exception):
     """A signal, or a red test with --exit-on-red, ended the loop; raised and caught here only."""
 
 
-def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOptions) -> int:
+def follow_cases(choice: ChosenSource, cases: Sequence[Case], options: GuardOptions) -> int:
     """Run the cases on each committed change until SIGINT or SIGTERM; return the exit code.
 
     Raises:
@@ -241,18 +242,18 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
             it for too long.
 
     """
-    log = chosen.source.log
+    log = choice.source.log
     if log is None:
-        raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
+        raise ConfigError(f"{choice.source.name}: a single state has no changes: use --log or --bootstrap-controller")
     status = FollowerStatus()
     hook = None if options.webhook is None else Webhook.of(options.webhook, status.registry)
-    verdicts = Verdicts(cases=cases, settings=options.settings, premises=options.premises, given=options.given)
-    guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
-    image = chosen.image()
+    verdicts = Verdicts(cases=cases, settings=options.settings, premises=options.premises, configs=options.configs)
+    guard = Guard(choice=choice, options=options, verdicts=verdicts, status=status, hook=hook)
+    image = choice.image()
     with serving(options.http, status), nullcontext() if hook is None else hook.running(), on_signals(guard.stop):
         try:
             guard.begin(image)
-            for step in follow(chosen.source, log, image, guard.idle):
+            for step in follow(choice.source, log, image, guard.idle):
                 guard.show(step)
         except _TestsStoppedError:
             pass
@@ -263,7 +264,7 @@ def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOpti
 class Guard:
     """Runs the cases, and tells what became of them."""
 
-    chosen: ChosenSource
+    choice: ChosenSource
     options: GuardOptions
     verdicts: Verdicts
     status: FollowerStatus
@@ -295,7 +296,7 @@ class Guard:
         """Run all cases on the state to begin with."""
         turns = list(self.verdicts.first(self._policies(image)))
         if not self.options.jsonl:
-            green, name = len(self.verdicts.cases) - len(turns), printable(self.chosen.source.name)
+            green, name = len(self.verdicts.cases) - len(turns), printable(self.choice.source.name)
             now = f"{green:,} green, {len(turns):,} red"
             say(f"following {name} from offset {image.end_offset}: {now}; stop with Ctrl-C", flush=True)
         self._tell(turns, image, image)
@@ -303,15 +304,17 @@ class Guard:
 
     def idle(self) -> None:
         """Take note that the log was asked; raise _StoppedError if it is time to end."""
-        found = self.chosen.source.freshness()
-        if found is None or found.seconds < STALE_SECONDS:
+        freshness = self.choice.source.freshness()
+        if freshness is None or freshness.seconds < STALE_SECONDS:
             self.status.succeeded()
         else:
-            self.status.failed(found.problem or f"no answer for {found.seconds:.0f} s")
-            self._age.tell(found)
+            self.status.failed(freshness.problem or f"no answer for {freshness.seconds:.0f} s")
+            self._age.tell(freshness)
             patience = self.options.give_up_after
-            if patience is not None and found.seconds > patience:
-                raise LogError(f"{found.server}: no answer for {found.seconds:.0f} s: gave up (--give-up-after)")
+            if patience is not None and freshness.seconds > patience:
+                raise LogError(
+                    f"{freshness.server}: no answer for {freshness.seconds:.0f} s: gave up (--give-up-after)"
+                )
         if self.stopping:
             raise _TestsStoppedError
 

@@ -44,16 +44,16 @@ _PLAIN = re.compile(r"[A-Za-z-]+:[A-Za-z0-9._-]+[*]?|[A-Za-z]+:[*]")
 
 def record_tests(flags: RecordFlags, source: SourceFlags, repository: RepositoryFlags) -> None:
     """Write the tests that the flags ask for. Raises as Recording.write; ConfigError: no source is given."""
-    given, settings = rules_of(source, repository.load())
-    if not given.given():
+    rules, settings = rules_of(source, repository.load())
+    if not rules.is_given():
         raise ConfigError("--record: which rules? expected a flag such as --acls PATH or --log DIR")
-    check_one_stdin({**given.files(), "--accesses": flags.accesses})
-    assert flags.record is not None  # noqa: S101  # as RecordFlags.given said
+    check_one_stdin({**rules.files(), "--accesses": flags.accesses})
+    assert flags.record is not None  # noqa: S101  # as RecordFlags.is_given said
     authorizer = authorizer_flags(settings)
-    chosen = given.choose()
-    recording = Recording(path=flags.record, chosen=chosen, authorizer=authorizer, accesses=flags.accesses)
+    choice = rules.choose()
+    recording = Recording(path=flags.record, choice=choice, authorizer=authorizer, accesses=flags.accesses)
     recording.check()
-    read_premises(chosen, authorizer.given())
+    read_premises(choice, authorizer.configs())
     recording.write()
 
 
@@ -62,7 +62,7 @@ class Recording:
     """What is recorded, and where to."""
 
     path: Path
-    chosen: ChosenSource
+    choice: ChosenSource
     authorizer: AuthorizerFlags
     accesses: str | None
     """Accesses to record instead of the state."""
@@ -84,11 +84,11 @@ class Recording:
 
         """
         self.check()
-        image = self.chosen.image()
+        image = self.choice.image()
         policy = policy_of(image, self.authorizer)
         tests = list(self._tests(policy, image))
         if not tests:
-            raise ConfigError(f"{self.chosen.source.name}: nothing to record")
+            raise ConfigError(f"{self.choice.source.name}: nothing to record")
         content = f"{self._head(image)}{_yaml({**self._file_keys(policy), 'tests': tests})}"
         _check(content, policy)
         _write_new(self.path, content)
@@ -96,18 +96,18 @@ class Recording:
 
     def _tests(self, policy: Policy, image: Image) -> Iterator[TestObject]:
         if self.accesses is not None:
-            found = read_accesses(self.accesses)
-            if found.malformed:
-                warn(f"{self.accesses}: {found.malformed:,} lines are not accesses and were skipped")
-            yield from tests_of_accesses(policy, found.counts)
+            accesses = read_accesses(self.accesses)
+            if accesses.malformed:
+                warn(f"{self.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+            yield from tests_of_accesses(policy, accesses.counts)
         else:
             yield from tests_of_state(policy)
         yield from tests_of_removals(policy, self._removals(image))
 
     def _removals(self, image: Image) -> Iterator[Removal]:
-        if self.chosen.source.log is None:
+        if self.choice.source.log is None:
             return
-        for change in history_of(self.chosen.source).changes:
+        for change in history_of(self.choice.source).changes:
             if change.end_offset > image.end_offset:
                 return
             if change.kind is ChangeKind.REMOVED:
@@ -115,17 +115,17 @@ class Recording:
                 yield Removal(acl=change.rule.acl, when=when)
 
     def _head(self, image: Image) -> str:
-        place = f", end offset {image.end_offset}" if self.chosen.source.log is not None else ""
+        place = f", end offset {image.end_offset}" if self.choice.source.log is not None else ""
         what = "accesses, as they are decided" if self.accesses is not None else "what is decided"
-        name = printable(self.chosen.source.name)
+        name = printable(self.choice.source.name)
         return f"# Recorded by aclog {version('aclog')} from {name}{place}: {what}.\n"
 
     def _file_keys(self, policy: Policy) -> dict[str, object]:
         """Return the source, if it is a path that others have as well, and the settings that are not the default."""
         keys: dict[str, object] = {}
-        source = self.chosen.source
+        source = self.choice.source
         is_stream = isinstance(source, AclsSource) and (source.is_ref or source.path == STDIN)
-        if self.chosen.as_of is None and isinstance(source, AclsSource | LogSource) and not is_stream:
+        if self.choice.as_of is None and isinstance(source, AclsSource | LogSource) and not is_stream:
             path = os.path.relpath(source.name, self.path.parent)
             keys["rules"] = _named(source, path, self.path.parent)
         settings = policy.settings
@@ -160,10 +160,10 @@ class _Dumper(yaml.SafeDumper):
 
     def analyze_scalar(self, scalar: str) -> Any:
         """Leave out the quotes where nobody needs them: the library is stricter than YAML about colons in a list."""
-        found = super().analyze_scalar(scalar)
+        analysis = super().analyze_scalar(scalar)
         if _PLAIN.fullmatch(scalar):
-            found.allow_flow_plain = True
-        return found
+            analysis.allow_flow_plain = True
+        return analysis
 
 
 def _yaml(value: dict[str, object]) -> str:
@@ -192,7 +192,7 @@ def _check(content: str, policy: Policy) -> None:
         for case in read_yaml_cases(str(path)).cases:
             outcome = case.run(policy)
             if not outcome.passed:
-                what = outcome.failures[0].found
+                what = outcome.failures[0].actual
                 raise MetadataError(f"a recorded test does not hold, which is a bug of aclog: {case.text}: {what}")
 
 

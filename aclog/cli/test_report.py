@@ -13,7 +13,7 @@ from aclog.analysis.rule_tests.case import Outcome
 from aclog.analysis.rule_tests.mutation import Coverage, MutationResult, coverage, mutant_count, mutation_results
 from aclog.analysis.rule_tests.report import failure_lines, mutant_object, outcome_object, stated_object
 from aclog.authorizer.acl import acl_text
-from aclog.authorizer.acls_image import Origins
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import Generation
 from aclog.cli.flags.commands import RunFlags
 from aclog.cli.flags.common import Output
@@ -59,7 +59,12 @@ CASE_COLUMNS = (
     Column(key="line"),
     Column(key="test", cut=True),
     Column(key="case", cut=True),
-    Column(key="failures", spare=True, flows=True, text=lambda found: "; ".join(each["found"] for each in found or ())),
+    Column(
+        key="failures",
+        spare=True,
+        flows=True,
+        text=lambda failures: "; ".join(each["found"] for each in failures or ()),
+    ),
 )
 """Of a case."""
 
@@ -72,13 +77,13 @@ class JsonReport:
     """
 
     _output: Output
-    _told: list[JsonObject] = field(factory=list, init=False)
+    _objects: list[JsonObject] = field(factory=list, init=False)
 
-    def _tell(self, told: JsonObject) -> None:
+    def _tell(self, item: JsonObject) -> None:
         if self._output.form is OutputFormat.JSONL and not self._output.columns:
-            emit(json_text(told))
+            emit(json_text(item))
         else:
-            self._told.append(told)
+            self._objects.append(item)
 
     def file(self, result: FileResult) -> None:
         """Print the cases of a file."""
@@ -87,24 +92,24 @@ class JsonReport:
             failed += not outcome.passed
             self._tell(outcome_object(outcome, result.rules, nearest=failed <= MOST_EXPLAINED))
 
-    def coverage(self, rules: RulesUnderTest, found: Coverage, *, least: float | None, listed: bool) -> None:
+    def coverage(self, rules: RulesUnderTest, result: Coverage, *, least: float | None, listed: bool) -> None:
         """Print how many rules of a source are exercised, and which are not."""
-        uncovered = found.uncovered if listed or (least is not None and found.percent < least) else ()
+        uncovered = result.uncovered if listed or (least is not None and result.percent < least) else ()
         self._tell(
             {
-                "coverage": round(found.percent, 2),
-                "rules": found.rules,
-                "source": rules.chosen.source.name,
-                "uncovered": [stated_object(rule, rules.chosen.origins) for rule in uncovered],
+                "coverage": round(result.percent, 2),
+                "rules": result.rules,
+                "source": rules.choice.source.name,
+                "uncovered": [stated_object(rule, rules.choice.origins) for rule in uncovered],
             }
         )
 
-    def mutations(self, rules: RulesUnderTest, found: Mutations) -> None:
+    def mutations(self, rules: RulesUnderTest, result: Mutations) -> None:
         """Print the mutants that no test kills, and how many there are."""
-        for each in found.survivors:
-            self._tell(mutant_object(each, rules.chosen.origins))
-        counts = {"killed": found.killed, "survived": len(found.survivors), "equivalent": found.equivalent}
-        self._tell({"mutants": counts, "source": rules.chosen.source.name, **generation_object(found.only)})
+        for each in result.survivors:
+            self._tell(mutant_object(each, rules.choice.origins))
+        counts = {"killed": result.killed, "survived": len(result.survivors), "equivalent": result.equivalent}
+        self._tell({"mutants": counts, "source": rules.choice.source.name, **generation_object(result.only)})
 
     def end(self, results: Sequence[FileResult]) -> None:
         """Print how many cases there are, and how many fail."""
@@ -112,9 +117,9 @@ class JsonReport:
         failed = sum(not outcome.passed for outcome in outcomes)
         self._tell({"cases": len(outcomes), "passed": len(outcomes) - failed, "failed": failed})
         if self._output.form is OutputFormat.JSON and not self._output.columns:
-            self._output.print_rows(CASE_COLUMNS, self._told)
-        elif self._told:
-            self._output.print_rows(CASE_COLUMNS, [told for told in self._told if "case" in told])
+            self._output.print_rows(CASE_COLUMNS, self._objects)
+        elif self._objects:
+            self._output.print_rows(CASE_COLUMNS, [item for item in self._objects if "case" in item])
 
 
 # Results of tests as JUnit XML, which CI systems show.
@@ -139,7 +144,7 @@ def write_junit(path: Path, results: Sequence[FileResult]) -> None:
                 },
             )
             if not outcome.passed:
-                message = printable(outcome.failures[0].found)
+                message = printable(outcome.failures[0].actual)
                 failure = ET.SubElement(element, "failure", {"message": message, "type": "failure"})
                 failed += 1
                 if failed <= MOST_EXPLAINED:
@@ -171,30 +176,30 @@ class TextReport:
         for line in _file_lines(result):
             say(printable(line))
 
-    def coverage(self, rules: RulesUnderTest, found: Coverage, *, least: float | None, listed: bool) -> None:
+    def coverage(self, rules: RulesUnderTest, result: Coverage, *, least: float | None, listed: bool) -> None:
         """Print how many rules of a source are exercised, and which are not."""
-        covered = found.rules - len(found.uncovered)
-        too_few = least is not None and found.percent < least
+        covered = result.rules - len(result.uncovered)
+        too_few = least is not None and result.percent < least
         less = f"; at least {least:g}% are expected" if too_few else ""
         say(
             printable(
-                f"{rules.chosen.source.name}: {covered:,} of {found.rules:,} rules are exercised by a test "
-                f"({found.percent:.1f}%){less}"
+                f"{rules.choice.source.name}: {covered:,} of {result.rules:,} rules are exercised by a test "
+                f"({result.percent:.1f}%){less}"
             )
         )
-        for rule in found.uncovered if listed or too_few else ():
-            say(printable(f"  not exercised: {decided_by_text(rule, rules.chosen.origins)}"))
+        for rule in result.uncovered if listed or too_few else ():
+            say(printable(f"  not exercised: {decided_by_text(rule, rules.choice.origins)}"))
 
-    def mutations(self, rules: RulesUnderTest, found: Mutations) -> None:
+    def mutations(self, rules: RulesUnderTest, result: Mutations) -> None:
         """Print how many mutants no test kills, and which."""
-        for each in found.survivors:
-            for line in _survivor_lines(each, rules.chosen.origins):
+        for each in result.survivors:
+            for line in _survivor_lines(each, rules.choice.origins):
                 say(printable(line))
-        counted = found.killed + len(found.survivors)
+        counted = result.killed + len(result.survivors)
         say(
             printable(
-                f"{rules.chosen.source.name}: {found.killed:,} of {counted:,} mutants of rules fail a test; "
-                f"{found.equivalent:,} change no decision, and do not count{only_on(found.only)}"
+                f"{rules.choice.source.name}: {result.killed:,} of {counted:,} mutants of rules fail a test; "
+                f"{result.equivalent:,} change no decision, and do not count{only_on(result.only)}"
             )
         )
 
@@ -225,7 +230,7 @@ def _file_lines(result: FileResult) -> Iterator[str]:
 
 def _failed_line(outcome: Outcome) -> str:
     case = outcome.case
-    return f"FAILED {case.origin.file}:{case.origin.line}: {case.test}: {outcome.failures[0].found}"
+    return f"FAILED {case.origin.file}:{case.origin.line}: {case.test}: {outcome.failures[0].actual}"
 
 
 def _survivor_lines(result: MutationResult, origins: Origins) -> Iterator[str]:
@@ -272,9 +277,9 @@ def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
     for rules in dict.fromkeys(each.rules for each in loaded):
         if flags.coverage or least is not None:
             covered = [coverage(policy, rules.cases) for policy in rules.policies.values()]
-            found = min(covered, key=lambda each: each.percent)
-            report.coverage(rules, found, least=least, listed=flags.coverage)
-            failed |= least is not None and found.percent < least
+            lowest = min(covered, key=lambda each: each.percent)
+            report.coverage(rules, lowest, least=least, listed=flags.coverage)
+            failed |= least is not None and lowest.percent < least
         if flags.mutate:
             for generation in rules.policies:
                 mutations = _mutate(rules, [each for each in results if each.rules is rules], generation)

@@ -27,12 +27,12 @@ from aclog.terminal.output import note
 class RulesUnderTest:
     """The rules of one source under one authorizer's settings, and the cases about them."""
 
-    chosen: ChosenSource
+    choice: ChosenSource
     policies: Mapping[Generation, Policy]
     """By the generation of Kafka that may decide: a case must hold for each."""
     premises: Premises = ALL_KNOWN
     """What is unknown of its settings."""
-    given: frozenset[str] = frozenset()
+    configs: frozenset[str] = frozenset()
     """The properties of brokers whose values these have."""
     is_kafka_named: bool = True
     """Whether a flag or a file names the Kafka that decides."""
@@ -41,7 +41,7 @@ class RulesUnderTest:
     _run: EachRun = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._run = EachRun.of(self.policies, self.premises, self.given)
+        self._run = EachRun.of(self.policies, self.premises, self.configs)
 
     @property
     def policy(self) -> Policy:
@@ -56,11 +56,11 @@ class RulesUnderTest:
     def state(self) -> TestedState:
         """What reports know of the rules; made when it is first asked for."""
         if self._state is None:
-            place = self.chosen.source.change_place
+            place = self.choice.source.change_place
             numbered = {generation: with_ids(policy) for generation, policy in self.policies.items()}
             first, several = next(iter(numbered.values())), len(numbered) > 1
             self._state = TestedState(
-                policy=first, policies=numbered if several else {}, origins=self.chosen.origins, place=place
+                policy=first, policies=numbered if several else {}, origins=self.choice.origins, place=place
             )
         return self._state
 
@@ -97,14 +97,14 @@ def read_tests(selection: SelectedTests, settings: RepositorySettings) -> list[t
     if not paths:
         raise ConfigError("no test is given: expected FILE..., or files under [test] in aclog.toml")
     check_one_stdin({**selection.source.files(), "FILE": STDIN if STDIN in paths else None})
-    found = []
+    tests = []
     for file in map(read_test_file, paths):
         cases = tuple(case for case in file.cases if _is_selected(case, selection.globs))
         if cases:
-            found.append((file, cases))
-    if not found:
+            tests.append((file, cases))
+    if not tests:
         raise ConfigError(f"--run {' '.join(selection.globs)}: no test has such a name")
-    return found
+    return tests
 
 
 def load_tests(selection: SelectedTests, settings: RepositorySettings) -> list[LoadedFile]:
@@ -118,16 +118,16 @@ def load_tests(selection: SelectedTests, settings: RepositorySettings) -> list[L
         MetadataError, OSError: the rules cannot be read.
 
     """
-    known: dict[tuple[NamedSource | None, AuthorizerSettings], RulesUnderTest] = {}
+    cache: dict[tuple[NamedSource | None, AuthorizerSettings], RulesUnderTest] = {}
     loaded = []
     for file, cases in read_tests(selection, settings):
-        named = None if selection.source.given() else file.source
+        named = None if selection.source.is_given() else file.source
         chosen_settings = settings_for(file, selection.repository, settings)
         key = (named, chosen_settings.authorizer)
-        if key not in known:
-            known[key] = _rules(file, named, selection.source, chosen_settings)
-        known[key].cases.extend(cases)
-        loaded.append(LoadedFile(file=file, cases=cases, rules=known[key]))
+        if key not in cache:
+            cache[key] = _rules(file, named, selection.source, chosen_settings)
+        cache[key].cases.extend(cases)
+        loaded.append(LoadedFile(file=file, cases=cases, rules=cache[key]))
     return loaded
 
 
@@ -139,32 +139,32 @@ def _rules(
     file: RuleTestFile, named: NamedSource | None, source: SourceFlags, settings: RepositorySettings
 ) -> RulesUnderTest:
     if named is None:
-        given, settings = rules_of(source, settings)
-        if not given.given():
+        rules, settings = rules_of(source, settings)
+        if not rules.is_given():
             raise ConfigError(
                 f"{file.path}: which rules does it test? expected `rules:` in it, acls under [source] in aclog.toml, "
                 "or a flag such as --acls PATH"
             )
-        chosen = given.choose()
+        choice = rules.choose()
     else:
-        chosen = named.open(note)
-    image, flags = chosen.image(), authorizer_flags(settings)
-    known = flags.given()
+        choice = named.open(note)
+    image, flags = choice.image(), authorizer_flags(settings)
+    configs = flags.configs()
     return RulesUnderTest(
-        chosen=chosen,
+        choice=choice,
         policies=policies_of(image, flags),
-        premises=read_premises(chosen, known),
-        given=known,
+        premises=read_premises(choice, configs),
+        configs=configs,
         is_kafka_named=flags.generation is not None,
     )
 
 
 def settings_for(file: RuleTestFile, flags: RepositoryFlags, settings: RepositorySettings) -> RepositorySettings:
     """Return settings with those that a file states, unless a flag states them."""
-    given = flags.given()
+    overrides = flags.overrides()
     stated = {
         name: value
         for name in ("super_users", "allow_everyone", "semantics", "cidr")
-        if (value := getattr(file.settings, name)) is not None and name not in given
+        if (value := getattr(file.settings, name)) is not None and name not in overrides
     }
     return evolve(settings, authorizer=evolve(settings.authorizer, **stated)) if stated else settings

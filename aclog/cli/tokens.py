@@ -27,7 +27,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.live import connect_to_first
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row
 from aclog.terminal.moment import take_moment
-from aclog.terminal.output import emit, say, shown, time_text
+from aclog.terminal.output import emit, say, time_text, value_formatter
 from aclog.terminal.tables import print_rows
 
 # The `aclog tokens` commands: kafka-delegation-tokens.sh.
@@ -302,9 +302,9 @@ def print_created(broker: Broker, renewers: Sequence[str], max_lifetime_ms: int,
     owners = _principals("--owner-principal", [owner] if owner else [])
     lifetime = _duration("--max-life-time-period", max_lifetime_ms)
     say(f"Calling create token operation with renewers :{_listed(named)} , max-life-time-period :{max_lifetime_ms}")
-    made = broker.request(lambda connection: create_token(connection, named, lifetime, owners[0] if owners else None))
-    say(f"Created delegation token with tokenId : {made.token_id}")
-    _print_tokens([made])
+    token = broker.request(lambda connection: create_token(connection, named, lifetime, owners[0] if owners else None))
+    say(f"Created delegation token with tokenId : {token.token_id}")
+    _print_tokens([token])
 
 
 def print_renewed(broker: Broker, hmac: str, period_ms: int) -> None:
@@ -327,8 +327,8 @@ def print_described(broker: Broker, owners: Sequence[str], output: Output) -> No
     """Print the tokens of these owners, or all visible ones. Raises as print_created."""
     named = _principals("--owner-principal", owners)
     if output.is_rows:
-        found = broker.request(lambda connection: describe_tokens(connection, named or None))
-        output.print_rows(TOKEN_COLUMNS, map(_token_object, found))
+        records = broker.request(lambda connection: describe_tokens(connection, named or None))
+        output.print_rows(TOKEN_COLUMNS, map(_token_object, records))
         return
     if named:
         say(f"Calling describe token operation for owners: {_listed(named)}")
@@ -341,7 +341,7 @@ def print_described(broker: Broker, owners: Sequence[str], output: Output) -> No
 
 def _print_tokens(tokens: Iterable[DelegationToken]) -> None:
     heads = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
-    show = shown()
+    show = value_formatter()
     emit(_ROW.format(*heads))
     for token in tokens:
         who = str(token.owner), str(token.requester), _listed(token.renewers)
@@ -423,7 +423,7 @@ COLUMNS = (
 """Whose token it is, when it was issued, when it expires, and until when it can be renewed; times in ms since 1970."""
 
 
-def print_tokens(chosen: ChosenSource, owners: Sequence[str], expires_before: str | None, output: Output) -> None:
+def print_tokens(choice: ChosenSource, owners: Sequence[str], expires_before: str | None, output: Output) -> None:
     """Print the tokens that concern these principals, or all, and expire before a time; the earliest first.
 
     Raises:
@@ -431,14 +431,14 @@ def print_tokens(chosen: ChosenSource, owners: Sequence[str], expires_before: st
         MetadataError: the source is damaged, or cannot be reached.
 
     """
-    wanted = [_principal(text) for text in owners]
+    principals = [_principal(text) for text in owners]
     limit = None if expires_before is None else _limit(expires_before)
-    tokens = chosen.image().tokens
-    found = tokens.owned_by(wanted) if wanted else tokens.records()
-    soon = (record for record in found if limit is None or record.expiration_timestamp < limit)
+    tokens = choice.image().tokens
+    records = tokens.owned_by(principals) if principals else tokens.records()
+    soon = (record for record in records if limit is None or record.expiration_timestamp < limit)
     rows = map(_row, sorted(soon, key=lambda record: record.expiration_timestamp))
-    print_rows(COLUMNS, rows, output.form, chosen=output.columns)
-    chosen.warn_of_age()
+    print_rows(COLUMNS, rows, output.form, keys=output.columns)
+    choice.warn_of_age()
 
 
 def _principal(text: str) -> str:

@@ -142,26 +142,26 @@ _BLOCK = 1 << 14
 
 def unused_rows(report: UnusedReport) -> Iterator[Row]:
     """Yield the rows, in the order of `acls list`."""
-    found, used = report.unused, report.used
-    last_use = report.last_use(np.arange(len(found.rules)))  # all at once: names are in another order than lives
-    numbered = found.rules.in_text_order()
+    result, used = report.unused, report.used
+    last_use = report.last_use(np.arange(len(result.rules)))  # all at once: names are in another order than lives
+    numbered = result.rules.in_text_order()
     while block := list(islice(numbered, _BLOCK)):
-        lives = found.lives.number[[number for number, _ in block]]
+        lives = result.lives.number[[number for number, _ in block]]
         counts = _counts(used, lives)
         uses = zip(*(_uses(last_use, lives, event) for event in range(len(EVENTS))), strict=True)
         for (number, rule), count, use in zip(block, counts, uses, strict=True):
             row: dict[str, Any] = {
                 **rule.to_dict(),
-                "answer": ANSWERS[found.judgement.answer[number]].value,
+                "answer": ANSWERS[result.judgement.answer[number]].value,
                 "matched": count[0],
                 "needed": count[1],
-                "removable": bool(found.removable[number]),
-                **({"unread": int(found.unread_counts[number])} if found.unread else {}),
+                "removable": bool(result.removable[number]),
+                **({"unread": int(result.unread_counts[number])} if result.unread else {}),
                 "daysMatched": count[2],
                 "daysNeeded": count[3],
                 **dict(zip(_KEYS, use, strict=True)),
             }
-            yield {**row, "reason": unjudged_text(found, number) or None}
+            yield {**row, "reason": unjudged_text(result, number) or None}
 
 
 def _counts(used: Used, lives: Int64s) -> list[tuple[int, int, int, int]]:
@@ -170,8 +170,8 @@ def _counts(used: Used, lives: Int64s) -> list[tuple[int, int, int, int]]:
     if not len(used):
         return [(0, 0, 0, 0)] * len(lives)
     at = np.minimum(np.searchsorted(used.numbers, lives), len(used) - 1)
-    known = used.numbers[at] == lives
-    return list(zip(*(np.where(known, column[at], 0).tolist() for column in columns), strict=True))
+    present = used.numbers[at] == lives
+    return list(zip(*(np.where(present, column[at], 0).tolist() for column in columns), strict=True))
 
 
 def _uses(last_use: LastUse, lives: Int64s, event: int) -> Iterator[dict[str, Any] | None]:
@@ -192,7 +192,7 @@ def _uses(last_use: LastUse, lives: Int64s, event: int) -> Iterator[dict[str, An
 # The answers for people: each apart, some of its rules, and how many more there are.
 
 
-_SHOWN = 10
+_MAX_RULES = 10
 """Rules of each answer, and holes."""
 _SORTED = 1_000
 """Up to so many rules of an answer, those that are shown are the first by name."""
@@ -210,46 +210,46 @@ _HEADS = {
 
 def text_lines(report: UnusedReport) -> Iterator[str]:
     """Yield the lines."""
-    found = report.unused
+    result = report.unused
     brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
-    yield f"{time_of(found.window.start)} to {time_of(found.window.until)}; brokers: {brokers}"
-    for silence in found.silences[:_SHOWN]:
+    yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
+    for silence in result.silences[:_MAX_RULES]:
         yield f"hole: {silence_text(silence)}"
-    yield from _more(len(found.silences), "holes")
-    if found.unread:
-        yield f"not judged: {unread_text(found.unread)}"
+    yield from _more(len(result.silences), "holes")
+    if result.unread:
+        yield f"not judged: {unread_text(result.unread)}"
     yield ""
     yield f"{'ACLs':>9}  {'can go':>9}  answer"
     for answer in Answer:
-        chosen = found.judgement.is_(answer)
-        yield f"{int(chosen.sum()):>9,}  {int(found.removable[chosen].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
-    if found.removable.any():
+        mask = result.judgement.is_(answer)
+        yield f"{int(mask.sum()):>9,}  {int(result.removable[mask].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
+    if result.removable.any():
         yield "All that can go can go together: no access of the window would be decided otherwise."
     for answer in Answer:
-        chosen = found.judgement.is_(answer)
-        if chosen.any():
+        mask = result.judgement.is_(answer)
+        if mask.any():
             yield ""
             yield f"{_HEADS[answer]}:"
-            yield from _lines_of(report, answer, chosen)
-            yield from _more(int(chosen.sum()), "ACLs")
+            yield from _lines_of(report, answer, mask)
+            yield from _more(int(mask.sum()), "ACLs")
 
 
-def _lines_of(report: UnusedReport, answer: Answer, chosen: Bools) -> Iterator[str]:
-    found = report.unused
+def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str]:
+    result = report.unused
     if answer is Answer.NEEDED:
-        yield from _needed(report, np.flatnonzero(chosen))
+        yield from _needed(report, np.flatnonzero(mask))
         return
-    for number, rule in _first(found, chosen):
+    for number, rule in _first(result, mask):
         if answer is Answer.NOT_JUDGED:
-            yield f"  {_text(rule)}: {unjudged_text(found, number)}"
-        elif found.removable[number]:
+            yield f"  {_text(rule)}: {unjudged_text(result, number)}"
+        elif result.removable[number]:
             yield f"  {_text(rule)}"
         else:
             yield f"  {_text(rule)}: stays: what goes would leave an access without it"
 
 
 def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
-    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_SHOWN]
+    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
     lives = report.unused.lives.number[numbers]
     last_use = report.index.last_use(np.sort(lives))
     uses = sorted(
@@ -257,17 +257,17 @@ def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
         for number, life in zip(numbers.tolist(), lives.tolist(), strict=True)
         if (use := last_use.use(life, _LAST_NEEDED)) is not None
     )
-    for use, number in uses[:_SHOWN]:
+    for use, number in uses[:_MAX_RULES]:
         rule = report.unused.rules.rule(number)
         yield f"  {_text(rule)}: last at {time_of(use.time)} by {use.principal} from {use.host}"
 
 
-def _first(found: Unused, chosen: Bools) -> list[tuple[int, StandardAclWithId]]:
+def _first(result: Unused, mask: Bools) -> list[tuple[int, StandardAclWithId]]:
     """Return some rules: if there are not too many to be sorted, the first."""
-    numbers = np.flatnonzero(chosen)
-    few = numbers[: _SORTED if len(numbers) <= _SORTED else _SHOWN].tolist()
-    rules = sorted(((number, found.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
-    return rules[:_SHOWN]
+    numbers = np.flatnonzero(mask)
+    few = numbers[: _SORTED if len(numbers) <= _SORTED else _MAX_RULES].tolist()
+    rules = sorted(((number, result.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
+    return rules[:_MAX_RULES]
 
 
 def _order(rule: StandardAclWithId) -> tuple[str, ...]:
@@ -279,14 +279,14 @@ def _text(rule: StandardAclWithId) -> str:
 
 
 def _more(count: int, what: str) -> Iterator[str]:
-    if count > _SHOWN:
-        yield f"  ... and {count - _SHOWN:,} more {what}: --format jsonl"
+    if count > _MAX_RULES:
+        yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
 
 
 # Answers which rules of a source nobody needs, and writes the removal of those that can go.
 
 
-NONE, FOUND = 0, 1
+NONE, UNUSED = 0, 1
 """Exit codes."""
 
 
@@ -301,22 +301,22 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
     """
     question = _question(flags)
     with UsageIndex.open(flags.index) as index:
-        chosen = source.choose()
+        choice = source.choose()
         if source.log is not None:
             from aclog.sources.logs import cluster_id_of
 
             index.check_cluster(cluster_id_of(source.log))
-        report = UnusedReport.of(index, StateRules.of(chosen.image().acls), question)
-        left = read_premises(chosen, index.given()).without({SUPER_USERS_CONFIG})
-        if left:
-            note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {left.settled_by()}")
+        report = UnusedReport.of(index, StateRules.of(choice.image().acls), question)
+        unknown = read_premises(choice, index.settled_properties()).without({SUPER_USERS_CONFIG})
+        if unknown:
+            note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}")
             report = report.without_removals()
         if proof is not None:
             from aclog.cli.extras import need_usage_extra
             from aclog.cli.unused_proof import prove
 
             need_usage_extra()
-            prove(report, chosen, proof)
+            prove(report, choice, proof)
         if flags.out is not None:
             _write_change(flags.out, report)
         if output.is_rows:
@@ -326,7 +326,7 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
         else:
             for line in text_lines(report):
                 say(printable(line))
-    return FOUND if report.unused.judgement.unused.any() else NONE
+    return UNUSED if report.unused.judgement.unused.any() else NONE
 
 
 def _question(flags: UnusedFlags) -> UnusedQuestion:
@@ -342,7 +342,7 @@ def _write_change(path: Path, report: UnusedReport) -> None:
     from aclog.sources.acl_lines import change_line
 
     numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
-    found = [rule for _, rule in numbered]
-    found.sort(key=lambda rule: safe_order(rule.acl, added=False))
-    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in found), "--out")
-    note(f"{path}: {state}: {len(found):,} removals, for --change")
+    rules = [rule for _, rule in numbered]
+    rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
+    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
+    note(f"{path}: {state}: {len(rules):,} removals, for --change")

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acls_image import Origins
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.cli.access_log import AccessLog, Judging, unknown_kafka
 from aclog.cli.finders import signature_of
 from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.unused_findings import by_index, by_log, none_removable, unused_then
 from aclog.cli.unused_proof import decided_by, proved
-from aclog.console.findings import Looked, Subject
+from aclog.console.findings import LookResult, Subject
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.sources.logs import cluster_id_of
@@ -36,21 +36,23 @@ class IndexFinder:
     proof: AccessesFlags | None
     origins: Origins
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
         acls = subject.image.acls
         with UsageIndex.open(self.index) as index:
             if self.log is not None:
                 index.check_cluster(cluster_id_of(self.log))
-            found, told = UnusedReport.of(index, StateRules.of(acls), self.question), None
+            unused_report, proof = UnusedReport.of(index, StateRules.of(acls), self.question), None
             if self.proof is not None:
-                told = proved(found, _judging(self.log, subject, decided_by(found)), self.proof)
-            unknown = subject.premises.without({SUPER_USERS_CONFIG, *index.given()})
-            return by_index(found.without_removals() if unknown else found, acls, self.origins, told, unknown)
+                proof = proved(unused_report, _judging(self.log, subject, decided_by(unused_report)), self.proof)
+            unknown = subject.premises.without({SUPER_USERS_CONFIG, *index.settled_properties()})
+            return by_index(
+                unused_report.without_removals() if unknown else unused_report, acls, self.origins, proof, unknown
+            )
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         """Return the keys of unused rules that an earlier state had, too."""
-        return unused_then(then.image.acls, found)
+        return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:
         """Return what changes with the index."""
@@ -68,7 +70,7 @@ class LogFinder:
     """Whether a flag names the Kafka that decides; else that decides which the brokers run."""
     origins: Origins
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
         # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
         settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
@@ -83,14 +85,14 @@ class LogFinder:
         notes = [f"{skipped:,} lines are not accesses and were skipped"] if skipped else []
         if text := unknown_kafka(judging.rules):
             notes.append(text)
-        found = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
+        usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=0, unread=counted.unread)
         if unknown := subject.premises.without({SUPER_USERS_CONFIG}):
-            found, notes = found.without_proof(), [*notes, none_removable(unknown)]
-        return by_log(found, subject.image.acls, self.origins, notes)
+            usage_report, notes = usage_report.without_proof(), [*notes, none_removable(unknown)]
+        return by_log(usage_report, subject.image.acls, self.origins, notes)
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         """Return the keys of unused rules that an earlier state had, too."""
-        return unused_then(then.image.acls, found)
+        return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:
         """Return what changes every hour: a log grows all the time, and is read whole."""

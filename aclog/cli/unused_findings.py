@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import RULE_FIELDS, LocatedRule
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, object_of_rule
-from aclog.authorizer.acls_image import AclsImage, Origins, RuleChange, content_of
+from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
+from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_of_rule, unread_text
-from aclog.console.findings import Item, Kind, Looked, Use, Uses
+from aclog.console.findings import Item, Kind, LookResult, Use, Uses
 from aclog.usage.index.used import EVENTS
 from aclog.usage.report import UsageReport
 from aclog.usage.unused import ANSWERS, Answer
@@ -31,7 +32,7 @@ _TEXTS = {
     Answer.NEVER_NEEDED: "each access would have been decided the same without it",
 }
 _STAYS = "it stays if the others go, which would leave an access without it"
-_SHOWN = 5
+_MAX_NAMES = 5
 """Holes, and days without accesses, that are named."""
 
 
@@ -42,38 +43,38 @@ def none_removable(unknown: Premises) -> str:
 
 def by_index(
     report: UnusedReport, acls: AclsImage, origins: Origins, proof: str | None, unknown: Premises = ALL_KNOWN
-) -> Looked:
+) -> LookResult:
     """Return the answers of an index.
 
     `proof`: what a log said to them, if one was asked. `unknown`: of what decides; then no rule is removable.
     """
-    found, items, uses = report.unused, list[Item](), dict[StandardAcl, Use]()
-    window = f"{time_of(found.window.start)} to {time_of(found.window.until)}"
-    numbers = np.flatnonzero(~found.judgement.is_(Answer.NEEDED))
-    last = report.last_use(np.flatnonzero(found.judgement.is_(Answer.NEVER_NEEDED)))
+    result, items, uses = report.unused, list[Item](), dict[StandardAcl, Use]()
+    window = f"{time_of(result.window.start)} to {time_of(result.window.until)}"
+    numbers = np.flatnonzero(~result.judgement.is_(Answer.NEEDED))
+    last = report.last_use(np.flatnonzero(result.judgement.is_(Answer.NEVER_NEEDED)))
     for number in numbers.tolist():
-        acl, answer = found.rules.rule(number).acl, ANSWERS[found.judgement.answer[number]]
+        acl, answer = result.rules.rule(number).acl, ANSWERS[result.judgement.answer[number]]
         if answer not in _NEVER:
-            uses[acl] = _unjudged(unjudged_text(found, number))
+            uses[acl] = _unjudged(unjudged_text(result, number))
             continue
-        life = int(found.lives.number[number])
+        life = int(result.lives.number[number])
         first, latest = last.use(life, _FIRST), last.use(life, _LAST)
-        seen = "" if first is None or latest is None else f"; matched {time_of(first.time)} to {time_of(latest.time)}"
-        text = f"{_TEXTS[answer]}{seen}; {window}, every broker heard"
-        items.append(_item(acl, answer, text, origins, removable=bool(found.removable[number])))
+        span = "" if first is None or latest is None else f"; matched {time_of(first.time)} to {time_of(latest.time)}"
+        text = f"{_TEXTS[answer]}{span}; {window}, every broker heard"
+        items.append(_item(acl, answer, text, origins, removable=bool(result.removable[number])))
         uses[acl] = Use(is_unused=True, text=_HEADS[answer])
     brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
-    notes = [f"hole: {silence_text(each)}" for each in found.silences[:_SHOWN]]
-    if len(found.silences) > _SHOWN:
-        notes.append(f"and {len(found.silences) - _SHOWN:,} more holes")
-    if found.unread:
-        notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(found.unread)}")
+    notes = [f"hole: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
+    if len(result.silences) > _MAX_NAMES:
+        notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more holes")
+    if result.unread:
+        notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(result.unread)}")
     if unknown:
         notes.append(none_removable(unknown))
-    return _looked(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
+    return _answer(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
 
 
-def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequence[str]) -> Looked:
+def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequence[str]) -> LookResult:
     """Return the answers of an access log about the rules that are in force."""
     rows = _rows(report)
     window = f"{time_of(micros_of(report.window.start))} to {time_of(micros_of(report.window.until))}"
@@ -88,23 +89,23 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
             uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force in the whole window")
             continue
         latest = row["last_matched_at"]
-        seen = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
-        text = f"{_TEXTS[answer]}{seen}; {window}"
+        span = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
+        text = f"{_TEXTS[answer]}{span}; {window}"
         items.append(_item(rule.acl, answer, text, origins, removable=row["removable"]))
         uses[rule.acl] = Use(is_unused=True, text=_HEADS[answer])
-    return _looked(items, uses, acls, (window,), [*notes, *_gaps(report)])
+    return _answer(items, uses, acls, (window,), [*notes, *_gaps(report)])
 
 
-def unused_then(then: AclsImage, found: Looked) -> frozenset[str]:
+def unused_then(then: AclsImage, newest: LookResult) -> frozenset[str]:
     """Return the keys of unused rules that an earlier state had, too: by the same accesses it has them unused."""
-    return frozenset(each.key for each in found.items if then.find(each.rules[0].acl) is not None)
+    return frozenset(each.key for each in newest.items if then.find(each.rules[0].acl) is not None)
 
 
 def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
     """Return the rows of rules that are in force at the end, by the seven texts of a rule."""
     rows = report.rules.filter(pc.is_null(report.rules.column("in_force_to")))
-    wanted = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable", "unread"]).to_pylist()
-    return {tuple(row[key] for key in RULE_FIELDS): row for row in wanted}
+    records = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable", "unread"]).to_pylist()
+    return {tuple(row[key] for key in RULE_FIELDS): row for row in records}
 
 
 def _gaps(report: UsageReport) -> Iterator[str]:
@@ -114,10 +115,10 @@ def _gaps(report: UsageReport) -> Iterator[str]:
         yield f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(report.unread)}"
     holes = [str(day) for day in report.holes.column("day").to_pylist() if day is not None]
     if holes:
-        more = f" and {len(holes) - _SHOWN:,} more" if len(holes) > _SHOWN else ""
+        more = f" and {len(holes) - _MAX_NAMES:,} more" if len(holes) > _MAX_NAMES else ""
         yield (
             f"no access at all on {len(holes):,} of {len(report.window.days):,} days: "
-            f"{', '.join(holes[:_SHOWN])}{more}: unused, or not logged"
+            f"{', '.join(holes[:_MAX_NAMES])}{more}: unused, or not logged"
         )
 
 
@@ -138,18 +139,18 @@ def _unjudged(why: str) -> Use:
     return Use(is_unused=False, text=f"{_HEADS[Answer.NOT_JUDGED]}: {why}")
 
 
-def _looked(
+def _answer(
     items: list[Item],
     uses: dict[StandardAcl, Use],
     acls: AclsImage,
     summary: tuple[str | None, ...],
     notes: Sequence[str],
-) -> Looked:
+) -> LookResult:
     unjudged = len(uses) - len(items)
     counted = f"{len(items):,} of {len(acls):,} rules are unused"
     if unjudged:
         counted += f", {unjudged:,} not judged"
-    return Looked(
+    return LookResult(
         items=tuple(items),
         summary="; ".join((counted, *(each for each in summary if each))),
         notes=tuple(notes),

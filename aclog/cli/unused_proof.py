@@ -21,9 +21,9 @@ from aclog.usage.unused_report import UnusedReport
 from aclog.usage.window import DAY, UnreadAccesses, Window, of_micros
 
 
-def prove(report: UnusedReport, chosen: ChosenSource, flags: AccessesFlags) -> None:
+def prove(report: UnusedReport, choice: ChosenSource, flags: AccessesFlags) -> None:
     """Replay what can go over a log, and say how many accesses were decided the same. Raises as `proved`."""
-    note(proved(report, Judging.of(chosen, decided_by(report)), flags))
+    note(proved(report, Judging.of(choice, decided_by(report)), flags))
 
 
 def proved(report: UnusedReport, judging: Judging, flags: AccessesFlags) -> str:
@@ -35,21 +35,22 @@ def proved(report: UnusedReport, judging: Judging, flags: AccessesFlags) -> str:
         MetadataError, OSError: the source is damaged.
 
     """
-    found = report.unused
-    end = (found.window.last_day + 1) * DAY - 1
-    window = Window(start=of_micros(found.window.start), until=of_micros(end))
+    result = report.unused
+    end = (result.window.last_day + 1) * DAY - 1
+    window = Window(start=of_micros(result.window.start), until=of_micros(end))
     counted = AccessLog.of(flags).count(judging.how(window))
-    gone = [tuple(rule.to_dict().values()) for _, rule in found.rules.in_text_order(found.removable)]
-    told = replay(counted.accesses, judging.rules, gone, judging.settings, own_time=judging.own_time)
-    if len(told.flipped):
-        first = told.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
+    removed = [tuple(rule.to_dict().values()) for _, rule in result.rules.in_text_order(result.removable)]
+    outcome = replay(counted.accesses, judging.rules, removed, judging.settings, own_time=judging.own_time)
+    if len(outcome.flipped):
+        first = outcome.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
         raise ConfigError(
-            f"--accesses: {len(told.flipped):,} accesses would be decided otherwise without what can go, such as "
+            f"--accesses: {len(outcome.flipped):,} accesses would be decided otherwise without what can go, such as "
             f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
     others = _unread(report, judging, counted, window)
     return (
-        f"--accesses: {told.decided:,} accesses of the window decided again without what can go: all the same{others}"
+        f"--accesses: {outcome.decided:,} accesses of the window decided again without what can go: "
+        f"all the same{others}"
     )
 
 
@@ -62,9 +63,9 @@ def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window:
     unread = judging.in_window(window).unread(UnreadAccesses.sum_of(parts))
     if not unread:
         return ""
-    found = report.unused
-    numbers = np.flatnonzero(found.removable)
-    who, denies = found.rules.principals(numbers), found.rules.denies[numbers]
+    result = report.unused
+    numbers = np.flatnonzero(result.removable)
+    who, denies = result.rules.principals(numbers), result.rules.denies[numbers]
     if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
         raise ConfigError(
             f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "
@@ -76,12 +77,12 @@ def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window:
 def decided_by(report: UnusedReport) -> Settings:
     """Return what decided besides the rules when the index was made, the last time."""
     runs = report.index.runs()
-    known: Mapping[str, object] = runs[-1].settings if runs else {}
-    supers = known.get("super_users", ())
+    settings: Mapping[str, object] = runs[-1].settings if runs else {}
+    supers = settings.get("super_users", ())
     return Settings(
         super_users=frozenset(map(str, supers)) if isinstance(supers, list) else frozenset(),
-        allow_everyone=bool(known.get("allow_everyone")),
-        documented=bool(known.get("documented")),
-        cidr=bool(known.get("cidr")),
-        is_kafka_stated=known.get(KAFKA) != REGISTERED,
+        allow_everyone=bool(settings.get("allow_everyone")),
+        documented=bool(settings.get("documented")),
+        cidr=bool(settings.get("cidr")),
+        is_kafka_stated=settings.get(KAFKA) != REGISTERED,
     )

@@ -38,16 +38,16 @@ def unread_of_rule(count: int) -> str:
     return f"{count:,} accesses that may need it could not be read or decided"
 
 
-def unjudged_text(found: Unused, number: int) -> str:
+def unjudged_text(result: Unused, number: int) -> str:
     """Return why a rule is not judged; nothing for one that is."""
-    why = Unjudged(int(found.judgement.unjudged[number]))
+    why = Unjudged(int(result.judgement.unjudged[number]))
     if why is Unjudged.NOT_INDEXED:
         return "the index has not seen it in force: update it with these rules"
     if why is Unjudged.YOUNG:
-        return f"known since {time_of(int(found.lives.begin[number]))}: younger than the window"
+        return f"known since {time_of(int(result.lives.begin[number]))}: younger than the window"
     if why is Unjudged.SILENCE:
-        more = f", and {len(found.silences) - 1:,} more holes" if len(found.silences) > 1 else ""
-        return silence_text(found.silences[0]) + more
+        more = f", and {len(result.silences) - 1:,} more holes" if len(result.silences) > 1 else ""
+        return silence_text(result.silences[0]) + more
     if why is Unjudged.UNREAD:
-        return unread_of_rule(int(found.unread_counts[number]))
+        return unread_of_rule(int(result.unread_counts[number]))
     return ""

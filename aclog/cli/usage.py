@@ -43,4 +43,4 @@ def usage(
     from aclog.cli.usage_report import report_usage
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
-    report_usage(source, accesses, window, settings_of(authorizer), how, given=authorizer.given())
+    report_usage(source, accesses, window, settings_of(authorizer), how, configs=authorizer.configs())

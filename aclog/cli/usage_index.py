@@ -49,4 +49,4 @@ def usage_index(
     from aclog.cli.index_update import update_index
     from aclog.cli.policies import settings_of
 
-    update_index(source, accesses, settings_of(authorizer), index, output.choose(), given=authorizer.given())
+    update_index(source, accesses, settings_of(authorizer), index, output.choose(), configs=authorizer.configs())

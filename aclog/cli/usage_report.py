@@ -31,20 +31,20 @@ SHOWN_DENIED: Final = 10
 _SHOWN_HOLES: Final = 5
 
 
-def summary_lines(found: UsageReport, after: Iterable[str]) -> Iterator[str]:
+def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[str]:
     """Yield the summary for people: what was read, how many ACLs have which answer, `after`, and what was denied."""
-    days = (found.window.until - found.window.start).days
-    yield f"{days} days: {time_text(found.window.start)} to {time_text(found.window.until)}"
+    days = (usage_report.window.until - usage_report.window.start).days
+    yield f"{days} days: {time_text(usage_report.window.start)} to {time_text(usage_report.window.until)}"
     yield ""
-    yield from aligned(("accesses", "what"), _counted(found.counts))
+    yield from aligned(("accesses", "what"), _counted(usage_report.counts))
     yield ""
-    yield from aligned(("ACLs", "removable", "answer"), _answers(found.rules))
+    yield from aligned(("ACLs", "removable", "answer"), _answers(usage_report.rules))
     yield ""
-    if found.unread:
-        yield f"{unread_text(found.unread)}: {unjudged_text(found)}"
+    if usage_report.unread:
+        yield f"{unread_text(usage_report.unread)}: {unjudged_text(usage_report)}"
         yield ""
     yield from after
-    denied = found.denied.slice(0, SHOWN_DENIED).to_pylist()
+    denied = usage_report.denied.slice(0, SHOWN_DENIED).to_pylist()
     if denied:
         yield ""
         header = ("denied", "last", "principal", "host", "operation", "resource", "rule")
@@ -65,9 +65,11 @@ def summary_lines(found: UsageReport, after: Iterable[str]) -> Iterator[str]:
         )
 
 
-def unjudged_text(found: UsageReport) -> str:
+def unjudged_text(usage_report: UsageReport) -> str:
     """Return how many ACLs are not judged for accesses that could not be read or decided."""
-    rows = zip(found.rules.column("unread").to_pylist(), found.rules.column("answer").to_pylist(), strict=True)
+    rows = zip(
+        usage_report.rules.column("unread").to_pylist(), usage_report.rules.column("answer").to_pylist(), strict=True
+    )
     unjudged = sum(bool(unread) and answer == Answer.NOT_JUDGED for unread, answer in rows)
     return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
 
@@ -91,16 +93,19 @@ def _answers(rules: pa.Table) -> list[tuple[str, str, str]]:
     return [(f"{rows[answer]:,}", f"{removable[answer]:,}", answer.value) for answer in Answer]
 
 
-def warn_of_gaps(found: UsageReport) -> None:
+def warn_of_gaps(usage_report: UsageReport) -> None:
     """Say what the report does not know: when the ACLs were in force, and days without any access."""
-    if not found.has_times:
+    if not usage_report.has_times:
         note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
-    holes = [day for day in found.holes.column("day").to_pylist() if day is not None]
+    holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
     if holes:
         ranges = list(_ranges(holes))
         more = f" and {len(ranges) - _SHOWN_HOLES:,} more ranges" if len(ranges) > _SHOWN_HOLES else ""
-        shown = ", ".join(ranges[:_SHOWN_HOLES]) + more
-        warn(f"no access at all on {len(holes):,} of {len(found.window.days):,} days: {shown}: unused or not logged")
+        text = ", ".join(ranges[:_SHOWN_HOLES]) + more
+        warn(
+            f"no access at all on {len(holes):,} of {len(usage_report.window.days):,} days: {text}: "
+            "unused or not logged"
+        )
 
 
 def _ranges(days: list[date]) -> Iterator[str]:
@@ -112,8 +117,8 @@ def _ranges(days: list[date]) -> Iterator[str]:
 
 def time_text(time: datetime) -> str:
     """Return a time in the form that --as-of accepts, in the zone that is shown."""
-    shown = time.astimezone(shown_zone())
-    return shown.isoformat(timespec="seconds").replace("+00:00", "Z")
+    local = time.astimezone(shown_zone())
+    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 # What `aclog usage` prints: a summary for people, or a row for each ACL.
@@ -139,11 +144,11 @@ def report_usage(
     settings: Settings,
     output: Output,
     *,
-    given: AbstractSet[str] = frozenset(),
+    configs: AbstractSet[str] = frozenset(),
 ) -> None:
     """Print the usage of the ACLs of a source.
 
-    `given`: the properties of brokers whose values `settings` has.
+    `configs`: the properties of brokers whose values `settings` has.
 
     Raises:
         MetadataError, OSError: the log or the source cannot be read.
@@ -151,27 +156,27 @@ def report_usage(
     """
     until = window.end()
     log = AccessLog.of(flags)
-    chosen = source.choose()
-    judging = Judging.of(chosen, settings)
-    left = read_premises(chosen, given).without({SUPER_USERS_CONFIG})
+    choice = source.choose()
+    judging = Judging.of(choice, settings)
+    unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
     counted, judged = log.count_window(judging, window.days, until)
-    found = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED, unread=counted.unread)
-    if left:
-        found = found.without_proof()
+    usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED, unread=counted.unread)
+    if unknown:
+        usage_report = usage_report.without_proof()
     if output.is_rows:
-        columns = (*USAGE_COLUMNS, UNREAD_COLUMN) if found.unread else USAGE_COLUMNS
-        output.print_rows(columns, _rows(found, [column.key for column in columns]))
-        warn_of_unread(found.unread, unjudged_text(found))
+        columns = (*USAGE_COLUMNS, UNREAD_COLUMN) if usage_report.unread else USAGE_COLUMNS
+        output.print_rows(columns, _rows(usage_report, [column.key for column in columns]))
+        warn_of_unread(usage_report.unread, unjudged_text(usage_report))
     else:
-        for line in summary_lines(found, _removable(found)):
+        for line in summary_lines(usage_report, _removable(usage_report)):
             say(printable(line))
-    warn_of_gaps(found)
+    warn_of_gaps(usage_report)
     warn_of_rejects(counted.rejects)
 
 
-def _removable(found: UsageReport) -> Iterator[str]:
+def _removable(usage_report: UsageReport) -> Iterator[str]:
     """Yield the ACLs that can go, the first of them."""
-    rules = found.rules.filter(found.rules.column("removable"))
+    rules = usage_report.rules.filter(usage_report.rules.column("removable"))
     if len(rules):
         yield f"{len(rules):,} ACLs can be removed together:"
         for row in rules.slice(0, _SHOWN_RULES).to_pylist():
@@ -187,6 +192,6 @@ def _rule_text(row: dict[str, Any]) -> str:
     return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}"
 
 
-def _rows(found: UsageReport, keys: list[str]) -> Iterator[Row]:
-    for batch in found.rules.select(keys).to_batches(max_chunksize=1 << 14):
+def _rows(usage_report: UsageReport, keys: list[str]) -> Iterator[Row]:
+    for batch in usage_report.rules.select(keys).to_batches(max_chunksize=1 << 14):
         yield from batch.to_pylist()

@@ -41,19 +41,19 @@ def what_can(
     from aclog.cli.policies import policies_of, read_premises
 
     how = output.choose()
-    [asked] = asked_principals([principal])
-    query = Query(principals=only(asked), host=None if host is None else host_address(host))
-    chosen = source.choose()
-    policies = policies_of(chosen.image(), authorizer)
-    premises = read_premises(chosen, authorizer.given())
+    [subject] = asked_principals([principal])
+    query = Query(principals=only(subject), host=None if host is None else host_address(host))
+    choice = source.choose()
+    policies = policies_of(choice.image(), authorizer)
+    premises = read_premises(choice, authorizer.configs())
     answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
-    print_permissions(answers, how, chosen.origins, none="nothing", premises=premises)
+    print_permissions(answers, how, choice.origins, none="nothing", premises=premises)
     if how.is_rows:
         return
-    shown = {rule for found in answers.values() for permission in found for rule in permission.denies}
+    denies = {rule for group in answers.values() for permission in group for rule in permission.denies}
     denying = {
-        generation: [rule for rule in RulesAbout.of(policy, query).denying if rule not in shown]
+        generation: [rule for rule in RulesAbout.of(policy, query).denying if rule not in denies]
         for generation, policy in policies.items()
-        if asked not in policy.settings.super_users  # nothing is denied to those
+        if subject not in policy.settings.super_users  # nothing is denied to those
     }
-    print_denies(denying, chosen.origins)
+    print_denies(denying, choice.origins)

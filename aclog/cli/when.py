@@ -19,7 +19,7 @@ app = typer.Typer()
 @with_flags
 def when(
     source: SourceFlags,
-    asked: AskedFlags,
+    action: AskedFlags,
     who: WhoFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
@@ -47,25 +47,25 @@ def when(
     from aclog.sources.logs import history_of, log_of
     from aclog.terminal.output import tracked
 
-    asked.check()
+    action.check()
     how = output.choose()
     principals, settings = who.principals(), settings_of(authorizer)
-    query = asked.query(principals, who.host)
-    question = question_of(query, asked.needs())
-    chosen = source.choose()
-    history = history_of(chosen.source)
+    query = action.query(principals, who.host)
+    question = question_of(query, action.needs())
+    choice = source.choose()
+    history = history_of(choice.source)
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
-    image = chosen.image()
-    end, premises = image.end_offset, read_premises(chosen, authorizer.given())
+    image = choice.image()
+    end, premises = image.end_offset, read_premises(choice, authorizer.configs())
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
     each_generation(image, authorizer).warn()
 
     def kafka() -> "Iterator[KafkaChange]":
         """Read the log once more, for what its brokers ran."""
-        return takewhile(lambda change: change.end_offset <= end, kafka_history(history.begin, log_of(chosen.source)))
+        return takewhile(lambda change: change.end_offset <= end, kafka_history(history.begin, log_of(choice.source)))
 
-    found = intervals(history.begin, changes, question, settings, None if settings.is_kafka_stated else kafka)
-    found = tracked(found, "reading the history", "intervals", streams=True)
+    timeline = intervals(history.begin, changes, question, settings, None if settings.is_kafka_stated else kafka)
+    timeline = tracked(timeline, "reading the history", "intervals", streams=True)
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
-    print_intervals(found, how, begin=history.begin.end_offset, last=last, premises=premises)
-    chosen.warn_of_age()
+    print_intervals(timeline, how, begin=history.begin.end_offset, last=last, premises=premises)
+    choice.warn_of_age()

@@ -13,7 +13,7 @@ app = typer.Typer()
 @with_flags
 def who_can(
     source: SourceFlags,
-    asked: AskedFlags,
+    action: AskedFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
     host: AskedHost = None,
@@ -41,20 +41,20 @@ def who_can(
     from aclog.cli.answers import print_permissions
     from aclog.cli.policies import policies_of, read_premises
 
-    asked.check()
+    action.check()
     how = output.choose()
-    needs, query = asked.needs(), asked.query(EVERYONE, host)
-    chosen = source.choose()
-    policies = policies_of(chosen.image(), authorizer, asked.requests())
-    premises = read_premises(chosen, authorizer.given())
+    needs, query = action.needs(), action.query(EVERYONE, host)
+    choice = source.choose()
+    policies = policies_of(choice.image(), authorizer, action.requests())
+    premises = read_premises(choice, authorizer.configs())
     answers = {
         generation: with_extents(
             intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
             if needs
             else permissions(policy, query),
-            asked.resources(),
+            action.resources(),
         )
         for generation, policy in policies.items()
     }
-    has_extents = any(map(is_set, asked.resources()))
-    print_permissions(answers, how, chosen.origins, none="nobody", premises=premises, has_extents=has_extents)
+    has_extents = any(map(is_set, action.resources()))
+    print_permissions(answers, how, choice.origins, none="nobody", premises=premises, has_extents=has_extents)

@@ -132,8 +132,8 @@ class Connection:
         served = self.apis.get(api_key)
         best = -1 if served is None else min(newest, served.max_version)
         if served is None or best < max(oldest, served.min_version):
-            wanted = ApiVersion(api_key, oldest, newest)
-            raise ConfigError(f"{self.address}: {_unsupported(served, wanted)}: expected {_versions(wanted)}")
+            required = ApiVersion(api_key, oldest, newest)
+            raise ConfigError(f"{self.address}: {_unsupported(served, required)}: expected {_versions(required)}")
         return best
 
     async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
@@ -218,9 +218,9 @@ class Connection:
         if not self._in_flight:
             raise DecodeError("a response without a request")
         header, response = self._in_flight[0].header, self._in_flight[0].response
-        found, position = decode_response_header(header.api_key, header.api_version, payload)
-        if found != header.correlation_id:
-            raise DecodeError(f"a response with correlation id {found}: expected {header.correlation_id}")
+        correlation_id, position = decode_response_header(header.api_key, header.api_version, payload)
+        if correlation_id != header.correlation_id:
+            raise DecodeError(f"a response with correlation id {correlation_id}: expected {header.correlation_id}")
         self._in_flight.popleft()
         self.explain = None
         if not response.done():
@@ -283,11 +283,13 @@ def _hint(error: OSError | ValueError) -> str:
     return ": nothing listens on that port: is the server up, and is it a port of its `listeners`?" if refused else ""
 
 
-def _unsupported(served: ApiVersion | None, wanted: ApiVersion) -> str:
+def _unsupported(served: ApiVersion | None, required: ApiVersion) -> str:
     """Return what is wrong with the served versions of an API: of an older server, of a newer one, or none."""
-    what = f"{api_name(wanted.api_key)} is {'not supported' if served is None else f'supported in {_versions(served)}'}"
-    release = release_with(wanted.api_key, wanted.min_version)
-    if release is None or (served is not None and served.max_version >= wanted.min_version):
+    what = (
+        f"{api_name(required.api_key)} is {'not supported' if served is None else f'supported in {_versions(served)}'}"
+    )
+    release = release_with(required.api_key, required.min_version)
+    if release is None or (served is not None and served.max_version >= required.min_version):
         return what
     return f"{'no broker, or ' if served is None else ''}older than {release}: {what}"
 
@@ -370,8 +372,8 @@ def mismatch(security: ClientSecurity, peer: Peer) -> str | None:
         return "an HTTP server listens there: expected the port of a Kafka listener"
     ours = security.security_protocol
     if peer.tls and not ours.tls and (peer.protocol is None or peer.wants_certificate):
-        wanted = SecurityProtocol.SASL_SSL if ours.sasl else SecurityProtocol.SSL
-        return _expected(f"the listener speaks TLS, and security.protocol is {ours.value}", wanted, peer)
+        protocol = SecurityProtocol.SASL_SSL if ours.sasl else SecurityProtocol.SSL
+        return _expected(f"the listener speaks TLS, and security.protocol is {ours.value}", protocol, peer)
     if peer.protocol is None or peer.protocol is ours or peer.wants_certificate:
         return None
     return _expected(_differ(peer.protocol, ours), peer.protocol, peer, encrypted=ours.tls)
@@ -447,12 +449,12 @@ def _unverified(code: int, address: HostPort, tls: TlsSettings, certificate: x50
 def _names(certificate: x509.Certificate) -> list[str]:
     """Return the names and addresses that a certificate is for; its common name if it has no others."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
         return [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     return [
-        *found.get_values_for_type(x509.DNSName),
-        *(str(each) for each in found.get_values_for_type(x509.IPAddress)),
+        *alternative_names.get_values_for_type(x509.DNSName),
+        *(str(each) for each in alternative_names.get_values_for_type(x509.IPAddress)),
     ]
 
 
@@ -481,28 +483,28 @@ async def probe(address: HostPort) -> Peer:
     """Return what listens there, within four seconds; Service.UNKNOWN if nothing tells."""
     tasks = [_begun(_kafka, address), _begun(_kafka_in_tls, address)]
     try:
-        known = await _first_told(tasks, _SOON_SECONDS)
-        if known is None:  # a Kafka, which would log such requests, has mostly said something by now
+        peer = await _first_peer(tasks, _SOON_SECONDS)
+        if peer is None:  # a Kafka, which would log such requests, has mostly said something by now
             tasks += [_begun(_http, address), _begun(_zookeeper, address)]
-        if known is None or known.service is Service.UNKNOWN:
-            known = await _first_told(tasks, None) or known
-        return known or Peer(service=Service.UNKNOWN)
+        if peer is None or peer.service is Service.UNKNOWN:
+            peer = await _first_peer(tasks, None) or peer
+        return peer or Peer(service=Service.UNKNOWN)
     finally:
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _first_told(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: float | None) -> Peer | None:
+async def _first_peer(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: float | None) -> Peer | None:
     """Return the service that is told first; else what is known without one after these seconds."""
-    known = None
+    best = None
     with suppress(TimeoutError):
         for task in asyncio.as_completed(tasks, timeout=seconds):
             peer = await task
             if peer is not None and peer.service is not Service.UNKNOWN:
                 return peer
-            known = known or peer
-    return known
+            best = best or peer
+    return best
 
 
 def _begun(look: _Look, address: HostPort) -> "asyncio.Task[Peer | None]":
@@ -535,12 +537,12 @@ async def _kafka_in_tls(address: HostPort) -> Peer | None:
             certificate = x509.load_der_x509_certificate(encoded) if encoded else None
             try:
                 async with asyncio.timeout(_LOOK_SECONDS / 2):
-                    found = await _talk(reader, writer, tls=True, certificate=certificate)
+                    peer = await _talk(reader, writer, tls=True, certificate=certificate)
             except TimeoutError:
-                found = None
+                peer = None
             except ssl.SSLError as error:  # TLS 1.3 refuses a client without a certificate after the handshake
                 return _refused(error, certificate)
-            return found or Peer(service=Service.UNKNOWN, tls=True, certificate=certificate)
+            return peer or Peer(service=Service.UNKNOWN, tls=True, certificate=certificate)
     except ssl.SSLError as error:
         return _refused(error, None)
 
@@ -557,22 +559,22 @@ def _refused(error: ssl.SSLError, certificate: x509.Certificate | None) -> Peer 
     )
 
 
-async def _talk(reader: StreamReader, writer: StreamWriter, **known: Any) -> Peer | None:
+async def _talk(reader: StreamReader, writer: StreamWriter, **details: Any) -> Peer | None:
     """Return the Kafka listener that answers, and whether it wants a login; None if something else does."""
     frames = FrameBuffer(max_bytes=_MAX_BYTES, min_bytes=4)
     try:
         await _ask(reader, writer, frames, message_type(API_VERSIONS, 0, "request")())
     except DecodeError:
-        said = frames.rest
-        if said.startswith(_TLS_RECORDS):
+        data = frames.rest
+        if data.startswith(_TLS_RECORDS):
             return Peer(service=Service.UNKNOWN, tls=True)
-        return Peer(service=Service.HTTP, **known) if said.startswith(_HTTP) else None
+        return Peer(service=Service.HTTP, **details) if data.startswith(_HTTP) else None
     try:
         login = await _ask(reader, writer, frames, message_type(SASL_HANDSHAKE, 1, "request")(mechanism=_MECHANISM))
     except DecodeError:
-        return Peer(service=Service.KAFKA, **known)
+        return Peer(service=Service.KAFKA, **details)
     sasl = login.error_code != ILLEGAL_SASL_STATE
-    return Peer(service=Service.KAFKA, sasl=sasl, mechanisms=tuple(login.mechanisms), **known)
+    return Peer(service=Service.KAFKA, sasl=sasl, mechanisms=tuple(login.mechanisms), **details)
 
 
 async def _ask(reader: StreamReader, writer: StreamWriter, frames: FrameBuffer, message: Any) -> Any:
@@ -594,8 +596,8 @@ async def _ask(reader: StreamReader, writer: StreamWriter, frames: FrameBuffer, 
 
 
 async def _zookeeper(address: HostPort) -> Peer | None:
-    said = await _answer(address, _ZOOKEEPER_REQUEST)
-    return Peer(service=Service.ZOOKEEPER) if said.startswith(_ZOOKEEPER) else None
+    data = await _answer(address, _ZOOKEEPER_REQUEST)
+    return Peer(service=Service.ZOOKEEPER) if data.startswith(_ZOOKEEPER) else None
 
 
 async def _http(address: HostPort) -> Peer | None:
@@ -660,9 +662,9 @@ async def connect(
         return await opening
     except asyncio.CancelledError:
         opening.cancel()
-        [found] = await asyncio.gather(opening, return_exceptions=True)
-        if isinstance(found, Connection):  # opened just now, and known to nobody else
-            await found.close()
+        [connection] = await asyncio.gather(opening, return_exceptions=True)
+        if isinstance(connection, Connection):  # opened just now, and known to nobody else
+            await connection.close()
         raise
     except (AbsentError, StrangerError):
         raise
@@ -728,8 +730,8 @@ async def _explained(
 
 
 async def _explained_loss(error: UnreachableError, address: HostPort, security: ClientSecurity) -> UnreachableError:
-    found = await _explained(error, address, security)
-    return found if isinstance(found, UnreachableError) else UnreachableError(str(found))
+    explanation = await _explained(error, address, security)
+    return explanation if isinstance(explanation, UnreachableError) else UnreachableError(str(explanation))
 
 
 async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
@@ -778,9 +780,9 @@ async def _authenticate(
     response = await connection.ask(request(auth_bytes=message))
     code = int(response.error_code)
     if code == SASL_AUTHENTICATION_FAILED:
-        said = response.error_message or "the login failed"
+        text = response.error_message or "the login failed"
         raise LoginError(
-            f"{connection.address}: {said} (as {security.username}): expected a user and password in sasl.jaas.config "
+            f"{connection.address}: {text} (as {security.username}): expected a user and password in sasl.jaas.config "
             f"that the server knows for {security.sasl_mechanism}"
         )
     if code:

@@ -106,7 +106,7 @@ def fetch_request(
     topic = message_type(FETCH, version, "request", "FetchTopic")
     # With its mark in the request, a leader that has a higher one responds at once instead of waiting for records.
     mark = {"high_watermark": position.high_watermark} if version >= NEWEST_VERSION else {}
-    wanted = partition(
+    partition_request = partition(
         partition=0,
         current_leader_epoch=position.leader_epoch,
         fetch_offset=position.offset,
@@ -119,7 +119,7 @@ def fetch_request(
         max_wait=timedelta(milliseconds=max_wait_ms),
         min_bytes=1,
         max_bytes=max_bytes,
-        topics=(topic(topic_id=METADATA_TOPIC_ID, partitions=(wanted,)),),
+        topics=(topic(topic_id=METADATA_TOPIC_ID, partitions=(partition_request,)),),
         forgotten_topics_data=(),
     )
 
@@ -140,17 +140,17 @@ def parse_fetch_response(response: Any) -> FetchResponse:
         raise DecodeError(
             f"a Fetch response of topics {topics}, {len(partitions)} partitions: expected partition 0 of 1"
         )
-    found = partitions[0]
+    partition_data = partitions[0]
     return FetchResponse(
-        error=int(found.error_code),
-        high_watermark=found.high_watermark,
-        log_start_offset=found.log_start_offset,
-        leader_id=found.current_leader.leader_id,
-        leader_epoch=found.current_leader.leader_epoch,
+        error=int(partition_data.error_code),
+        high_watermark=partition_data.high_watermark,
+        log_start_offset=partition_data.log_start_offset,
+        leader_id=partition_data.current_leader.leader_id,
+        leader_epoch=partition_data.current_leader.leader_epoch,
         endpoints=endpoints,
-        diverging=_epoch_end(found.diverging_epoch),
-        snapshot=_epoch_end(found.snapshot_id),
-        records=bytes(found.records or b""),
+        diverging=_epoch_end(partition_data.diverging_epoch),
+        snapshot=_epoch_end(partition_data.snapshot_id),
+        records=bytes(partition_data.records or b""),
     )
 
 
@@ -160,11 +160,11 @@ def _endpoint(node: Any) -> tuple[int, HostPort]:
     return node.node_id, HostPort(host=node.host, port=node.port)
 
 
-def _epoch_end(found: Any) -> EpochEnd | None:
+def _epoch_end(epoch_end: Any) -> EpochEnd | None:
     """Return None for the default (-1, -1), which stands for an absent tagged field."""
-    if found.epoch < 0 or found.end_offset < 0:
+    if epoch_end.epoch < 0 or epoch_end.end_offset < 0:
         return None
-    return EpochEnd(epoch=found.epoch, end_offset=found.end_offset)
+    return EpochEnd(epoch=epoch_end.epoch, end_offset=epoch_end.end_offset)
 
 
 # Buffer sizes and timeouts of an observer.
@@ -212,7 +212,7 @@ class Confirmation:
     """A fetch that a leader answered: its address, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
 
     server: HostPort
-    asked: float
+    request_time: float
 
 
 @define(kw_only=True, eq=False)
@@ -278,10 +278,10 @@ class FetchBuffer(CommittedLog):
             end = time.monotonic() + self.options.read_seconds
             # The mark may run ahead of the batches: a full buffer is fetched one batch at a time (Fetcher).
             while offset == self._window.end and not self.closed and not self._stuck:
-                left = end - time.monotonic()
-                if left <= 0:
+                remaining = end - time.monotonic()
+                if remaining <= 0:
                     raise self.reason(f"offset {offset} did not arrive within {self.options.read_seconds:g} s")
-                self._changed.wait(left)
+                self._changed.wait(remaining)
             if offset == self._window.end:
                 raise self.reason("no more batches arrive")
             return self._take(offset, max_bytes)
@@ -291,10 +291,10 @@ class FetchBuffer(CommittedLog):
         return "no leader"
 
     def _take(self, offset: int, max_bytes: int) -> bytes | None:
-        found = self._window.read(offset, max_bytes)
-        if found is None:
+        batches = self._window.read(offset, max_bytes)
+        if batches is None:
             return None
-        data, end = found
+        data, end = batches
         self._mark_read(end)
         return data
 
@@ -454,9 +454,9 @@ class ObserverState:
         """
         if not self._pending:
             self._lost(f"its log of epoch {diverging.epoch} ends at {diverging.end_offset}")
-        kept = [self._common_part(run, diverging) for run in self._pending]
+        runs = [self._common_part(run, diverging) for run in self._pending]
         before = self.position
-        self._pending = [run for run in kept if run is not None]
+        self._pending = [run for run in runs if run is not None]
         if self.position == before:
             # Nothing was truncated, so the same fetch would diverge again, forever: drop all that may.
             self._pending.clear()
@@ -529,7 +529,7 @@ class ServerRotation:
     A follower may name a leader that is dead: a named leader is tried once, then the rotation continues.
     """
 
-    known: tuple[HostPort, ...]
+    addresses: tuple[HostPort, ...]
     _leader: HostPort | None = field(default=None, init=False)
     _turn: int = field(default=-1, init=False)
 
@@ -542,8 +542,8 @@ class ServerRotation:
         if self._leader is not None:
             leader, self._leader = self._leader, None
             return leader
-        self._turn = (self._turn + 1) % len(self.known)
-        return self.known[self._turn]
+        self._turn = (self._turn + 1) % len(self.addresses)
+        return self.addresses[self._turn]
 
 
 @define
@@ -551,17 +551,17 @@ class Refusals:
     """The errors of each server since the last successful fetch.
 
     A single server may be misconfigured: it belongs to another cluster, or does not have our password yet. So
-    refusals count as permanent only once every one of the `known` servers has been tried without success, and
+    refusals count as permanent only once every one of the `addresses` has been tried without success, and
     another cluster is final only if every one of them belongs to one.
     """
 
-    known: tuple[HostPort, ...]
+    addresses: tuple[HostPort, ...]
     _tried: dict[HostPort, MetadataError] = field(factory=dict, init=False)
 
     def note(self, address: HostPort, error: MetadataError) -> MetadataError:
         """Record a server's error; return the error to report, which is not final by itself.
 
-        The address may be that of a leader which is not among the `known` servers.
+        The address may be that of a leader which is not among the `addresses`.
         """
         self._tried[address] = error
         return _not_final(error)
@@ -573,7 +573,7 @@ class Refusals:
     @property
     def permanent(self) -> MetadataError | None:
         """The refusal that only an operator can resolve, once all known servers have failed."""
-        if not self._tried.keys() >= set(self.known):
+        if not self._tried.keys() >= set(self.addresses):
             return None
         refusals = (error for error in self._tried.values() if isinstance(error, _SERVER_REFUSALS))
         return next(map(_not_final, refusals), None)
@@ -581,15 +581,15 @@ class Refusals:
     @property
     def unreachable(self) -> MetadataError | None:
         """The last error if not one of the known servers could be reached."""
-        found = [self._tried.get(address) for address in self.known]
-        return found[-1] if all(isinstance(error, UnreachableError) for error in found) else None
+        errors = [self._tried.get(address) for address in self.addresses]
+        return errors[-1] if all(isinstance(error, UnreachableError) for error in errors) else None
 
     @property
     def final(self) -> OtherClusterError | None:
         """The error that ends following, once all known servers belong to another cluster."""
-        found = [self._tried.get(address) for address in self.known]
-        others = [error for error in found if isinstance(error, OtherClusterError)]
-        return others[0] if len(others) == len(self.known) else None
+        errors = [self._tried.get(address) for address in self.addresses]
+        others = [error for error in errors if isinstance(error, OtherClusterError)]
+        return others[0] if len(others) == len(self.addresses) else None
 
 
 def _not_final(error: MetadataError) -> MetadataError:
@@ -647,21 +647,21 @@ class LogIdentity:
             DecodeError: a damaged response.
 
         """
-        for held in dict.fromkeys((self._last, self._first)):
-            offset = read_header(held).base_offset if held else 0
+        for batch in dict.fromkeys((self._last, self._first)):
+            offset = read_header(batch).base_offset if batch else 0
             response = await fetch_at(offset)
             if response.error:
                 return False
-            if not held or not response.records:
+            if not batch or not response.records:
                 continue
             run = BatchRun.of(response.records)
             run.check_follows(offset, 0)
             if committed_only and int(run.ends[0]) > response.high_watermark:
                 continue
-            if run.data[_CRC_START:HEADER_SIZE] != held[_CRC_START:]:
+            if run.data[_CRC_START:HEADER_SIZE] != batch[_CRC_START:]:
                 raise CommittedRecordsLostError(
                     f"the leader of epoch {response.leader_epoch} has another batch than was committed before offset "
-                    f"{read_header(held).end_offset}: it was formatted again, or restored from a backup; expected "
+                    f"{read_header(batch).end_offset}: it was formatted again, or restored from a backup; expected "
                     "every committed record to be there"
                 )
         return True
@@ -754,7 +754,7 @@ class Fetcher:
     _older_leaders: OlderLeaders = field(factory=OlderLeaders, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.refusals = Refusals(self.servers.known)
+        self.refusals = Refusals(self.servers.addresses)
 
     async def run(self) -> None:
         """Follow until committed records are lost, all servers belong to another cluster, or the task is cancelled."""
@@ -847,7 +847,7 @@ class Fetcher:
             # A full buffer stops the batches, not the fetches: the mark must keep moving, and Kafka sends at least
             # one batch whatever the limit.
             max_bytes = 1 if full else self.options.fetch_bytes
-            position, asked = self.state.position, elapsed_seconds()
+            position, request_time = self.state.position, elapsed_seconds()
             response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
             if not (is_same_log or response.error or response.diverging):
                 # On each connection: the server may have been formatted again since the last one, and offsets and
@@ -860,13 +860,13 @@ class Fetcher:
                     self._succeeded(connection)
                     again = 0
                     self.identity.add(committed)
-                    self.buffer.add(committed, self.state.high_watermark, self._confirmation(asked, response))
+                    self.buffer.add(committed, self.state.high_watermark, self._confirmation(request_time, response))
                 case SnapshotNeeded(snapshot=snapshot):
                     # The fetcher only skips ahead; SnapshotDownload fetches the snapshot when a caller needs the state.
                     self._succeeded(connection)
                     self.state.loaded(snapshot)
                     self.identity.skip()
-                    confirmed = self._confirmation(asked, response)
+                    confirmed = self._confirmation(request_time, response)
                     self.buffer.begin_at(snapshot, self.state.high_watermark, confirmed)
                 case FetchAgain():
                     again += 1
@@ -909,14 +909,14 @@ class Fetcher:
         self.refusals.clear()
         self._older_leaders.clear()
 
-    def _confirmation(self, asked: float, response: FetchResponse) -> Confirmation | None:
+    def _confirmation(self, request_time: float, response: FetchResponse) -> Confirmation | None:
         """Return what confirms that the known mark is current; None if the response does not.
 
         The mark of a new leader is unknown, or below what is known, until the quorum has confirmed it.
         """
         if self.leader is None or response.high_watermark < max(self.state.high_watermark, 0):
             return None
-        return Confirmation(server=self.leader, asked=asked)
+        return Confirmation(server=self.leader, request_time=request_time)
 
     async def _wait_for_room(self) -> bool:
         """Wait a moment for room in the buffer; return whether it is still full."""

@@ -137,15 +137,15 @@ class Follower:
         checkpoints = retriable(self.log.checkpoints)
         newer = self.publisher.applier.newer.copy()
         try:
-            found = recover_log(self.log, checkpoints, newer=newer, progress=self.progress)
+            recovered = recover_log(self.log, checkpoints, newer=newer, progress=self.progress)
         except FollowingEndedError:
             raise
         except LogError as error:
             # Recovery reads the log itself. Only its LogErrors are retried: a record that fails to replay stays bad.
             raise TransientReadError(error) from error
-        for note in found.notes:
+        for note in recovered.notes:
             self.notify(note)
-        self.publisher.replace(found.image)
+        self.publisher.replace(recovered.image)
 
     def _note_error(self, error: MetadataError) -> None:
         before, self.error = self.error, error

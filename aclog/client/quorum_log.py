@@ -167,7 +167,7 @@ class QuorumLog(Closeable):
         confirmed = self._buffer.confirmed
         if confirmed is None:
             return None
-        seconds = max(elapsed_seconds() - confirmed.asked, 0.0)
+        seconds = max(elapsed_seconds() - confirmed.request_time, 0.0)
         problem = "" if self.error is None else str(self.error)
         return Freshness(
             seconds=seconds,
@@ -196,8 +196,8 @@ class QuorumLog(Closeable):
             DecodeError: the leader repeatedly sends damaged bytes.
 
         """
-        found = self._buffer.read(offset, max_bytes)
-        return self._wait_for(fetch_committed(self._side, offset, max_bytes)) if found is None else found
+        batches = self._buffer.read(offset, max_bytes)
+        return self._wait_for(fetch_committed(self._side, offset, max_bytes)) if batches is None else batches
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; return whether it is.
@@ -231,8 +231,8 @@ class QuorumLog(Closeable):
 
     def checkpoints(self) -> Sequence[CheckpointFile]:
         """Return the snapshot to recover from, if any (snapshots.publisher.recover_log). Raises as latest_snapshot."""
-        found = self.latest_snapshot()
-        return () if found is None else (found,)
+        snapshot = self.latest_snapshot()
+        return () if snapshot is None else (snapshot,)
 
     def close(self) -> None:
         """Close the connections, end the thread and delete the snapshots. May be called again."""
@@ -347,7 +347,7 @@ class QuorumMirror:
     """Number of batches appended."""
     size: int = field(default=0, init=False)
     """Bytes appended."""
-    _known: bool = field(default=False, init=False)
+    _has_high_watermark: bool = field(default=False, init=False)
     """Whether the quorum's high-water mark is known."""
     _notified: set[str] = field(factory=set, init=False)
     """The errors since the last success."""
@@ -376,7 +376,7 @@ class QuorumMirror:
             except TransientReadError as transient:
                 if not self.stop.is_set():  # a caller that stops the mirror may have closed the log: not an error
                     self._back_off(transient.cause)
-            if once and limit is None and self._known:
+            if once and limit is None and self._has_high_watermark:
                 limit = self.quorum.high_watermark()
 
     def _mirrored_to(self) -> int:
@@ -384,7 +384,7 @@ class QuorumMirror:
 
     def _step(self) -> None:
         """Append the next batches, if any arrive in time."""
-        if not self._known:
+        if not self._has_high_watermark:
             self._wait_known()
         elif self.mirror.end is None or self._mirrored_to() < self.quorum.start_offset():
             self._begin()
@@ -396,16 +396,16 @@ class QuorumMirror:
     def _wait_known(self) -> None:
         if retriable(lambda: self.quorum.wait(-1, _MIRROR_WAIT_SECONDS)):
             self._bind()
-            self._known = True
+            self._has_high_watermark = True
             self._note_success()
         else:
             self._check_error()
 
     def _bind(self) -> None:
-        found = self.quorum.known_cluster_id
-        if found is None:
+        cluster_id = self.quorum.known_cluster_id
+        if cluster_id is None:
             raise LogError(f"{self.quorum.name}: no cluster id: a new mirror needs ALTER on the cluster once")
-        self.mirror.bind(found)
+        self.mirror.bind(cluster_id)
 
     def _append(self, batches: bytes) -> None:
         self.batches += self.mirror.append(batches)
@@ -435,13 +435,13 @@ class QuorumMirror:
         """After a wait without records: report an error of the log that has lasted since the previous one."""
         suspect, self._suspect = self._suspect, self.quorum.error
         if self._suspect is None:
-            if self._known:  # before that, nobody has answered yet
+            if self._has_high_watermark:  # before that, nobody has answered yet
                 self._note_success()
         elif suspect is not None:
             self._back_off(self._suspect)
 
     def _back_off(self, error: MetadataError) -> None:
-        refused = not self._known and isinstance(error, QuorumRefusedError | LoginError | ConfigError)
+        refused = not self._has_high_watermark and isinstance(error, QuorumRefusedError | LoginError | ConfigError)
         self.failed(str(error))
         if refused:
             raise error.with_traceback(None)

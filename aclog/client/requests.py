@@ -61,7 +61,7 @@ def version_for(connection: Connection, api_key: int, resource_types: Iterable[i
 
 
 async def describe_acls(
-    connection: Connection, wanted: AclBindingFilter, timeout: float | None = None
+    connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None
 ) -> list[StandardAcl]:
     """Return the ACLs that match the filter; `timeout` in seconds overrides the connection's.
 
@@ -71,8 +71,8 @@ async def describe_acls(
         ConfigError: the server is too old.
 
     """
-    version = version_for(connection, DESCRIBE_ACLS, [wanted.resource_type])
-    request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted))
+    version = version_for(connection, DESCRIBE_ACLS, [acl_filter.resource_type])
+    request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter))
     response = await connection.ask(request, timeout, whole=True)
     if response.error_code:
         raise RequestError(int(response.error_code), response.error_message)
@@ -91,16 +91,18 @@ async def describe_acls(
     ]
 
 
-async def acl_contents(connection: Connection, wanted: AclBindingFilter, timeout: float | None = None) -> set[bytes]:
+async def acl_contents(
+    connection: Connection, acl_filter: AclBindingFilter, timeout: float | None = None
+) -> set[bytes]:
     """Return the contents of the ACLs that match the filter, as AccessControlEntryRecords have them behind the id.
 
     Ten times as fast as describe_acls, and raises as it.
     """
-    version = version_for(connection, DESCRIBE_ACLS, [wanted.resource_type])
+    version = version_for(connection, DESCRIBE_ACLS, [acl_filter.resource_type])
     if version < FIRST_COMPACT:
-        acls = await describe_acls(connection, wanted, timeout)
+        acls = await describe_acls(connection, acl_filter, timeout)
         return {encode_acl(acl, ZERO)[ACL_CONTENT:] for acl in acls}
-    request = encode_request(build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted)))
+    request = encode_request(build(DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter)))
     payload, position = await connection.send(DESCRIBE_ACLS, version, request, timeout)
     try:
         listing = decode_listing(payload, position)
@@ -142,25 +144,25 @@ async def delete_acls(
 ) -> list[AclDeleteResult]:
     """Delete the ACLs that match the filters; return one result for each filter. For the rest see describe_acls."""
     version = version_for(connection, DELETE_ACLS, [each.resource_type for each in filters])
-    wanted = tuple(
+    messages = tuple(
         build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
     )
-    response = await connection.ask(build(DELETE_ACLS, version, "request", filters=wanted), timeout)
+    response = await connection.ask(build(DELETE_ACLS, version, "request", filters=messages), timeout)
     return [
         AclDeleteResult(deleted=tuple(map(_deleted, each.matching_acls)), error=_error(each))
         for each in response.filter_results
     ]
 
 
-def _filter_fields(wanted: AclBindingFilter) -> dict[str, Any]:
+def _filter_fields(acl_filter: AclBindingFilter) -> dict[str, Any]:
     return {
-        "resource_type_filter": wanted.resource_type,
-        "resource_name_filter": wanted.resource_name,
-        "pattern_type_filter": wanted.pattern_type,
-        "principal_filter": wanted.principal,
-        "host_filter": wanted.host,
-        "operation": wanted.operation,
-        "permission_type": wanted.permission_type,
+        "resource_type_filter": acl_filter.resource_type,
+        "resource_name_filter": acl_filter.resource_name,
+        "pattern_type_filter": acl_filter.pattern_type,
+        "principal_filter": acl_filter.principal,
+        "host_filter": acl_filter.host,
+        "operation": acl_filter.operation,
+        "permission_type": acl_filter.permission_type,
     }
 
 
@@ -363,12 +365,12 @@ async def broker_cluster_id(connection: Connection) -> str:
 
     """
     if DESCRIBE_CLUSTER in connection.apis:
-        found = (await describe_cluster(connection)).cluster_id
+        cluster_id = (await describe_cluster(connection)).cluster_id
     else:
-        found = (await cluster_of_brokers(connection)).cluster_id
-    if not found:
+        cluster_id = (await cluster_of_brokers(connection)).cluster_id
+    if not cluster_id:
         raise DecodeError("no cluster id: expected one, as every Kafka has since 0.10.1", path=str(connection.address))
-    return str(found)
+    return str(cluster_id)
 
 
 async def topic_names(connection: Connection) -> list[str]:
@@ -409,14 +411,14 @@ async def describe_quorum(connection: Connection) -> QuorumDescription:
         raise DecodeError(
             f"a DescribeQuorum response of {len(partitions)} partitions: expected 1", path=str(connection.address)
         )
-    found = partitions[0]
-    _check(found)
+    partition_data = partitions[0]
+    _check(partition_data)
     return QuorumDescription(
-        leader_id=found.leader_id,
-        leader_epoch=found.leader_epoch,
-        high_watermark=found.high_watermark,
-        voters=tuple(map(_replica, found.current_voters)),
-        observers=tuple(map(_replica, found.observers)),
+        leader_id=partition_data.leader_id,
+        leader_epoch=partition_data.leader_epoch,
+        high_watermark=partition_data.high_watermark,
+        voters=tuple(map(_replica, partition_data.current_voters)),
+        observers=tuple(map(_replica, partition_data.observers)),
         addresses={
             int(node.node_id): HostPort(host=first.host, port=first.port)
             for node in getattr(response, "nodes", ())
@@ -425,13 +427,13 @@ async def describe_quorum(connection: Connection) -> QuorumDescription:
     )
 
 
-def _replica(found: Any) -> ReplicaDescription:
+def _replica(replica: Any) -> ReplicaDescription:
     return ReplicaDescription(
-        replica_id=found.replica_id,
-        directory_id=getattr(found, "replica_directory_id", None),
-        log_end_offset=found.log_end_offset,
-        last_fetch_timestamp=getattr(found, "last_fetch_timestamp", NO_TIMESTAMP),
-        last_caught_up_timestamp=getattr(found, "last_caught_up_timestamp", NO_TIMESTAMP),
+        replica_id=replica.replica_id,
+        directory_id=getattr(replica, "replica_directory_id", None),
+        log_end_offset=replica.log_end_offset,
+        last_fetch_timestamp=getattr(replica, "last_fetch_timestamp", NO_TIMESTAMP),
+        last_caught_up_timestamp=getattr(replica, "last_caught_up_timestamp", NO_TIMESTAMP),
     )
 
 
@@ -444,9 +446,9 @@ async def describe_features(connection: Connection) -> FeaturesDescription:
     )
     _check(response)
     return FeaturesDescription(
-        finalized={found.name: found.max_version_level for found in response.finalized_features},
+        finalized={feature.name: feature.max_version_level for feature in response.finalized_features},
         finalized_epoch=response.finalized_features_epoch,
-        supported={found.name: (found.min_version, found.max_version) for found in response.supported_features},
+        supported={feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features},
     )
 
 
@@ -514,12 +516,12 @@ async def describe_scram(connection: Connection) -> list[UserCredentials]:
         raise RequestError(int(response.error_code), response.error_message)
     return [
         UserCredentials(
-            user=found.user,
+            user=result.user,
             credential_infos=tuple(
-                CredentialInfo(mechanism=info.mechanism, iterations=info.iterations) for info in found.credential_infos
+                CredentialInfo(mechanism=info.mechanism, iterations=info.iterations) for info in result.credential_infos
             ),
         )
-        for found in response.results
+        for result in response.results
     ]
 
 
@@ -630,25 +632,25 @@ async def describe_tokens(connection: Connection, owners: Sequence[KafkaPrincipa
     return [_token(each, _principals(each.renewers)) for each in response.tokens]
 
 
-def _token(found: Any, renewers: tuple[KafkaPrincipal, ...]) -> DelegationToken:
-    owner = KafkaPrincipal(type=found.principal_type, name=found.principal_name)
+def _token(token: Any, renewers: tuple[KafkaPrincipal, ...]) -> DelegationToken:
+    owner = KafkaPrincipal(type=token.principal_type, name=token.principal_name)
     requester = owner  # before version 3 (KIP-373), owner and requester are the same
-    if hasattr(found, "token_requester_principal_type"):
-        requester = KafkaPrincipal(type=found.token_requester_principal_type, name=found.token_requester_principal_name)
+    if hasattr(token, "token_requester_principal_type"):
+        requester = KafkaPrincipal(type=token.token_requester_principal_type, name=token.token_requester_principal_name)
     return DelegationToken(
-        token_id=found.token_id,
-        hmac=bytes(found.hmac),
+        token_id=token.token_id,
+        hmac=bytes(token.hmac),
         owner=owner,
         requester=requester,
         renewers=renewers,
-        issued=_time(found.issue_timestamp),
-        expires=_time(found.expiry_timestamp),
-        longest=_time(found.max_timestamp),
+        issued=_time(token.issue_timestamp),
+        expires=_time(token.expiry_timestamp),
+        longest=_time(token.max_timestamp),
     )
 
 
-def _principals(found: Sequence[Any]) -> tuple[KafkaPrincipal, ...]:
-    return tuple(KafkaPrincipal(type=each.principal_type, name=each.principal_name) for each in found)
+def _principals(principals: Sequence[Any]) -> tuple[KafkaPrincipal, ...]:
+    return tuple(KafkaPrincipal(type=each.principal_type, name=each.principal_name) for each in principals)
 
 
 def _time(timestamp: datetime | int) -> datetime:
@@ -733,8 +735,8 @@ class Status:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to do something about, in sentences."""
-        found = (self.features.upgrade_warning(self.address), self._cidr_warning(), self._authorizer_warning())
-        return tuple(filter(None, found))
+        texts = (self.features.upgrade_warning(self.address), self._cidr_warning(), self._authorizer_warning())
+        return tuple(filter(None, texts))
 
     @property
     def open_nodes(self) -> tuple[HostPort, ...]:
@@ -751,7 +753,7 @@ class Status:
         )
 
     def _cidr_warning(self) -> str | None:
-        on, off = ([str(at) for at, cidr in self.cidr.items() if cidr is wanted] for wanted in (True, False))
+        on, off = ([str(at) for at, cidr in self.cidr.items() if cidr is enabled] for enabled in (True, False))
         if not on or not off:
             return None
         return (

@@ -118,13 +118,13 @@ def snapshot_request(
     topic = message_type(FETCH_SNAPSHOT, version, "request", "TopicSnapshot")
     partition = message_type(FETCH_SNAPSHOT, version, "request", "PartitionSnapshot")
     snapshot_id = message_type(FETCH_SNAPSHOT, version, "request", "SnapshotId")
-    wanted = partition(
+    partition_request = partition(
         partition=0,
         current_leader_epoch=leader_epoch,
         snapshot_id=snapshot_id(end_offset=snapshot.end_offset, epoch=snapshot.epoch),
         position=position,
     )
-    topics = (topic(name=METADATA_TOPIC, partitions=(wanted,)),)
+    topics = (topic(name=METADATA_TOPIC, partitions=(partition_request,)),)
     return request(cluster_id=cluster_id, max_bytes=max_bytes, topics=topics)
 
 
@@ -141,9 +141,12 @@ def parse_snapshot_response(response: Any) -> SnapshotChunk:
     names = [topic.name for topic in response.topics]
     if names != [METADATA_TOPIC] or len(partitions) != 1 or partitions[0].index:
         raise DecodeError(f"a FetchSnapshot response of topics {names}: expected partition 0 of {METADATA_TOPIC}")
-    found = partitions[0]
+    partition_data = partitions[0]
     return SnapshotChunk(
-        error=int(found.error_code), size=found.size, position=found.position, data=bytes(found.unaligned_records)
+        error=int(partition_data.error_code),
+        size=partition_data.size,
+        position=partition_data.position,
+        data=bytes(partition_data.unaligned_records),
     )
 
 
@@ -231,11 +234,11 @@ class SnapshotFile:
 
 def _check(data: bytes, path: Path) -> None:
     """Check what is visible without decoding records: CRCs, lengths, and the control batches at both ends."""
-    found, damage = scan_batches(data)
-    whole = int(found.end[-1]) if len(found) else 0
+    headers, damage = scan_batches(data)
+    whole = int(headers.end[-1]) if len(headers) else 0
     if damage is not None or whole != len(data):
         raise CheckpointError(f"{path}: byte {whole}: damaged or truncated: expected complete batches to the end")
-    if len(found) < 2 or not (found.is_control[0] and found.is_control[-1]):
+    if len(headers) < 2 or not (headers.is_control[0] and headers.is_control[-1]):
         raise CheckpointError(f"{path}: not a checkpoint: expected control records at both ends")
 
 
@@ -272,12 +275,12 @@ class SnapshotDownload:
         """
         async with self.side.lock:
             deadline = self.side.deadline
-            while (wanted := self.side.fetcher.buffer.snapshot) is not None:
-                if self._has(wanted):
+            while (snapshot := self.side.fetcher.buffer.snapshot) is not None:
+                if self._has(snapshot):
                     return self._newest
                 before = self._position
                 try:
-                    await self._fetch(wanted)
+                    await self._fetch(snapshot)
                 except MetadataError as error:
                     if isinstance(error, CheckpointError | DecodeError):
                         # Damaged bytes: start over, instead of appending to them.
@@ -293,14 +296,16 @@ class SnapshotDownload:
     def _position(self) -> int:
         return 0 if self._file is None else self._file.position
 
-    def _has(self, wanted: EpochEnd) -> bool:
+    def _has(self, snapshot: EpochEnd) -> bool:
         """Whether the file is there; a cleaner of temporary directories may have removed it."""
-        return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
+        return (
+            self._newest is not None and self._newest.end_offset == snapshot.end_offset and self._newest.path.exists()
+        )
 
-    async def _fetch(self, wanted: EpochEnd) -> None:
+    async def _fetch(self, snapshot: EpochEnd) -> None:
         source = self._source(await self.side.connected())
-        if self._file is None or self._file.snapshot != wanted or self._file_source != source:
-            self._file, self._file_source = SnapshotFile.begin(wanted, self._directory()), source
+        if self._file is None or self._file.snapshot != snapshot or self._file_source != source:
+            self._file, self._file_source = SnapshotFile.begin(snapshot, self._directory()), source
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None

@@ -47,10 +47,10 @@ def refuse_plugins(properties: Properties) -> None:
     """
     for key, value in properties.values.items():
         for name in _endings(key):
-            accepted, given = _ACCEPTED.get(name), value.strip()
-            if accepted is not None and given and given not in accepted:
+            accepted, text = _ACCEPTED.get(name), value.strip()
+            if accepted is not None and text and text not in accepted:
                 only = f", only {' or '.join(accepted)}" if accepted else ""
-                raise properties.error(key, f"{given!r} is not supported here{only}: expected it to be left out")
+                raise properties.error(key, f"{text!r} is not supported here{only}: expected it to be left out")
 
 
 def _endings(key: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _protocol(properties: Properties) -> SecurityProtocol:
     name = (properties.text(PROTOCOL) or SecurityProtocol.PLAINTEXT.value).upper()
     if name not in SecurityProtocol.__members__:
         expected = ", ".join(SecurityProtocol.__members__)
-        raise properties.error(PROTOCOL, f"{properties.shown(PROTOCOL)}: expected one of {expected}")
+        raise properties.error(PROTOCOL, f"{properties.display_value(PROTOCOL)}: expected one of {expected}")
     return SecurityProtocol[name]
 
 
@@ -159,12 +159,12 @@ def librdkafka_properties(security: ClientSecurity, where: str) -> dict[str, str
             choice of TLS versions or cipher suites.
 
     """
-    found = {"security.protocol": security.security_protocol.value}
+    configuration = {"security.protocol": security.security_protocol.value}
     if security.security_protocol.sasl:
-        found |= _sasl(security, where)
+        configuration |= _sasl(security, where)
     if security.security_protocol.tls and security.tls is not None:
-        found |= _tls(security.tls, where)
-    return found
+        configuration |= _tls(security.tls, where)
+    return configuration
 
 
 def _sasl(security: ClientSecurity, where: str) -> dict[str, str]:
@@ -183,8 +183,8 @@ def _tls(tls: TlsSettings, where: str) -> dict[str, str]:
     if tls.cipher_suites:
         raise ConfigError(f"{where}ssl.cipher.suites: not supported by librdkafka: expected it to be left out")
     identification = "https" if tls.endpoint_identification else "none"
-    found = {"ssl.endpoint.identification.algorithm": identification, **_trust(tls, where), **_key(tls)}
-    return found | ({"ssl.key.password": tls.key_password} if tls.key_password else {})
+    configuration = {"ssl.endpoint.identification.algorithm": identification, **_trust(tls, where), **_key(tls)}
+    return configuration | ({"ssl.key.password": tls.key_password} if tls.key_password else {})
 
 
 def _trust(tls: TlsSettings, where: str) -> dict[str, str]:

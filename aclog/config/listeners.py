@@ -156,7 +156,7 @@ def _inter_broker_name(properties: Properties, protocols: Mapping[str, SecurityP
     name = properties.text(INTER_BROKER_NAME)
     if name is None:
         choices = tuple(protocol.value for protocol in SecurityProtocol)
-        return properties.chosen(INTER_BROKER_PROTOCOL, choices, SecurityProtocol.PLAINTEXT.value)
+        return properties.choice(INTER_BROKER_PROTOCOL, choices, SecurityProtocol.PLAINTEXT.value)
     if properties.text(INTER_BROKER_PROTOCOL) is not None:
         raise properties.contradiction(INTER_BROKER_NAME, INTER_BROKER_PROTOCOL, "expected one of them")
     if name.upper() not in protocols:
@@ -189,9 +189,9 @@ def _check_controller(
 
 def _check_broker(properties: Properties, plan: ListenerPlan, *, alone: bool) -> None:
     names = tuple(listener.name for listener in plan.bound)
-    if alone and (found := [name for name in names if name in plan.controller_names]):
+    if alone and (clashes := [name for name in names if name in plan.controller_names]):
         raise properties.contradiction(
-            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=broker, but {', '.join(found)} is a controller listener"
+            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=broker, but {', '.join(clashes)} is a controller listener"
         )
     advertised = listener_addresses(properties, ADVERTISED) or plan.bound
     for_clients = [listener.name for listener in advertised if listener.name not in plan.controller_names]

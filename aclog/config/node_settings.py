@@ -230,7 +230,7 @@ def read_log_kind(properties: Properties, roles: frozenset[Role]) -> LogKind:
         ConfigError: another value, or one that contradicts the node's roles or the other metadata.log keys.
 
     """
-    kind = LogKind(properties.chosen(KIND, tuple(each.value for each in LogKind), LogKind.FILE.value))
+    kind = LogKind(properties.choice(KIND, tuple(each.value for each in LogKind), LogKind.FILE.value))
     if kind is LogKind.QUORUM and Role.CONTROLLER in roles:
         why = "a quorum's log belongs to Kafka's own controllers: expected process.roles=broker"
         raise properties.contradiction(KIND, _LOG_ROLES, why)
@@ -258,7 +258,7 @@ def read_topic_settings(properties: Properties) -> TopicSettings:
     topic = properties.text(TOPIC)
     if topic is not None and not _LEGAL_TOPIC.fullmatch(topic):
         expected = "expected up to 249 letters, digits, '.', '_' and '-', and neither . nor .."
-        raise properties.error(TOPIC, f"{properties.shown(TOPIC)}: {expected}")
+        raise properties.error(TOPIC, f"{properties.display_value(TOPIC)}: {expected}")
     client = properties.under(CLIENT_PREFIX)
     security = librdkafka_properties(client_security(client), f"{properties.where}: {CLIENT_PREFIX}")
     return TopicSettings(

@@ -111,7 +111,7 @@ class Properties:
             raise self.error(key, "an empty part: expected comma-separated values")
         return parts
 
-    def chosen(self, key: str, choices: tuple[str, ...], default: str) -> str:
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
         """Return the value, one of `choices`.
 
         Raises:
@@ -122,7 +122,7 @@ class Properties:
         if value is None:
             return default
         if value not in choices:
-            raise self.error(key, f"{self.shown(key)}: expected one of {', '.join(choices)}")
+            raise self.error(key, f"{self.display_value(key)}: expected one of {', '.join(choices)}")
         return value
 
     def boolean(self, key: str, *, default: bool) -> bool:
@@ -136,7 +136,7 @@ class Properties:
         if value is None:
             return default
         if value.lower() not in {"true", "false"}:
-            raise self.error(key, f"{self.shown(key)}: expected true or false")
+            raise self.error(key, f"{self.display_value(key)}: expected true or false")
         return value.lower() == "true"
 
     def integer(self, key: str, default: int, *, least: int = -_MAX_INT - 1, most: int = _MAX_INT) -> int:
@@ -150,7 +150,7 @@ class Properties:
         if value is None:
             return default
         if not _INTEGER.fullmatch(value) or not least <= int(value) <= most:
-            raise self.error(key, f"{self.shown(key)}: expected a whole number from {least} to {most}")
+            raise self.error(key, f"{self.display_value(key)}: expected a whole number from {least} to {most}")
         return int(value)
 
     def long(self, key: str, default: int, *, least: int = -_MAX_LONG - 1) -> int:
@@ -162,7 +162,7 @@ class Properties:
         """
         return self.integer(key, default, least=least, most=_MAX_LONG)
 
-    def shown(self, key: str) -> str:
+    def display_value(self, key: str) -> str:
         """Return the value for an error text, or a placeholder if it is a secret."""
         full = self.full_key(key)
         return "its value (not shown)" if _SECRET.search(full) else repr(self.values.get(full, ""))
@@ -368,17 +368,17 @@ def listener_addresses(properties: Properties, key: str) -> tuple[ListenerAddres
         return None
     if not parts:
         raise properties.error(key, "empty: expected NAME://host:port")
-    found = []
+    addresses = []
     for part in parts:
         match = _ENDPOINT.fullmatch(part)
         if match is None:
             raise properties.error(key, f"{part!r}: expected NAME://host:port")
-        found.append(ListenerAddress(name=match["name"].upper(), address=_host_port(properties, key, part, match)))
-    names = [listener.name for listener in found]
+        addresses.append(ListenerAddress(name=match["name"].upper(), address=_host_port(properties, key, part, match)))
+    names = [listener.name for listener in addresses]
     for name in names:
         if names.count(name) > 1:
             raise properties.error(key, f"duplicate listener {name}: expected unique names")
-    return tuple(found)
+    return tuple(addresses)
 
 
 def check_ports(properties: Properties, key: str, listeners: tuple[ListenerAddress, ...]) -> None:
@@ -413,13 +413,13 @@ def servers(properties: Properties, key: str) -> tuple[HostPort, ...]:
         ConfigError: an entry that is not host:port.
 
     """
-    found = []
+    addresses = []
     for part in properties.items(key) or ():
         match = _SERVER.fullmatch(part)
         if match is None or not (match["host"] or match["bracketed"]):
             raise properties.error(key, f"{part!r}: expected host:port")
-        found.append(_host_port(properties, key, part, match))
-    return tuple(found)
+        addresses.append(_host_port(properties, key, part, match))
+    return tuple(addresses)
 
 
 def voters(properties: Properties, key: str) -> dict[int, HostPort]:
@@ -429,15 +429,15 @@ def voters(properties: Properties, key: str) -> dict[int, HostPort]:
         ConfigError: an entry that is not id@host:port, or a duplicate id.
 
     """
-    found: dict[int, HostPort] = {}
+    addresses: dict[int, HostPort] = {}
     for part in properties.items(key) or ():
         match = _VOTER.fullmatch(part)
         if match is None or int(match["id"]) > _MAX_ID or not (match["host"] or match["bracketed"]):
             raise properties.error(key, f"{part!r}: expected id@host:port")
-        if int(match["id"]) in found:
+        if int(match["id"]) in addresses:
             raise properties.error(key, f"duplicate voter {match['id']}: expected unique ids")
-        found[int(match["id"])] = _host_port(properties, key, part, match)
-    return found
+        addresses[int(match["id"])] = _host_port(properties, key, part, match)
+    return addresses
 
 
 def known_addresses(addresses: tuple[HostPort, ...]) -> tuple[HostPort, ...]:
@@ -544,11 +544,11 @@ def _rule(text: str) -> Rule | None:
     if match[2] is None:
         return None
     pattern, replacement, case = match[2], match[4], match[6]
-    shown = f"RULE:{pattern}/{replacement}" + (f"/{case}" if case else "")
+    rule_text = f"RULE:{pattern}/{replacement}" + (f"/{case}" if case else "")
     try:
-        return Rule(pattern=java_pattern(pattern), text=shown, replacement=replacement, case=case)
+        return Rule(pattern=java_pattern(pattern), text=rule_text, replacement=replacement, case=case)
     except ConfigError as error:
-        raise ConfigError(f"{KEY}: {shown}: {error}") from error
+        raise ConfigError(f"{KEY}: {rule_text}: {error}") from error
 
 
 def _literal_references(replacement: str, groups: int) -> str:

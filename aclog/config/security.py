@@ -59,20 +59,20 @@ def cipher_suites(names: Iterable[str]) -> CipherSuites:
         ConfigError: an unknown name, or some but not all suites of TLS 1.3.
 
     """
-    wanted = [name for name in dict.fromkeys(names) if name not in _SIGNALS]
-    tls_1_3 = TLS_1_3.intersection(wanted)
+    requested = [name for name in dict.fromkeys(names) if name not in _SIGNALS]
+    tls_1_3 = TLS_1_3.intersection(requested)
     if tls_1_3 and tls_1_3 != TLS_1_3:
         raise ConfigError(
             f"ssl.cipher.suites: only some suites of TLS 1.3: expected all ({', '.join(sorted(TLS_1_3))}) or none"
         )
-    known = dict(_known())
-    for name in wanted:
-        if name not in known and name not in TLS_1_3:
+    suites = dict(_suites_by_name())
+    for name in requested:
+        if name not in suites and name not in TLS_1_3:
             raise ConfigError(f"ssl.cipher.suites: {name}: expected a suite of TLS 1.2 or 1.3 in Java's name for it")
-    return CipherSuites(tls_1_3=bool(tls_1_3), tls_1_2=tuple(known[name] for name in wanted if name in known))
+    return CipherSuites(tls_1_3=bool(tls_1_3), tls_1_2=tuple(suites[name] for name in requested if name in suites))
 
 
-def _known() -> Iterator[tuple[str, str]]:
+def _suites_by_name() -> Iterator[tuple[str, str]]:
     """Yield the supported suites of TLS 1.2: Java's name and OpenSSL's."""
     for exchange, prefix in _KEY_EXCHANGES.items():
         for cipher, name in _CIPHERS.items():
@@ -139,21 +139,21 @@ def parse_jaas(text: str) -> JaasEntry:
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
+        match = _TOKEN.match(text, position)
+        if match is None:
             raise _malformed(f"character {position + 1} is not allowed outside quotes")
-        position = found.end()
-        kind = str(found.lastgroup)
+        position = match.end()
+        kind = str(match.lastgroup)
         if kind == "mark":
-            yield found["mark"], ""
+            yield match["mark"], ""
         elif kind == "word":
-            yield kind, found["word"]
+            yield kind, match["word"]
         elif kind != "blank":
-            yield "quoted", _ESCAPE.sub(_unescaped, found[kind])
+            yield "quoted", _ESCAPE.sub(_unescaped, match[kind])
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    escaped = found[1]
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
     return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPED.get(escaped, escaped)
 
 
@@ -341,17 +341,21 @@ def _store(properties: Properties, name: str, pem_keys: tuple[str, ...]) -> _Sto
     location, type_key, password_key = f"{name}.location", f"{name}.type", f"{name}.password"
     path, password = properties.text_or_none(location), properties.text_or_none(password_key)
     kind = (properties.text_or_none(type_key) or "JKS").upper()
-    given = [key for key in pem_keys if properties.text_or_none(key)]
+    pem_values = [key for key in pem_keys if properties.text_or_none(key)]
     if kind not in STORE_TYPES:
-        raise properties.error(type_key, f"{properties.shown(type_key)}: expected one of {', '.join(STORE_TYPES)}")
+        raise properties.error(
+            type_key, f"{properties.display_value(type_key)}: expected one of {', '.join(STORE_TYPES)}"
+        )
     # Kafka's own rules and error cases (DefaultSslEngineFactory.createKeystore): contradictions fail, nothing is
     # guessed.
-    if given and kind != "PEM":
-        raise properties.contradiction(given[0], type_key, f"PEM text is set, but the type is {kind}: expected PEM")
-    if given and path is not None:
-        raise properties.contradiction(given[0], location, "expected the text or the file")
-    if given and len(given) < len(pem_keys):
-        raise properties.error(given[0], f"{', '.join(set(pem_keys) - set(given))} is missing: expected both")
+    if pem_values and kind != "PEM":
+        raise properties.contradiction(
+            pem_values[0], type_key, f"PEM text is set, but the type is {kind}: expected PEM"
+        )
+    if pem_values and path is not None:
+        raise properties.contradiction(pem_values[0], location, "expected the text or the file")
+    if pem_values and len(pem_values) < len(pem_keys):
+        raise properties.error(pem_values[0], f"{', '.join(set(pem_keys) - set(pem_values))} is missing: expected both")
     if password is not None and kind == "PEM":
         raise properties.contradiction(password_key, type_key, "a PEM store has no password, only ssl.key.password")
     if password is not None and path is None:
@@ -363,7 +367,7 @@ def _store(properties: Properties, name: str, pem_keys: tuple[str, ...]) -> _Sto
 
 def _client_auth(properties: Properties, *, sasl: bool) -> ClientAuth:
     choices = tuple(choice.value for choice in ClientAuth)
-    value = ClientAuth(properties.chosen(CLIENT_AUTH, choices, ClientAuth.NONE.value))
+    value = ClientAuth(properties.choice(CLIENT_AUTH, choices, ClientAuth.NONE.value))
     return value if not sasl or properties.full_key(CLIENT_AUTH) != CLIENT_AUTH else ClientAuth.NONE
 
 
@@ -446,10 +450,10 @@ def session_lifetimes(properties: Properties, mechanisms: Iterable[str]) -> Mapp
 
     """
     shared = properties.long(MAX_REAUTH, 0)
-    found = {}
+    lifetimes = {}
     for mechanism in mechanisms:
         own = f"{mechanism.lower()}.{MAX_REAUTH}"
         lifetime = properties.long(own, shared)
         if lifetime > 0:
-            found[mechanism] = lifetime
-    return found
+            lifetimes[mechanism] = lifetime
+    return lifetimes

@@ -223,7 +223,7 @@ _OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.", "inter.broker.protocol.v
 _ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url", "inter.broker.protocol.version")
 _OF_KIP_11 = {"kafka.superusers": SUPER_USERS_CONFIG, "allow.everyone": ALLOW_EVERYONE_CONFIG}
 """KIP-11's names of two keys, which AclAuthorizer reads, too, and today's."""
-_MEANT = _OF_KIP_11 | {
+_SUGGESTIONS = _OF_KIP_11 | {
     "kafka.super.users": SUPER_USERS_CONFIG,
     "delegation.token.master.key": SECRET,
 }
@@ -232,7 +232,7 @@ _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 """Kafka passes keys with these prefixes on to plugins."""
 
-_CHOICES = sorted(KNOWN_KEYS | OWN_KEYS | _MEANT.keys())
+_CHOICES = sorted(KNOWN_KEYS | OWN_KEYS | _SUGGESTIONS.keys())
 _MECHANISMS = ("plain", "scram-sha-256", "scram-sha-512", "gssapi", "oauthbearer")
 
 
@@ -294,7 +294,7 @@ def _with_hint(key: str) -> str:
         return f"{key} (no such file is read: its keys belong here)"
     plain = key.lower().replace("_", ".").replace("-", ".")
     near = get_close_matches(plain, _CHOICES, n=1, cutoff=0.85)
-    return f"{key} (did you mean {_MEANT.get(near[0], near[0])}?)" if near else key
+    return f"{key} (did you mean {_SUGGESTIONS.get(near[0], near[0])}?)" if near else key
 
 
 # Loading of server.properties: all of a node's settings are checked before anything is opened or bound.

@@ -198,8 +198,8 @@ class Arrival:
         """Attach a protocol. Raises OSError: the TLS handshake fails, or takes too long."""
         self._is_connecting = True
         loop = asyncio.get_running_loop()
-        left = None if tls is None else max(self.deadline - loop.time(), 0.001)
-        await loop.connect_accepted_socket(make, self.socket, ssl=tls, ssl_handshake_timeout=left)
+        timeout = None if tls is None else max(self.deadline - loop.time(), 0.001)
+        await loop.connect_accepted_socket(make, self.socket, ssl=tls, ssl_handshake_timeout=timeout)
 
     def begin(self, task: "asyncio.Task[None]") -> None:
         """Note what connects it."""
@@ -392,7 +392,7 @@ class TimedConnection(H11Protocol):
     _is_short = False
     """Whether the deadline is that of a header."""
     _deadline: asyncio.TimerHandle | None = None
-    _taken = 0
+    _acknowledged = 0
     """Bytes that the other side had taken when the deadline was set."""
     _has_ended = False
     """Whether the other side sends no more."""
@@ -473,7 +473,7 @@ class TimedConnection(H11Protocol):
         return self.conn.their_state is h11.SEND_BODY
 
     def _wait(self) -> None:
-        self._taken, self._since = self._taken_bytes(), self.loop.time()
+        self._acknowledged, self._since = self._taken_bytes(), self.loop.time()
         end = self._since + self.seconds
         # Between two requests uvicorn waits less for whoever sends nothing.
         cycle: RequestResponseCycle | None = self.cycle
@@ -498,8 +498,8 @@ class TimedConnection(H11Protocol):
         """
         peer = self.transport.get_extra_info("socket")
         try:
-            told = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)[_ACKNOWLEDGED]
-            return int.from_bytes(told, sys.byteorder)
+            counter = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.stop)[_ACKNOWLEDGED]
+            return int.from_bytes(counter, sys.byteorder)
         except (AttributeError, OSError):  # not Linux
             return -self.transport.get_write_buffer_size()
 
@@ -511,8 +511,8 @@ class TimedConnection(H11Protocol):
 
 def _certificate_of(transport: asyncio.Transport) -> tuple[str, str] | None:
     """Return what identifies the client by its certificate, which the handshake has verified; None: it sent none."""
-    found = transport.get_extra_info("ssl_object")
-    certificate = None if found is None else found.getpeercert(binary_form=True)
+    tls = transport.get_extra_info("ssl_object")
+    certificate = None if tls is None else tls.getpeercert(binary_form=True)
     return None if certificate is None else ("certificate", hashlib.sha256(certificate).hexdigest())
 
 
@@ -550,7 +550,7 @@ class PatientConnection(TimedConnection):
 
     def _end(self) -> None:
         """End, unless enough of an answer was read meanwhile."""
-        if not self._is_short and self._taken_bytes() - self._taken >= self.seconds * _SLOWEST:
+        if not self._is_short and self._taken_bytes() - self._acknowledged >= self.seconds * _SLOWEST:
             self._wait()
         else:
             super()._end()

@@ -15,13 +15,13 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison
+from aclog.analysis.intents import Intent
 from aclog.analysis.lint.linting import lint
 from aclog.analysis.lint_report import LocatedFinding, parted
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
 from aclog.analysis.rule_tests.report import PremisedRun
-from aclog.analysis.who_can import Intent
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -39,26 +39,25 @@ from aclog.authorizer.acl import (
     resource_of,
     rule_of_object,
 )
-from aclog.authorizer.acls_image import (
-    NO_ORIGINS,
-    Action,
-    ChangedOrigins,
-    FileOrigin,
-    Origins,
-    RuleChange,
-    TwoOrigins,
-    changed_acls,
-    content_of,
-    contents_of,
-)
+from aclog.authorizer.acls_image import Action, ChangedOrigins, RuleChange, changed_acls, content_of, contents_of
 from aclog.authorizer.control import refusal
+from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings, rule_pattern
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import check_unicode, parse_object
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import ApplyOptions
-from aclog.planning.granting import Asked, IntentResources, Shared, asked_needs, grant, near_rules, policy_with, shared
+from aclog.planning.granting import (
+    AccessRequest,
+    IntentResources,
+    Shared,
+    asked_needs,
+    grant,
+    near_rules,
+    policy_with,
+    shared,
+)
 from aclog.planning.plan import KIND, PLAN_BEGIN, PlaceAddress, Plan, RefusedError, parse_plan, plan_digest
 from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
 from aclog.planning.report import PlanReport, document_of
@@ -114,7 +113,7 @@ class Editing:
     """Makes plans for one place and one journal, and applies them one by one. Safe for any number of threads."""
 
     address: PlaceAddress
-    told: ToldSettings
+    stated: ToldSettings
     journal: Path
     others: Sequence[Path] = ()
     """Journals of other sources for the same place."""
@@ -134,25 +133,25 @@ class Editing:
         """
         limit = DeleteLimit.parse(ownership.max_deletes or None)
         hosts = filter(is_cidr, (each.acl.host for each in changes))
-        found = find_place(self.address, self.told, self.journal, self.notify, self.others, hosts=hosts)
-        change = change_as_asked(found.held, changes, adopt=ownership.adopt)
+        place = find_place(self.address, self.stated, self.journal, self.notify, self.others, hosts=hosts)
+        change = change_as_asked(place.holdings, changes, adopt=ownership.adopt)
         origin = origin_now()
-        plan = make_plan(change, found.circumstances(evolve(origin, who=_by(who, origin.who))))
-        found.check_plan(change, plan.steps, limit)
+        plan = make_plan(change, place.circumstances(evolve(origin, who=_by(who, origin.who))))
+        place.check_plan(change, plan.steps, limit)
         if plan.is_empty:
-            raise RefusedError(f"{found.name}: nothing to do: it is so already")
+            raise RefusedError(f"{place.name}: nothing to do: it is so already")
         report = PlanReport(
-            name=found.name,
-            state=found.state,
+            name=place.name,
+            state=place.state,
             plan=plan,
             change=change,
-            kafka=found.kafka,
-            premises=found.premises,
+            kafka=place.kafka,
+            premises=place.premises,
         )
         lines = tuple(text_lines(document_of(report, full=True)))
-        made = DraftPlan(plan=plan, digest=plan_digest(plan), lines=lines)
-        self._keep(made)
-        return made
+        draft_plan = DraftPlan(plan=plan, digest=plan_digest(plan), lines=lines)
+        self._keep(draft_plan)
+        return draft_plan
 
     def get(self, digest: str) -> DraftPlan | None:
         """Return a plan; None if it is forgotten, or never was."""
@@ -165,14 +164,14 @@ class Editing:
         What refuses or stops it is kept with it, and told.
         """
         with self._applying:
-            known = self.get(digest)
-            if known is None or known.is_done:
-                return known
+            draft_plan = self.get(digest)
+            if draft_plan is None or draft_plan.is_done:
+                return draft_plan
             try:
-                applied = self._applied(known.plan, accept_transient=accept_transient, who=who)
+                applied = self._applied(draft_plan.plan, accept_transient=accept_transient, who=who)
             except (MetadataError, OSError) as error:
                 applied = Applied(text=str(error))
-            done = evolve(known, applied=applied)
+            done = evolve(draft_plan, applied=applied)
             self._keep(done)
             return done
 
@@ -200,7 +199,7 @@ def _by(who: str | None, process: str) -> str:
     return process if who is None else f"{who} by {process}"
 
 
-def _untold(_made: int, _of: int) -> None:
+def _untold(_done: int, _of: int) -> None:
     """Tell nobody how far it is."""
 
 
@@ -211,12 +210,12 @@ def _untold(_made: int, _of: int) -> None:
 class Ground:
     """A policy, with ids for its rules, so that one with a few changes is soon made. Immutable by convention."""
 
-    given: Policy
+    original: Policy
 
     @cached_property
     def policy(self) -> Policy:
         """The same policy; its rules have ids."""
-        return with_ids(self.given)
+        return with_ids(self.original)
 
     @cached_property
     def contents(self) -> frozenset[bytes]:
@@ -243,10 +242,10 @@ class Grounds:
     def of(self, policy: Policy) -> Ground:
         """Return the ground of a policy."""
         with self._making:
-            known = self._newest
-            if known is None or known.given is not policy:
-                known = self._newest = Ground(policy)
-            return known
+            ground = self._newest
+            if ground is None or ground.original is not policy:
+                ground = self._newest = Ground(policy)
+            return ground
 
 
 # What a draft would change: which of its changes are any, who gains and loses what, and who shares what it opens.
@@ -261,14 +260,14 @@ class DraftEffect:
     """A draft beside a state. Immutable by convention."""
 
     ground: Ground
-    asked: Sequence[RuleChange]
+    draft: Sequence[RuleChange]
     """All changes, in order: of several of a rule the last one counts."""
     _origins: Origins = field(default=NO_ORIGINS)
     """Where the rules of the state stand."""
 
     @cached_property
     def _last(self) -> list[RuleChange]:
-        return list({change.acl: change for change in self.asked}.values())
+        return list({change.acl: change for change in self.draft}.values())
 
     def _is_there(self, change: RuleChange) -> bool:
         return self.ground.policy.acls.find(change.acl) is not None
@@ -286,7 +285,7 @@ class DraftEffect:
     @property
     def repeated(self) -> int:
         """How many changes do not count, as a later one is of the same rule."""
-        return len(self.asked) - len(self._last)
+        return len(self.draft) - len(self._last)
 
     @cached_property
     def after(self) -> Policy:
@@ -368,7 +367,7 @@ MOST_RULES = 5_000
 class LintEffect:
     """Findings that only one side has."""
 
-    brought: tuple[LocatedFinding, ...] = ()
+    introduced: tuple[LocatedFinding, ...] = ()
     mended: tuple[LocatedFinding, ...] = ()
 
 
@@ -388,12 +387,12 @@ def lint_effect(effect: DraftEffect, premises: Premises = ALL_KNOWN) -> LintEffe
     after = Policy(changed_acls(before.acls, effect.changes), before.settings)
     is_known = not premises.without({SUPER_USERS_CONFIG})
     was, now = (_findings(policy, effect, is_known=is_known) for policy in (before, after))
-    return LintEffect(brought=tuple(parted(now, was)[0]), mended=tuple(parted(was, now)[0]))
+    return LintEffect(introduced=tuple(parted(now, was)[0]), mended=tuple(parted(was, now)[0]))
 
 
 def _findings(policy: Policy, effect: DraftEffect, *, is_known: bool) -> list[LocatedFinding]:
     origins = effect.comparison.origins.new
-    return [LocatedFinding.of(found, origins) for found in lint(policy) if is_known or not found.neutral]
+    return [LocatedFinding.of(finding, origins) for finding in lint(policy) if is_known or not finding.neutral]
 
 
 # The least rules that a client needs for its work, as lines of a draft.
@@ -442,8 +441,8 @@ def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
     needs = asked_needs(preset.intent, resources, whole=True)
     # What is open as long as no rule is there is allowed by rules: the first one closes it to others.
     settings = evolve(effect.after.settings, allow_everyone=False)
-    found = grant(Asked(principal=principal, needs=needs), contents_of(effect.after.acls), settings)
-    return [f"+ {acl_text(acl)}" for acl in found.added]
+    result = grant(AccessRequest(principal=principal, needs=needs), contents_of(effect.after.acls), settings)
+    return [f"+ {acl_text(acl)}" for acl in result.added]
 
 
 def _patterns(kind: ResourceType, names: Iterable[str]) -> Iterator[ResourcePattern]:
@@ -504,7 +503,7 @@ def parse_rule_line(line: str) -> RuleLine:
     rest = line if mark is None else line[mark.end() :]
     permission = _PERMISSION.match(rest)
     if permission is None:
-        raise ConfigError(f"{_shown(rest)} begins with neither ALLOW nor DENY: {EXPECTED}")
+        raise ConfigError(f"{_excerpt(rest)} begins with neither ALLOW nor DENY: {EXPECTED}")
     return RuleLine(added=added, acl=_acl(rest[permission.end() :], AclPermissionType[permission[1].upper()]))
 
 
@@ -529,8 +528,8 @@ def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
     if wrong is None:
         raise ConfigError(f"no operation `on` a resource: {EXPECTED}")
     is_operation = folded_name(wrong[1]) not in _OPERATIONS
-    text, known = (wrong[1], AclOperation) if is_operation else (wrong[2], ResourceType)
-    raise ConfigError(f"{_shown(text)}: expected one of {', '.join(each.name for each in known if each > 1)}")
+    text, names = (wrong[1], AclOperation) if is_operation else (wrong[2], ResourceType)
+    raise ConfigError(f"{_excerpt(text)}: expected one of {', '.join(each.name for each in names if each > 1)}")
 
 
 def _resource(text: str, start: int, kind: int) -> tuple[int, str, str]:
@@ -546,7 +545,7 @@ def _resource(text: str, start: int, kind: int) -> tuple[int, str, str]:
     name = quoted or _BARE.match(text, place)
     end = None if name is None else _END.fullmatch(text, name.end())
     if name is None or end is None:
-        raise ConfigError(f"{_shown(text[place:])}: not NAME from HOST; a name with blanks is quoted: {EXPECTED}")
+        raise ConfigError(f"{_excerpt(text[place:])}: not NAME from HOST; a name with blanks is quoted: {EXPECTED}")
     written = name[0]
     if quoted is None and pattern is None and len(written) > 1 and written.endswith("*"):
         raise ConfigError(f"{written[:80]}: expected PREFIXED {written[:-1][:80]!r}, or LITERAL {written[:80]!r}")
@@ -561,9 +560,9 @@ def _principal(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    found = _ESCAPE.sub(_unescaped, text[1:-1])
-    check_unicode("the name", found)
-    return found
+    name = _ESCAPE.sub(_unescaped, text[1:-1])
+    check_unicode("the name", name)
+    return name
 
 
 def _unescaped(escape: re.Match[str]) -> str:
@@ -578,7 +577,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(code)
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text[:40]) + ("..." if len(text) > 40 else "")
 
 
@@ -636,8 +635,8 @@ def _plan(text: str, lines: list[str]) -> DraftText:
     try:
         plan = parse_plan((line.encode() for line in text.strip().split("\n")), NAME)
     except (ConfigError, UnicodeEncodeError) as error:
-        found = _Reader(cidr=True).read(lines)
-        return evolve(found, notes=(f"{error}; its steps are read as they stand here", *found.notes))
+        draft = _Reader(cidr=True).read(lines)
+        return evolve(draft, notes=(f"{error}; its steps are read as they stand here", *draft.notes))
     _check_number(len(plan.steps) + len(plan.adopt))
     adopted = [RuleChange(added=True, acl=acl) for acl in plan.adopt]
     steps = [
@@ -681,8 +680,8 @@ class _Reader:
 
 
 def _plain(line: str) -> RuleChange:
-    found = parse_rule_line(line)
-    return RuleChange(added=found.added, acl=found.acl)
+    rule_line = parse_rule_line(line)
+    return RuleChange(added=rule_line.added, acl=rule_line.acl)
 
 
 def _json(line: str) -> RuleChange | None:
@@ -716,7 +715,7 @@ class StatedCases:
 
     settings: Settings
     cases: tuple[Case, ...]
-    given: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
     """The properties of brokers whose values the settings have."""
 
 
@@ -754,18 +753,18 @@ def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases], premises:
         MetadataError: what a case compares with cannot be read.
 
     """
-    found: list[TestedCase] = []
+    cases: list[TestedCase] = []
     total = 0
     for file in files:
         old, new = (
-            PremisedRun(_under(policy, file.settings), premises.without(file.given), file.given)
+            PremisedRun(_under(policy, file.settings), premises.without(file.properties), file.properties)
             for policy in (effect.ground.policy, effect.after)
         )
         total += len(file.cases)
         concerned = _concerned(effect, file.cases, file.settings)
-        found += [TestedCase(before=old.run(case), after=new.run(case)) for case in concerned]
-    found.sort(key=lambda each: (not each.has_turned, each.after.passed))
-    return TestsEffect(cases=tuple(found), others=total - len(found))
+        cases += [TestedCase(before=old.run(case), after=new.run(case)) for case in concerned]
+    cases.sort(key=lambda each: (not each.has_turned, each.after.passed))
+    return TestsEffect(cases=tuple(cases), others=total - len(cases))
 
 
 def _under(policy: Policy, settings: Settings) -> Policy:

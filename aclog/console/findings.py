@@ -23,8 +23,9 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
 from aclog.analysis.rule_tests.report import NEAREST_CHANGE, PremisedRun, TestedState, failing, failure_lines
 from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_command, acl_text
-from aclog.authorizer.acls_image import AclsImage, Origins, RuleChange, acl_of_content, origin_text
+from aclog.authorizer.acls_image import AclsImage, RuleChange, acl_of_content
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import Origins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import MetadataError
@@ -140,14 +141,14 @@ class Uses:
 
     def of(self, acl: StandardAcl) -> Use | None:
         """Return what is known of a rule; None if it was not among those that were judged."""
-        found = self.by_rule.get(acl)
-        if found is None and self.is_judged(acl):
+        use = self.by_rule.get(acl)
+        if use is None and self.is_judged(acl):
             return Use(is_unused=False, text="needed")
-        return found
+        return use
 
 
 @frozen(eq=False, kw_only=True)
-class Looked:
+class LookResult:
     """What was found of one kind."""
 
     items: tuple[Item, ...]
@@ -162,11 +163,11 @@ class Looked:
 class Finder(Protocol):
     """Finds what is wrong of one kind. Called from one thread."""
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         """Return what is wrong with a state. Raises MetadataError, OSError: nobody can tell; the text says why."""
         ...
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, result: LookResult) -> frozenset[str]:
         """Return the keys of what was found that an earlier state had as well. Raises as `look`."""
         ...
 
@@ -176,21 +177,21 @@ class Finder(Protocol):
 
 
 @frozen(eq=False, kw_only=True)
-class Kept:
+class LastLook:
     """The newest look of one kind, and what came of it."""
 
-    looked: Looked | None
+    result: LookResult | None
     """The newest that succeeded."""
     error: str | None = None
     """Why the newest one failed."""
     acls: AclsImage | None = None
-    """The rules of the state of `looked`."""
+    """The rules of the state of `result`."""
     offset: int = 0
-    """The end offset of the state of `looked`."""
+    """The end offset of the state of `result`."""
     at: float = 0.0
     """When that look began, by the clock of who looked."""
     had: Mapping[int, frozenset[str] | str] = field(factory=dict)
-    """By end offset of an earlier state: what it had of `looked`, or why nobody can tell."""
+    """By end offset of an earlier state: what it had of `result`, or why nobody can tell."""
 
 
 # Rules that are not as their source wants them, as findings.
@@ -204,25 +205,25 @@ _TEXTS = {
 }
 
 
-def drift_looked(drift: Sequence[Drift], foreign: int, wanted: Origins) -> Looked:
-    """Return what drifts; `foreign`: how many rules are neither wanted nor owned; `wanted`: where wanted ones stand."""
+def drift_result(drift: Sequence[Drift], foreign: int, origins: Origins) -> LookResult:
+    """Return what drifts; `foreign`: how many rules are neither wanted nor owned; `origins` of wanted ones."""
     others = f"; neither wanted nor owned: {plural(foreign, 'rule')}" if foreign else ""
-    return Looked(
-        items=tuple(_drift_item(each, wanted) for each in drift),
+    return LookResult(
+        items=tuple(_drift_item(each, origins) for each in drift),
         summary=f"{plural(len(drift), 'drift')}{others}" if drift else f"no drift{others}",
     )
 
 
-def drifted_then(then: AclsImage, found: Looked) -> frozenset[str]:
+def drift_keys_then(then: AclsImage, result: LookResult) -> frozenset[str]:
     """Return the keys of what drifted in an earlier state as well, by what is wanted and owned now."""
     return frozenset(
         each.key
-        for each in found.items
+        for each in result.items
         if (then.find(each.rules[0].acl) is None) is (each.name == DriftKind.MISSING.value.lower())
     )
 
 
-def _drift_item(drift: Drift, wanted: Origins) -> Item:
+def _drift_item(drift: Drift, origins: Origins) -> Item:
     acl, is_missing = acl_of_content(drift.content), drift.kind is DriftKind.MISSING
     return Item(
         kind=Kind.DRIFT,
@@ -230,7 +231,7 @@ def _drift_item(drift: Drift, wanted: Origins) -> Item:
         severity=Severity.ERROR,
         name=drift.kind.value.lower(),
         text=_TEXTS[drift.kind, drift.owned],
-        rules=(LocatedRule(acl=acl, origins=wanted.of(acl) if is_missing else ()),),
+        rules=(LocatedRule(acl=acl, origins=origins.of(acl) if is_missing else ()),),
         changes=(RuleChange(added=is_missing, acl=acl),),
         advice="aclog plan and apply mend all of it",
     )
@@ -239,9 +240,9 @@ def _drift_item(drift: Drift, wanted: Origins) -> Item:
 # What lint finds, as findings.
 
 
-def lint_looked(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> Looked:
+def lint_result(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> LookResult:
     """Return a report of lint: what it suppresses is archived. `pause` is called again and again."""
-    return Looked(
+    return LookResult(
         items=tuple(_items(report.findings, pause)),
         archived=tuple(_items(report.suppressed, pause)),
         summary=report.summary(),
@@ -254,25 +255,25 @@ def lint_keys(report: LintReport) -> frozenset[str]:
     return frozenset(map(_key, (*report.findings, *report.suppressed)))
 
 
-def _key(found: LocatedFinding) -> str:
-    return f"lint {found.finding.lint} {fingerprint(found)}"
+def _key(located: LocatedFinding) -> str:
+    return f"lint {located.finding.lint} {fingerprint(located)}"
 
 
-def _items(found: Iterable[LocatedFinding], pause: Pause) -> Iterator[Item]:
-    for each in found:
+def _items(findings: Iterable[LocatedFinding], pause: Pause) -> Iterator[Item]:
+    for each in findings:
         pause()
         yield _lint_item(each)
 
 
-def _lint_item(found: LocatedFinding) -> Item:
-    finding, by = found.finding, found.suppressed_by
+def _lint_item(located: LocatedFinding) -> Item:
+    finding, by = located.finding, located.suppressed_by
     return Item(
         kind=Kind.LINT,
-        key=_key(found),
+        key=_key(located),
         severity=finding.severity,
-        name=f"{found.lint.id} {found.lint.name}",
-        text=f"{found.lint.title}: {finding.lost}",
-        rules=found.rules,
+        name=f"{located.lint.id} {located.lint.name}",
+        text=f"{located.lint.title}: {finding.lost}",
+        rules=located.rules,
         changes=finding.fix,
         advice=finding.advice,
         archived=None if by is None else Archived(reason=by.reason, expires=by.expires, where=by.where),
@@ -288,7 +289,7 @@ _REST = 10
 """A look is followed by a rest of so many times its own time."""
 _RETRY_S = 10.0
 """After a look that failed, though nothing has changed."""
-_ASKED = 3
+_MOST_SUBJECTS = 3
 """Earlier states that are kept in mind."""
 
 
@@ -323,9 +324,9 @@ class Lookout:
     """Returns the newest state; None before the first."""
     clock: Callable[[], float] = elapsed_seconds
     """Returns seconds since some moment."""
-    _kept: dict[Kind, Kept] = field(factory=dict, init=False)
+    _looks: dict[Kind, LastLook] = field(factory=dict, init=False)
     _done: dict[Kind, _Done] = field(factory=dict, init=False)
-    _asked: "OrderedDict[int, Subject]" = field(factory=OrderedDict, init=False)
+    _subjects: "OrderedDict[int, Subject]" = field(factory=OrderedDict, init=False)
     """Earlier states by end offset."""
     _version: int = field(default=0, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -348,21 +349,21 @@ class Lookout:
         """What changes when there is something new to see."""
         return self._version
 
-    def kept(self, kind: Kind) -> Kept | None:
+    def last_look(self, kind: Kind) -> LastLook | None:
         """Return what is known of a kind; None before the first look, and if nobody looks."""
-        return self._kept.get(kind)
+        return self._looks.get(kind)
 
-    def age(self, kept: Kept) -> float:
+    def age(self, look: LastLook) -> float:
         """Return how many seconds ago the look began that found something."""
-        return max(self.clock() - kept.at, 0.0)
+        return max(self.clock() - look.at, 0.0)
 
     def ask(self, then: Subject) -> None:
-        """Keep in mind that somebody asks what an earlier state had of the findings (`Kept.had`)."""
+        """Keep in mind that somebody asks what an earlier state had of the findings (`LastLook.had`)."""
         with self._lock:
-            self._asked[then.image.end_offset] = then
-            self._asked.move_to_end(then.image.end_offset)
-            while len(self._asked) > _ASKED:
-                self._asked.popitem(last=False)
+            self._subjects[then.image.end_offset] = then
+            self._subjects.move_to_end(then.image.end_offset)
+            while len(self._subjects) > _MOST_SUBJECTS:
+                self._subjects.popitem(last=False)
 
     def round(self) -> None:
         """Look for each kind once, if it is time to; and at one earlier state that somebody asks for."""
@@ -384,41 +385,41 @@ class Lookout:
 
     def _look(self, kind: Kind, finder: Finder, subject: Subject) -> None:
         began, signature = self.clock(), _signature(finder)
-        known = self._kept.get(kind)
+        previous = self._looks.get(kind)
         try:
-            looked = finder.look(subject)
+            result = finder.look(subject)
         except Exception as error:  # noqa: BLE001 - the page says it, and the other kinds are looked for all the same
-            kept = evolve(known or Kept(looked=None), error=_why(error))
+            look = evolve(previous or LastLook(result=None), error=_why(error))
         else:
-            had = {offset: _had(finder, then, looked) for offset, then in self._asked_for().items()}
-            kept = Kept(looked=looked, acls=subject.image.acls, offset=subject.image.end_offset, at=began, had=had)
+            had = {offset: _had(finder, then, result) for offset, then in self._earlier_subjects().items()}
+            look = LastLook(result=result, acls=subject.image.acls, offset=subject.image.end_offset, at=began, had=had)
         ended = self.clock()
         self._done[kind] = _Done(
             acls=subject.image.acls,
             signature=signature,
             ended=ended,
             rest=_REST * (ended - began),
-            failed=kept.error is not None,
+            failed=look.error is not None,
         )
-        self._publish(kind, kept)
+        self._publish(kind, look)
 
     def _answer_one(self) -> None:
-        for offset, then in self._asked_for().items():
-            missing = [kind for kind, kept in self._kept.items() if kept.looked is not None and offset not in kept.had]
+        for offset, then in self._earlier_subjects().items():
+            missing = [kind for kind, look in self._looks.items() if look.result is not None and offset not in look.had]
             for kind in missing:
-                kept = self._kept[kind]
-                if kept.looked is not None and not self._stopping.is_set():
-                    found = _had(self.finders[kind], then, kept.looked)
-                    self._publish(kind, evolve(kept, had={**kept.had, offset: found}))
+                look = self._looks[kind]
+                if look.result is not None and not self._stopping.is_set():
+                    keys = _had(self.finders[kind], then, look.result)
+                    self._publish(kind, evolve(look, had={**look.had, offset: keys}))
             if missing:
                 return
 
-    def _asked_for(self) -> dict[int, Subject]:
+    def _earlier_subjects(self) -> dict[int, Subject]:
         with self._lock:
-            return dict(self._asked)
+            return dict(self._subjects)
 
-    def _publish(self, kind: Kind, kept: Kept) -> None:
-        self._kept = {**self._kept, kind: kept}
+    def _publish(self, kind: Kind, look: LastLook) -> None:
+        self._looks = {**self._looks, kind: look}
         self._version += 1
 
 
@@ -429,9 +430,9 @@ def _signature(finder: Finder) -> object:
         return str(error)
 
 
-def _had(finder: Finder, then: Subject, looked: Looked) -> frozenset[str] | str:
+def _had(finder: Finder, then: Subject, result: LookResult) -> frozenset[str] | str:
     try:
-        return finder.had(then, looked)
+        return finder.had(then, result)
     except Exception as error:  # noqa: BLE001 - as in _look
         return _why(error)
 
@@ -505,11 +506,11 @@ def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...],
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started it
     os.nice(_NICE)
     try:
-        found = False, work(*args, **kwargs)
+        outcome = False, work(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
-        found = True, error
+        outcome = True, error
     with suppress(BrokenPipeError):  # whoever waited for it was killed
-        sender.send(found)
+        sender.send(outcome)
 
 
 # Tests of rules that fail, as findings.
@@ -532,15 +533,15 @@ class TestedFile:
     cases: tuple[Case, ...]
     premises: Premises = ALL_KNOWN
     """What is unknown of what decides."""
-    given: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
     """The properties of brokers whose values the policy has."""
 
     def run(self) -> PremisedRun:
         """Return what runs the cases: one that an unknown premise could turn does not pass."""
-        return PremisedRun(self.policy, self.premises, self.given)
+        return PremisedRun(self.policy, self.premises, self.properties)
 
 
-def tests_looked(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> Looked:
+def tests_result(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> LookResult:
     """Return the cases that fail. Raises MetadataError: what one compares with cannot be read."""
     items: list[Item] = []
     for file in files:
@@ -551,11 +552,11 @@ def tests_looked(files: Sequence[TestedFile], origins: Origins, place: ChangePla
         items += (_test_item(each, state if len(items) + at < _EXPLAINED else None) for at, each in enumerate(failed))
     total = sum(len(file.cases) for file in files)
     passed = total - len(items)
-    return Looked(items=tuple(items), summary=f"{passed:,} of {total:,} tests pass")
+    return LookResult(items=tuple(items), summary=f"{passed:,} of {total:,} tests pass")
 
 
 def failing_keys(files: Sequence[TestedFile], among: frozenset[str]) -> frozenset[str]:
-    """Return which of some cases, by key, fail. Raises MetadataError: as `tests_looked`."""
+    """Return which of some cases, by key, fail. Raises MetadataError: as `tests_result`."""
     return frozenset(
         key
         for file in files
@@ -572,7 +573,7 @@ def _test_key(case: Case) -> str:
 def _test_item(outcome: Outcome, state: TestedState | None) -> Item:
     case, mend = outcome.case, list[str]()
     if state is None:
-        lines = [f"expected: {case.text}", *(f"found: {each.found}" for each in outcome.failures[:1])]
+        lines = [f"expected: {case.text}", *(f"found: {each.actual}" for each in outcome.failures[:1])]
     else:
         lines = [line.strip() for line in failure_lines(outcome, state)][1:]
         if NEAREST_CHANGE in lines:

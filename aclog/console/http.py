@@ -25,12 +25,12 @@ class BodyBudget:
 
     whole: int = 64 << 20
     """In bytes."""
-    left: int = field(init=False)
+    remaining: int = field(init=False)
     _of: dict[Hashable, int] = field(factory=dict, init=False)
     """What each sender holds."""
 
     def __attrs_post_init__(self) -> None:
-        self.left = self.whole
+        self.remaining = self.whole
 
     @contextmanager
     def share(self, sender: Hashable = None) -> Iterator["Share"]:
@@ -43,15 +43,15 @@ class BodyBudget:
 
     def take(self, sender: Hashable, size: int) -> None:
         """Take some bytes. Raises BusyError: so much is not left, or not for this sender."""
-        held = self._of.get(sender, 0) + size
-        if size > self.left or held > self.whole // 2:
+        total = self._of.get(sender, 0) + size
+        if size > self.remaining or total > self.whole // 2:
             raise BusyError("too much is being asked at once: ask again later")
-        self.left -= size
-        self._of[sender] = held
+        self.remaining -= size
+        self._of[sender] = total
 
     def _give(self, share: "Share") -> None:
         if share.size:
-            self.left += share.size
+            self.remaining += share.size
             self._of[share.sender] -= share.size
             if not self._of[share.sender]:
                 del self._of[share.sender]
@@ -80,14 +80,14 @@ async def collected(pieces: AsyncIterable[bytes], most: int, share: Share | None
         BusyError: so much is not left.
 
     """
-    found = bytearray()
+    body = bytearray()
     async for piece in pieces:
-        if len(found) + len(piece) > most:
+        if len(body) + len(piece) > most:
             raise TooLargeError(f"the body has more than {most:,} bytes")
         if share is not None:
             share.take(len(piece))
-        found += piece
-    return found
+        body += piece
+    return body
 
 
 # Which names of this server a request may use: what stops DNS rebinding.
@@ -119,9 +119,9 @@ class Hosts:
             own.add(host_of(base_url.partition("://")[2].partition("/")[0]))
         return cls(_OF_THIS_MACHINE | {name.lower() for name in own if name})
 
-    def answer(self, given: list[str]) -> bool:
+    def answer(self, headers: list[str]) -> bool:
         """Return whether a request with these Host headers is answered."""
-        return self.names is None or (len(given) == 1 and host_of(given[0]) in self.names)
+        return self.names is None or (len(headers) == 1 and host_of(headers[0]) in self.names)
 
 
 def host_of(authority: str) -> str:

@@ -70,7 +70,7 @@ _SETTLED = timedelta(minutes=1)
 
 
 @frozen(eq=False, kw_only=True)
-class Seen:
+class ReadState:
     """A state, and when it was read (aclog.metalog.clock.elapsed_seconds)."""
 
     image: Image
@@ -91,7 +91,7 @@ class LiveState:
 
     Raises MetadataError: nothing can be answered from it.
     """
-    _newest: Seen | None = field(default=None, init=False)
+    _newest: ReadState | None = field(default=None, init=False)
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _reading: threading.Lock = field(factory=threading.Lock, init=False)
@@ -122,7 +122,7 @@ class LiveState:
         self._look()
 
     @property
-    def newest(self) -> Seen | None:
+    def newest(self) -> ReadState | None:
         """The newest state; None before the first."""
         return self._newest
 
@@ -133,12 +133,12 @@ class LiveState:
 
     def age(self) -> float | None:
         """Return for how many seconds nothing has confirmed the newest state; None before the first."""
-        seen = self._newest
-        if seen is None:
+        newest = self._newest
+        if newest is None:
             return None
-        told = self.source.freshness()
-        read = max(elapsed_seconds() - seen.at, 0.0)
-        return read if told is None else max(read, told.seconds)
+        freshness = self.source.freshness()
+        read = max(elapsed_seconds() - newest.at, 0.0)
+        return read if freshness is None else max(read, freshness.seconds)
 
     def past(self, text: str) -> Image | None:
         """Return the state at a moment in the past; None if the text names the newest one.
@@ -152,16 +152,16 @@ class LiveState:
         if moment is None:
             return None
         with self._reading_past:
-            known = self._past.get(moment)
-            if known is None:
-                known = self.source.image_at(moment)
+            image = self._past.get(moment)
+            if image is None:
+                image = self.source.image_at(moment)
                 if isinstance(moment, datetime) and now - moment < _SETTLED:
-                    return known
-                self._past[moment] = known
+                    return image
+                self._past[moment] = image
                 if len(self._past) > _MOMENTS:
                     self._past.popitem(last=False)
             self._past.move_to_end(moment)
-            return known
+            return image
 
     def image_at(self, moment: Moment) -> Image:
         """Return the state at a moment, read anew. Raises MetadataError: nobody knows that state."""
@@ -177,14 +177,14 @@ class LiveState:
     def _look(self) -> None:
         with self._reading:  # until the state is put in place: another source may be put in this one's place meanwhile
             try:
-                seen = Seen(image=self.source.image(), at=elapsed_seconds())
-                self.prepare(seen.image)
+                newest = ReadState(image=self.source.image(), at=elapsed_seconds())
+                self.prepare(newest.image)
             except (MetadataError, OSError) as error:
                 if str(error) != self._trouble:
                     self.tell(str(error))
                 self._trouble = str(error)
             else:
-                self._newest, self._trouble = seen, None
+                self._newest, self._trouble = newest, None
 
 
 # Which applies changed a log of ours, read again when more have.
@@ -195,8 +195,8 @@ class FollowedApplies:
     """The applies that the file beside a log tells of. Safe for any number of threads."""
 
     directory: Path
-    _seen: tuple[int, ...] | None = field(default=None, init=False)
-    _known: tuple[AppliedChange, ...] | None = field(default=None, init=False)
+    _file_identity: tuple[int, ...] | None = field(default=None, init=False)
+    _applies: tuple[AppliedChange, ...] | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def read(self) -> tuple[AppliedChange, ...] | None:
@@ -207,11 +207,11 @@ class FollowedApplies:
 
         """
         with self._lock:
-            seen = self._identity()
-            if seen != self._seen:
-                found = None if seen is None else read_applies(self.directory)
-                self._known, self._seen = None if found is None else found.applied, seen
-            return self._known
+            identity = self._identity()
+            if identity != self._file_identity:
+                applies = None if identity is None else read_applies(self.directory)
+                self._applies, self._file_identity = None if applies is None else applies.applied, identity
+            return self._applies
 
     def _identity(self) -> tuple[int, ...] | None:
         path = self.directory / APPLIES_FILE
@@ -250,9 +250,9 @@ class TimeOffsets:
         """
         with self._lock:
             number = bisect_right(self._times, time)
-            known = self._offsets[number - 1] if number else 0
+            floor = self._offsets[number - 1] if number else 0
         # A later time has no earlier answer, so what was found for an earlier one is where to begin.
-        found = first_later(self.log, time, max(known, self.log.start_offset()))
+        later = first_later(self.log, time, max(floor, self.log.start_offset()))
         with self._lock:
             if len(self._times) >= _MOST:
                 self._times.clear()
@@ -260,10 +260,10 @@ class TimeOffsets:
             number = bisect_right(self._times, time)
             if not number or self._times[number - 1] != time:
                 self._times.insert(number, time)
-                self._offsets.insert(number, found.offset)
+                self._offsets.insert(number, later.offset)
             else:
-                self._offsets[number - 1] = found.offset
-        return found.offset
+                self._offsets[number - 1] = later.offset
+        return later.offset
 
 
 # The changes of rules between two offsets of a log, and the rules at each of them (RuleTimeline).
@@ -356,16 +356,16 @@ class RuleTimeline:
         # In a gap a rule may have come back under another id, of which no change tells.
         is_after_gap = not changes or any(change.gap for change in changes)
         # The last one is there for being the last one: it stays only if the one before it is far enough.
-        kept = self.anchors
-        if len(kept) > 1 and not last.is_after_gap and last.position - kept[-2].position < _STEP:
-            kept = kept[:-1]
+        anchors = self.anchors
+        if len(anchors) > 1 and not last.is_after_gap and last.position - anchors[-2].position < _STEP:
+            anchors = anchors[:-1]
         between = () if len(changes) <= _STEP else self._between(last.acls, changes)
         return evolve(
             self,
             end=end,
             changes=self.changes + tuple(changes),
             ends=self.ends + tuple(change.end_offset for change in changes),
-            anchors=(*kept, *between, Anchor(position=total, acls=acls, is_after_gap=is_after_gap)),
+            anchors=(*anchors, *between, Anchor(position=total, acls=acls, is_after_gap=is_after_gap)),
         )
 
     def joined(self, newer: "RuleTimeline") -> "RuleTimeline":
@@ -427,15 +427,15 @@ class RuleTimeline:
 
     def _between(self, acls: AclsImage, changes: Sequence[Change]) -> list[Anchor]:
         """Return the states between the last one and those changes that come next."""
-        found: list[Anchor] = []
+        anchors: list[Anchor] = []
         if any(change.gap for change in changes):  # it is one step: nobody asks for a state in it
-            return found
+            return anchors
         start = len(self.changes)
         for number, change in enumerate(changes[:-1], 1):
             acls = kept_small(acls.apply((done(change),)))
             if number % _STEP == 0:
-                found.append(Anchor(position=start + number, acls=acls))
-        return found
+                anchors.append(Anchor(position=start + number, acls=acls))
+        return anchors
 
 
 def done(change: Change) -> RecordChange:
@@ -513,10 +513,10 @@ class LiveHistory:
     """Called again and again while the past is read, which others may have to wait for."""
     times: TimeOffsets = field(init=False)
     _mark: LogMark = field(init=False)
-    _known: KnownHistory | None = field(default=None, init=False)
+    _history: KnownHistory | None = field(default=None, init=False)
     _warmed: object = field(default=None, init=False)
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
-    _wanted: threading.Event = field(factory=threading.Event, init=False)
+    _wake: threading.Event = field(factory=threading.Event, init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _threads: list[threading.Thread] = field(factory=list, init=False)
 
@@ -530,28 +530,28 @@ class LiveHistory:
     def stop(self) -> None:
         """End. The source belongs to the live state, which must be stopped after this."""
         self._stopping.set()
-        self._wanted.set()
+        self._wake.set()
         for thread in list(self._threads):
             thread.join(_STOP_S)
 
     @property
-    def known(self) -> KnownHistory | None:
+    def current(self) -> KnownHistory | None:
         """What is known now; None before the first state."""
-        return self._known
+        return self._history
 
     def caught_up(self, offset: int, seconds: float) -> KnownHistory | None:
         """Return what is known, once it reaches an offset, or when so many seconds are over."""
-        known = self._known
-        if known is None or known.timeline.end >= offset or known.trouble is not None:
-            return known
-        self._wanted.set()
+        history = self._history
+        if history is None or history.timeline.end >= offset or history.trouble is not None:
+            return history
+        self._wake.set()
         with self._changed:
             self._changed.wait_for(lambda: self._reaches(offset), seconds)
-        return self._known
+        return self._history
 
     def _reaches(self, offset: int) -> bool:
-        known = self._known
-        return known is not None and (known.timeline.end >= offset or known.trouble is not None)
+        history = self._history
+        return history is not None and (history.timeline.end >= offset or history.trouble is not None)
 
     def _begin_thread(self, run: Callable[[], None], name: str) -> None:
         thread = threading.Thread(target=run, name=name, daemon=True)
@@ -560,8 +560,8 @@ class LiveHistory:
 
     def _set(self, change: Callable[[KnownHistory], KnownHistory]) -> None:
         with self._changed:
-            assert self._known is not None  # noqa: S101 - set before anything else is
-            self._known = change(self._known)
+            assert self._history is not None  # noqa: S101 - set before anything else is
+            self._history = change(self._history)
             self._changed.notify_all()
 
     def _follow(self) -> None:
@@ -570,17 +570,17 @@ class LiveHistory:
             return
         first = RuleTimeline.at(image.acls, offset=image.end_offset, timestamp=image.timestamp)
         with self._changed:
-            self._known = KnownHistory(timeline=first, is_reading=True, older="")
+            self._history = KnownHistory(timeline=first, is_reading=True, older="")
             self._changed.notify_all()
         self._begin_thread(self._read_back, "history-past")
         watch = self._watch(image)
-        looked = 0.0
+        checked_at = 0.0
         while not self._stopping.is_set():
             try:
-                if elapsed_seconds() - looked >= _CHECK_S:
+                if elapsed_seconds() - checked_at >= _CHECK_S:
                     self._mark.compare()
                     self._mark.set_before(watch.end_offset)
-                    looked = elapsed_seconds()
+                    checked_at = elapsed_seconds()
                 self._take_all(watch)
                 self._note_trouble(None)
                 self._warm(watch.acls)
@@ -589,8 +589,8 @@ class LiveHistory:
                 return
             except (MetadataError, OSError) as error:
                 self._note_trouble(str(error))
-            self._wanted.wait(_EVERY_S)
-            self._wanted.clear()
+            self._wake.wait(_EVERY_S)
+            self._wake.clear()
 
     def _warm(self, acls: AclsImage) -> None:
         if acls.index.base is not self._warmed:
@@ -614,10 +614,10 @@ class LiveHistory:
 
     def _newest_image(self) -> Image:
         """Return the state from which a log goes on whose next records a snapshot has replaced."""
-        seen = self.live.newest
-        if seen is None or seen.image.end_offset < self.log.start_offset():
+        newest = self.live.newest
+        if newest is None or newest.image.end_offset < self.log.start_offset():
             raise LogError(f"{self.log.name}: a snapshot has replaced records that were not read yet: it is being read")
-        return seen.image
+        return newest.image
 
     def _take_all(self, watch: RuleWatch) -> None:
         """Take what was committed since the last time."""
@@ -629,22 +629,22 @@ class LiveHistory:
             self._add(changes, watch)
 
     def _add(self, changes: Sequence[Change], watch: RuleWatch) -> None:
-        def added(known: KnownHistory) -> KnownHistory:
+        def added(history: KnownHistory) -> KnownHistory:
             """Return the history with these changes at its end, shortened if it is too long; its trouble is over."""
-            if known.trouble is not None:
-                known = evolve(known, trouble=None, edition=known.edition + 1)
-            timeline = known.timeline.followed_by(changes, end=watch.end_offset, acls=watch.acls)
+            if history.trouble is not None:
+                history = evolve(history, trouble=None, edition=history.edition + 1)
+            timeline = history.timeline.followed_by(changes, end=watch.end_offset, acls=watch.acls)
             if len(timeline) <= self.most + self.most // 10:  # some at a time, as it takes a copy of the rest
-                return evolve(known, timeline=timeline)
+                return evolve(history, timeline=timeline)
             older = _too_many(self.most)
-            return evolve(known, timeline=timeline.shortened(self.most), is_reading=False, older=older)
+            return evolve(history, timeline=timeline.shortened(self.most), is_reading=False, older=older)
 
         self._set(added)
 
     def _note_trouble(self, trouble: str | None) -> None:
-        known = self._known
-        if known is not None and known.trouble != trouble:
-            self._set(lambda known: evolve(known, trouble=trouble, edition=known.edition + 1))
+        history = self._history
+        if history is not None and history.trouble != trouble:
+            self._set(lambda history: evolve(history, trouble=trouble, edition=history.edition + 1))
 
     def _read_back(self) -> None:
         """Read what is older, a part at a time, until the log begins or enough is known."""
@@ -653,12 +653,12 @@ class LiveHistory:
         except (MetadataError, OSError) as error:
             older = f"what is older cannot be read: {error}"
         if not self._stopping.is_set():
-            self._set(lambda known: _ended(known, older))
+            self._set(lambda history: _ended(history, older))
 
     @property
     def _timeline(self) -> RuleTimeline:
-        assert self._known is not None  # noqa: S101 - the thread begins after the first state
-        return self._known.timeline
+        assert self._history is not None  # noqa: S101 - the thread begins after the first state
+        return self._history.timeline
 
     def _parts(self) -> str:
         """Read back part by part; return why nothing older is known."""
@@ -670,14 +670,14 @@ class LiveHistory:
                 return "" if begin.end_offset == 0 else "the log begins with this state"
             if room <= 0:
                 return _too_many(self.most)
-            wanted = self._batch_at(max(newer.begin - size, begin.end_offset))
-            image = begin if wanted <= begin.end_offset else self.live.image_at(wanted)
+            offset = self._batch_at(max(newer.begin - size, begin.end_offset))
+            image = begin if offset <= begin.end_offset else self.live.image_at(offset)
             part = self._part(image, newer, room)
             if part is None:
                 break
             if part.begin >= newer.begin:  # what became visible last before it is more than there is room for
                 return _too_many(self.most)
-            self._set(lambda known, part=part: _with_older(known, part))  # type: ignore[misc]
+            self._set(lambda history, part=part: _with_older(history, part))  # type: ignore[misc]
             size *= _GROWTH
         return ""
 
@@ -693,7 +693,7 @@ class LiveHistory:
             raise LogError(f"{self.log.name}: retention has deleted records while they were read")
 
         watch = RuleWatch.after(image, self.log, newest=deleted, notify=lambda _: None, pause=self.pause)
-        found, left = deque[Change](maxlen=room), image.end_offset
+        changes, begin = deque[Change](maxlen=room), image.end_offset
         timestamp = image.timestamp
         while watch.end_offset < newer.begin:
             if self._stopping.is_set():
@@ -701,14 +701,14 @@ class LiveHistory:
             for change in watch.step(0):
                 if change.end_offset > newer.begin:
                     break
-                if len(found) == room:
-                    left, timestamp = found[0].end_offset, found[0].timestamp
-                found.append(change)
-        while found and found[0].end_offset == left:  # others that became visible with it are left out
-            timestamp = found.popleft().timestamp
-        part = RuleTimeline.back_from(newer, tuple(found), begin=left, timestamp=timestamp, pause=self.pause)
-        if left == image.end_offset and len(part.anchors[0].acls) != len(image.acls):
-            raise LogError(f"{self.log.name}: from offset {left} on its changes do not lead to the newest state")
+                if len(changes) == room:
+                    begin, timestamp = changes[0].end_offset, changes[0].timestamp
+                changes.append(change)
+        while changes and changes[0].end_offset == begin:  # others that became visible with it are left out
+            timestamp = changes.popleft().timestamp
+        part = RuleTimeline.back_from(newer, tuple(changes), begin=begin, timestamp=timestamp, pause=self.pause)
+        if begin == image.end_offset and len(part.anchors[0].acls) != len(image.acls):
+            raise LogError(f"{self.log.name}: from offset {begin} on its changes do not lead to the newest state")
         return part
 
 
@@ -716,11 +716,11 @@ def _too_many(most: int) -> str:
     return f"at most the newest {most:,} changes are kept"
 
 
-def _ended(known: KnownHistory, older: str) -> KnownHistory:
-    return evolve(known, is_reading=False, older=known.older or older, edition=known.edition + 1)
+def _ended(history: KnownHistory, older: str) -> KnownHistory:
+    return evolve(history, is_reading=False, older=history.older or older, edition=history.edition + 1)
 
 
-def _with_older(known: KnownHistory, part: RuleTimeline) -> KnownHistory:
-    if known.timeline.begin != part.end:  # its beginning was given up meanwhile, for there are too many changes
-        return known
-    return evolve(known, timeline=part.joined(known.timeline), edition=known.edition + 1)
+def _with_older(history: KnownHistory, part: RuleTimeline) -> KnownHistory:
+    if history.timeline.begin != part.end:  # its beginning was given up meanwhile, for there are too many changes
+        return history
+    return evolve(history, timeline=part.joined(history.timeline), edition=history.edition + 1)

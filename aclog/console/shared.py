@@ -23,7 +23,7 @@ _Value = TypeVar("_Value")
 
 
 @define(eq=False)
-class Kept(Generic[_Value]):
+class Cache(Generic[_Value]):
     """At most so many values; the one that was not asked for the longest is given up. Thread-safe."""
 
     most: int
@@ -48,12 +48,12 @@ class Kept(Generic[_Value]):
                 if key in self._values:  # another one has made it
                     return self._values[key]
             try:
-                made = make()
+                value = make()
                 with self._lock:
-                    self._values[key] = made
+                    self._values[key] = value
                     while len(self._values) > self.most:
                         self._values.popitem(last=False)
-                return made
+                return value
             finally:
                 with self._lock:
                     self._making.pop(key, None)
@@ -177,24 +177,24 @@ class RateBudget:
     """What is left of a budget, by key. Memory is bounded."""
 
     budget: Budget
-    _left: "OrderedDict[Hashable, tuple[float, float]]" = field(factory=OrderedDict, init=False)
+    _balances: "OrderedDict[Hashable, tuple[float, float]]" = field(factory=OrderedDict, init=False)
     """What was left, and when."""
 
-    def left(self, key: Hashable, now: float) -> float:
+    def balance(self, key: Hashable, now: float) -> float:
         """Return how much is left, as a fraction."""
-        left, then = self._left.get(key, (float(self.budget.burst), now))
-        return min(left + max(now - then, 0.0) / self.budget.seconds, float(self.budget.burst))
+        balance, then = self._balances.get(key, (float(self.budget.burst), now))
+        return min(balance + max(now - then, 0.0) / self.budget.seconds, float(self.budget.burst))
 
     def wait(self, key: Hashable, now: float) -> float:
         """Return for how many seconds nothing is left; 0 if something is."""
-        return max(1.0 - self.left(key, now), 0.0) * self.budget.seconds
+        return max(1.0 - self.balance(key, now), 0.0) * self.budget.seconds
 
     def spend(self, key: Hashable, now: float, number: float) -> None:
         """Take from a budget, or give back."""
-        self._left[key] = min(self.left(key, now) - number, float(self.budget.burst)), now
-        self._left.move_to_end(key)
-        if len(self._left) > _REMEMBERED:
-            self._left.popitem(last=False)
+        self._balances[key] = min(self.balance(key, now) - number, float(self.budget.burst)), now
+        self._balances.move_to_end(key)
+        if len(self._balances) > _REMEMBERED:
+            self._balances.popitem(last=False)
 
 
 # Turns: one at a time for each key, and a bounded number that wait.

@@ -52,9 +52,9 @@ class TokensImage:
 
     def owned_by(self, principals: Iterable[str]) -> Iterator[DelegationTokenRecord]:
         """Yield the tokens that one of these principals owns, requested or may renew (Kafka's describe by owner)."""
-        wanted = frozenset(principals)
+        owners = frozenset(principals)
         for record in self.records():
-            if not wanted.isdisjoint((record.owner, record.requester, *record.renewers)):
+            if not owners.isdisjoint((record.owner, record.requester, *record.renewers)):
                 yield record
 
     def apply(self, changes: Iterable[TokenChange]) -> Self:
@@ -249,13 +249,13 @@ def expire_token(token: DelegationTokenRecord | None, requester: str, period: Li
 
 def sweep(image: TokensImage, now: int) -> tuple[RemoveDelegationTokenRecord, ...]:
     """Return the removals of expired tokens, at most MAX_SWEPT; if that many are returned, there may be more."""
-    found: list[RemoveDelegationTokenRecord] = []
+    removals: list[RemoveDelegationTokenRecord] = []
     for token in image.records():
         if is_expired(token, now):
-            found.append(RemoveDelegationTokenRecord(token_id=token.token_id))
-            if len(found) == MAX_SWEPT:
+            removals.append(RemoveDelegationTokenRecord(token_id=token.token_id))
+            if len(removals) == MAX_SWEPT:
                 break
-    return tuple(found)
+    return tuple(removals)
 
 
 def is_expired(token: DelegationTokenRecord, now: int) -> bool:
@@ -272,8 +272,8 @@ def _until(token: DelegationTokenRecord, timestamp: int) -> TokenResult:
     return TokenResult(records=(renewed,), expiry_ms=renewed.expiration_timestamp)
 
 
-def _shorter(longest: Lifetime, wanted: Lifetime) -> Lifetime:
-    return min(longest, wanted) if wanted > 0 else longest
+def _shorter(longest: Lifetime, requested: Lifetime) -> Lifetime:
+    return min(longest, requested) if requested > 0 else longest
 
 
 def _sum(now: int, duration: Lifetime) -> int:

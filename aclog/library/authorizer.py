@@ -27,10 +27,11 @@ from aclog.authorizer.acl import (
     host_address,
     parse_name,
 )
-from aclog.authorizer.acls_image import AclsImage, Origins, TwoOrigins
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.origin import Origins, TwoOrigins
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import StandardAuthorizer
@@ -153,14 +154,14 @@ class Grant:
     @property
     def rules(self) -> tuple[StandardAclWithId | str, ...]:
         """What gives it."""
-        return tuple(rule if isinstance(rule, str) else self._found(rule) for rule in self._permission.rules)
+        return tuple(rule if isinstance(rule, str) else self._rule(rule) for rule in self._permission.rules)
 
     @property
     def denies(self) -> tuple[StandardAclWithId, ...]:
         """What takes away a part."""
-        return tuple(map(self._found, self._permission.denies))
+        return tuple(map(self._rule, self._permission.denies))
 
-    def _found(self, acl: StandardAcl) -> StandardAclWithId:
+    def _rule(self, acl: StandardAcl) -> StandardAclWithId:
         return StandardAclWithId(id=self._acls.find(acl), acl=acl)
 
     def __str__(self) -> str:
@@ -214,27 +215,27 @@ Named: TypeAlias = str | _Enum | None
 AsOf: TypeAlias = int | str | date
 """An end offset, a date or datetime, or a text that `--as-of` takes; UTC if it has no zone, unless the log has one."""
 
-_SHOWN = 60
+_MAX_EXCERPT = 60
 
 
-def shown(value: object) -> str:
+def value_text(value: object) -> str:
     """Return what was given, for an error: cut, since a caller may have given anything."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001  # of a stranger's class
         return f"a {type(value).__name__}"
-    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return printable(text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}...")
 
 
 def text_of(what: str, value: object, example: str) -> str:
     """Return an argument that must be text. Raises ConfigError: it is none, or no Unicode."""
     if not isinstance(value, str):
-        raise ConfigError(f"{what} {shown(value)}: expected text, such as {example!r}")
+        raise ConfigError(f"{what} {value_text(value)}: expected text, such as {example!r}")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ConfigError(f"{what} {shown(value)}: expected Unicode text, without lone surrogates") from None
+            raise ConfigError(f"{what} {value_text(value)}: expected Unicode text, without lone surrogates") from None
     return value
 
 
@@ -249,7 +250,7 @@ def path_of(what: str, value: object) -> str:
     with suppress(UnicodeEncodeError):
         if isinstance(path, str) and b"\0" not in fsencode(path):
             return path
-    raise ConfigError(f"{what} {shown(value)}: expected a path, as text or as a pathlib.Path")
+    raise ConfigError(f"{what} {value_text(value)}: expected a path, as text or as a pathlib.Path")
 
 
 def flag_of(what: str, value: object, default: bool) -> bool:
@@ -257,14 +258,14 @@ def flag_of(what: str, value: object, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise ConfigError(f"{what} {shown(value)}: expected True or False")
+        raise ConfigError(f"{what} {value_text(value)}: expected True or False")
     return value
 
 
 def texts_of(what: str, value: object, example: str) -> list[str]:
     """Return several texts. Raises ConfigError: it is one text, or anything else."""
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigError(f"{what} {shown(value)}: expected several texts, such as {[example]}")
+        raise ConfigError(f"{what} {value_text(value)}: expected several texts, such as {[example]}")
     return [text_of(what, each, example) for each in value]
 
 
@@ -281,7 +282,9 @@ def enum_code(kind: type[_Enum], value: Named[_Enum]) -> int:
         return int(parse_name(kind, value))
     if isinstance(value, kind) or (type(value) is int and value in set(kind)):
         return int(value)
-    raise ConfigError(f"{shown(value)}: expected a name, such as {max(kind).name!r}, or a value of {kind.__name__}")
+    raise ConfigError(
+        f"{value_text(value)}: expected a name, such as {max(kind).name!r}, or a value of {kind.__name__}"
+    )
 
 
 def resource_of(value: object) -> ResourcePattern:
@@ -290,13 +293,13 @@ def resource_of(value: object) -> ResourcePattern:
         return topic(text_of("resource", value, "orders"))
     if not isinstance(value, ResourcePattern):
         raise ConfigError(
-            f"resource {shown(value)}: expected the name of a topic, or aclog.topic(name), aclog.group(name), "
+            f"resource {value_text(value)}: expected the name of a topic, or aclog.topic(name), aclog.group(name), "
             "aclog.cluster(), aclog.transactional_id(name), aclog.delegation_token(id) or aclog.user(principal)"
         )
     if type(value.resource_type) is int or isinstance(value.resource_type, IntEnum):
         text_of("the name of the resource", value.name, "orders")
         return value
-    raise ConfigError(f"resource {shown(value)}: expected a resource type such as aclog.ResourceType.TOPIC")
+    raise ConfigError(f"resource {value_text(value)}: expected a resource type such as aclog.ResourceType.TOPIC")
 
 
 def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
@@ -323,7 +326,7 @@ def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
     except TypeError:
         pass
     raise ConfigError(
-        f"as_of {shown(as_of)}: expected an end offset, a datetime, or a text such as 'yesterday 18:00' or '-3d'"
+        f"as_of {value_text(as_of)}: expected an end offset, a datetime, or a text such as 'yesterday 18:00' or '-3d'"
     )
 
 
@@ -354,21 +357,21 @@ class Authorizer:
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
     _policy: Policy = field(repr=False)
-    _given: frozenset[str] = field(default=frozenset(), repr=False)
+    _setting_names: frozenset[str] = field(default=frozenset(), repr=False)
     """The properties of brokers whose values were given."""
 
     def __repr__(self) -> str:
         settings = self._policy.settings
-        given = [f"acls={len(self._acls)}"]
+        parts = [f"acls={len(self._acls)}"]
         if settings.super_users:
-            given.append(f"super_users={sorted(settings.super_users)}")
+            parts.append(f"super_users={sorted(settings.super_users)}")
         if settings.allow_everyone:
-            given.append("allow_everyone_if_no_acl_found=True")
+            parts.append("allow_everyone_if_no_acl_found=True")
         if settings.documented:
-            given.append("semantics='documented'")
+            parts.append("semantics='documented'")
         if settings.cidr:
-            given.append("cidr=True")
-        return f"Authorizer({', '.join(given)})"
+            parts.append("cidr=True")
+        return f"Authorizer({', '.join(parts)})"
 
     @property
     def premises(self) -> Premises:
@@ -385,19 +388,19 @@ class Authorizer:
 
         """
         if not isinstance(other, Authorizer):
-            raise ConfigError(f"diff {shown(other)}: expected an authorizer, of image.authorizer()")
+            raise ConfigError(f"diff {value_text(other)}: expected an authorizer, of image.authorizer()")
         origins = TwoOrigins(old=self._options.origins, new=other._options.origins)
-        found = Comparison.of(self._policy, other._policy, origins=origins)
-        if not found.differences:
-            found.premises = turning(self._beside(other), found)
-        return found
+        comparison = Comparison.of(self._policy, other._policy, origins=origins)
+        if not comparison.differences:
+            comparison.premises = turning(self._beside(other), comparison)
+        return comparison
 
     def _beside(self, other: "Authorizer") -> SidePremises:
         """Return what is unknown of both; a state that is no running cluster's has the settings of the other one."""
         old, new = self.premises, other.premises
         if old and new and self._options.place != other._options.place:
             return SidePremises(old=old, new=new, same_settings=False)
-        return SidePremises.of_one(SidePremises(old=old, new=new).unknown, self._given, other._given)
+        return SidePremises.of_one(SidePremises(old=old, new=new).unknown, self._setting_names, other._setting_names)
 
     def check(
         self, principal: str, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
@@ -415,14 +418,14 @@ class Authorizer:
         """
         address = LOCALHOST if host is None else text_of("host", host, LOCALHOST)
         context = RequestContext(principal=text_of("principal", principal, "User:alice"), host=host_address(address))
-        asked = AclOperation(enum_code(AclOperation, operation))
+        acl_operation = AclOperation(enum_code(AclOperation, operation))
         pattern = resource_of(resource)
-        action = Action(operation=asked, resource_pattern=pattern)
+        action = Action(operation=acl_operation, resource_pattern=pattern)
         options = evolve(self._options, host_given=host is not None)
         if is_set(pattern):
-            found = decide_set(self._policy, context, action)
+            outcome = decide_set(self._policy, context, action)
             check_mapping(self._acls)
-            return Answer(context, action, found.decision, acls=self._acls, options=options, policy=self._policy)
+            return Answer(context, action, outcome.decision, acls=self._acls, options=options, policy=self._policy)
         decision = self.standard.decide(context, action)
         check_mapping(self._acls)
         return Answer(context, action, decision, acls=self._acls, options=options)
@@ -441,9 +444,9 @@ class Authorizer:
         """
         code = enum_code(AclOperation, operation)
         if code <= AclOperation.ALL:
-            raise ConfigError(f"operation {shown(operation)}: expected one that requests have, such as 'READ'")
-        asked = (resource_of(resource),)
-        return self._grants(Query(resources=asked, operations=1 << code, host=_address(host)), asked)
+            raise ConfigError(f"operation {value_text(operation)}: expected one that requests have, such as 'READ'")
+        resources = (resource_of(resource),)
+        return self._grants(Query(resources=resources, operations=1 << code, host=_address(host)), resources)
 
     def what_can(self, principal: str, *, host: str | None = None) -> list[Grant]:
         """Return all that a principal may do, from one host or from any (`aclog what-can`).
@@ -452,14 +455,16 @@ class Authorizer:
             ConfigError: an invalid address, a principal without a type, or an argument of another type.
 
         """
-        asked = text_of("principal", principal, "User:alice")
-        if ":" not in asked or asked == "User:*":
-            raise ConfigError(f"principal {shown(asked)}: expected the type and name of a client, such as 'User:alice'")
-        return self._grants(Query(principals=only(asked), host=_address(host)), ())
+        client = text_of("principal", principal, "User:alice")
+        if ":" not in client or client == "User:*":
+            raise ConfigError(
+                f"principal {value_text(client)}: expected the type and name of a client, such as 'User:alice'"
+            )
+        return self._grants(Query(principals=only(client), host=_address(host)), ())
 
-    def _grants(self, query: Query, asked: Sequence[ResourcePattern]) -> list[Grant]:
-        found = with_extents(permissions(self._policy, query), asked)
-        grants = [Grant(each, self._acls, self._options.origins) for each in found]
+    def _grants(self, query: Query, resources: Sequence[ResourcePattern]) -> list[Grant]:
+        extended = with_extents(permissions(self._policy, query), resources)
+        grants = [Grant(each, self._acls, self._options.origins) for each in extended]
         check_mapping(self._acls)
         return grants
 

@@ -17,8 +17,8 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins
 from aclog.authorizer.explain import ExplainOptions
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, ClusterSettings, Premises
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
@@ -37,9 +37,9 @@ from aclog.library.authorizer import (
     enum_code,
     flag_of,
     optional_text,
-    shown,
     text_of,
     texts_of,
+    value_text,
 )
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
@@ -138,7 +138,7 @@ class Image:
             ConfigError: an unknown enum name, or what is no text.
 
         """
-        wanted = AclBindingFilter(
+        acl_filter = AclBindingFilter(
             resource_type=enum_code(ResourceType, resource_type),
             resource_name=optional_text("name", name, "orders"),
             pattern_type=enum_code(PatternType, pattern),
@@ -147,7 +147,7 @@ class Image:
             operation=enum_code(AclOperation, operation),
             permission_type=enum_code(AclPermissionType, permission),
         )
-        return Rows(str(self), lambda: self.state.acls.matching(wanted), RULES)
+        return Rows(str(self), lambda: self.state.acls.matching(acl_filter), RULES)
 
     def authorizer(
         self,
@@ -179,7 +179,7 @@ class Image:
         """
         defaults = self._defaults
         if semantics not in (None, "kafka", "documented"):
-            raise ConfigError(f"semantics {shown(semantics)} is neither 'kafka' nor 'documented'")
+            raise ConfigError(f"semantics {value_text(semantics)} is neither 'kafka' nor 'documented'")
         documented = (semantics or defaults.semantics) == "documented"
         everyone = flag_of(
             "allow_everyone_if_no_acl_found", allow_everyone_if_no_acl_found, bool(defaults.allow_everyone)
@@ -208,15 +208,15 @@ class Image:
             SUPER_USERS_CONFIG: (super_users, defaults.super_users),
             ALLOW_EVERYONE_CONFIG: (allow_everyone_if_no_acl_found, defaults.allow_everyone),
         }
-        given = frozenset(name for name, each in values.items() if each != (None, None))
+        names = frozenset(name for name, each in values.items() if each != (None, None))
         options = ExplainOptions(
             allow_everyone=everyone,
             as_of=self._as_of,
             place=self._place,
             origins=self.origins,
-            premises=self._premises(given),
+            premises=self._premises(names),
         )
-        return Authorizer(standard, acls, options, Policy(acls, settings), given)
+        return Authorizer(standard, acls, options, Policy(acls, settings), names)
 
     def _has_ranges(self, kafka_version: str | None, cidr: bool | None) -> bool:
         """Return whether the Kafka that decides takes a host with a slash for a range. Raises ConfigError."""
@@ -236,7 +236,7 @@ class Image:
             )
         return kafka.generations[0].has_ranges
 
-    def _premises(self, given: AbstractSet[str]) -> Premises:
+    def _premises(self, names: AbstractSet[str]) -> Premises:
         """Return what is unknown if these properties are given. Raises as `authorizer`."""
         if self._cluster is None:
             return self._gaps
@@ -244,7 +244,7 @@ class Image:
         from aclog.sources.live import refuse_without_authorizer  # noqa: PLC0415
 
         refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")
-        return self._cluster.premises(given).also(self._gaps)
+        return self._cluster.premises(names).also(self._gaps)
 
     def diff(
         self,
@@ -265,7 +265,7 @@ class Image:
 
         """
         if not isinstance(other, Image):
-            raise ConfigError(f"diff {shown(other)}: expected an image")
+            raise ConfigError(f"diff {value_text(other)}: expected an image")
         before, after = (
             image.authorizer(
                 super_users=super_users,

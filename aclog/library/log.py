@@ -9,7 +9,7 @@ from threading import Lock
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.acls_image import NO_ORIGINS
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.premises import ClusterSettings
 from aclog.library.authorizer import (
     CHANGES,
@@ -20,10 +20,10 @@ from aclog.library.authorizer import (
     moment_of,
     optional_text,
     path_of,
-    shown,
     text_of,
     texts_of,
     told_as_log_errors,
+    value_text,
 )
 from aclog.library.image import Image
 from aclog.metalog.committed_log import Closeable, LogReader
@@ -132,8 +132,8 @@ class Log(Closeable):
             LogError: closed.
 
         """
-        found = self._open_source().freshness()
-        return None if found is None else found.seconds
+        freshness = self._open_source().freshness()
+        return None if freshness is None else freshness.seconds
 
     @property
     def lag(self) -> int | None:
@@ -201,7 +201,7 @@ class Log(Closeable):
         else:
             state = self._newest() if after is None else self.image(after).state
         if state.end_offset > log.high_watermark():
-            raise ConfigError(f"{self.name}: after {shown(after)}: expected an image of this log")
+            raise ConfigError(f"{self.name}: after {value_text(after)}: expected an image of this log")
         return RuleWatch.after(state, log, newest=self._newest, notify=self.notes.append)
 
     def _newest(self) -> State:
@@ -327,7 +327,7 @@ def open_acls(
     if (path is None) is (ref is None):
         raise ConfigError("expected either a path or ref=GITREF:PATH")
     if format not in list(AclsFormat):
-        raise ConfigError(f"format {shown(format)} is not one of {', '.join(AclsFormat)}")
+        raise ConfigError(f"format {value_text(format)} is not one of {', '.join(AclsFormat)}")
     if ref is not None:
         parse_git_place(text_of("ref", ref, "main:kafka"))
     names = None if topics is None else tuple(texts_of("topics", topics, "orders"))
@@ -337,8 +337,8 @@ def open_acls(
         topics=None if names is None else lambda: names,
     )
     notes: list[str] = []
-    given = ref or "" if path is None else path_of("path", path)
-    return Log(AclsSource(given, options=options, notify=notes.append, is_ref=ref is not None), notes)
+    location = ref or "" if path is None else path_of("path", path)
+    return Log(AclsSource(location, options=options, notify=notes.append, is_ref=ref is not None), notes)
 
 
 def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
@@ -348,25 +348,25 @@ def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
     from aclog.sources.named_source import selection_of  # noqa: PLC0415
 
     with told_as_log_errors("the file of contexts"):
-        chosen = choose_context(name)
-    if chosen is None:
+        choice = choose_context(name)
+    if choice is None:
         raise ConfigError("context '': expected the name of a context, such as 'prod'")
-    found = chosen.context
-    is_cluster = found.kind in ("bootstrap-controller", "bootstrap-server")
+    context = choice.context
+    is_cluster = context.kind in ("bootstrap-controller", "bootstrap-server")
     if max_age is not None:
         _check_max_age(max_age, None if is_cluster else f"context {name}")
     notes: list[str] = []
     defaults = Defaults(
-        super_users=found.super_users,
-        allow_everyone=found.allow_everyone,
-        semantics=found.semantics or "kafka",
-        cidr=found.cidr,
+        super_users=context.super_users,
+        allow_everyone=context.allow_everyone,
+        semantics=context.semantics or "kafka",
+        cidr=context.cidr,
     )
-    if settings := ", ".join(found.decides().values()):
+    if settings := ", ".join(context.decides().values()):
         notes.append(f"context {name}: decided with {settings}, unless image.authorizer() is given others")
     with told_as_log_errors(f"context {name}"):
-        source = choose_source(evolve(selection_of(found), max_age=max_age), notes.append).source
-    options = LogOptions(max_age=max_age, zone=zone or _zone_of(found.timezone) or UTC, defaults=defaults)
+        source = choose_source(evolve(selection_of(context), max_age=max_age), notes.append).source
+    options = LogOptions(max_age=max_age, zone=zone or _zone_of(context.timezone) or UTC, defaults=defaults)
     return Log(source, notes, options=options)
 
 
@@ -376,15 +376,15 @@ def _zone_of(text: str | None) -> tzinfo | None:
 
 def _check_max_age(max_age: object, path: str | None) -> None:
     if isinstance(max_age, bool) or not isinstance(max_age, (int, float)) or not max_age > 0:
-        raise ConfigError(f"max_age {shown(max_age)}: expected seconds, more than 0")
+        raise ConfigError(f"max_age {value_text(max_age)}: expected seconds, more than 0")
     if path is not None:
         raise ConfigError(f"{path}: max_age: nobody confirms the state of a path: expected a running cluster")
 
 
-def _modules(given: object) -> dict[str, str]:
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"modules {shown(given)}: expected the directory of each module by its source")
+def _modules(modules: object) -> dict[str, str]:
+    if not isinstance(modules, Mapping):
+        raise ConfigError(f"modules {value_text(modules)}: expected the directory of each module by its source")
     return {
         text_of("the source of a module", source, "acme/acl/kafka"): path_of("modules", place)
-        for source, place in given.items()
+        for source, place in modules.items()
     }

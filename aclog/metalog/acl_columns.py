@@ -75,14 +75,14 @@ def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[A
     `codec.decode_record`.
     """
     data = np.frombuffer(buffer, np.uint8)
-    blocks, left = [], []
+    blocks, remaining = [], []
     for first in range(0, max(len(value_start), 1), BLOCK):
         block = slice(first, first + BLOCK)
         acls, plain = _read_block(buffer, data, value_start[block], value_end[block])
         blocks.append(acls if plain.all() else acls.take(plain))
-        left.append(np.flatnonzero(~plain) + first)
+        remaining.append(np.flatnonzero(~plain) + first)
     columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in _column_names()}
-    return AclColumns(buffer=buffer, **columns), np.concatenate(left)
+    return AclColumns(buffer=buffer, **columns), np.concatenate(remaining)
 
 
 def _read_block(buffer: Buffer, data: Bytes, start: Int64s, end: Int64s) -> tuple[AclColumns, Bools]:

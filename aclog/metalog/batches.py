@@ -22,8 +22,8 @@ def crc32c(data: Buffer, value: int = 0) -> int:
     # Imported when first asked: the package imports importlib.metadata, which decisions on rules in a file do without.
     from crc32c import crc32c as computed  # noqa: PLC0415
 
-    found: int = computed(data, value)
-    return found
+    checksum: int = computed(data, value)
+    return checksum
 
 
 # Record values in groups that fit into a batch: how whatever writes many records at once divides them.
@@ -329,10 +329,10 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
             position=position,
             offset=header.base_offset,
         )
-    found = crc32c(memoryview(buffer)[position + CRC_START : end])
-    if found != header.crc:
+    checksum = crc32c(memoryview(buffer)[position + CRC_START : end])
+    if checksum != header.crc:
         raise DecodeError(
-            f"CRC mismatch: stored {header.crc}, computed {found}",
+            f"CRC mismatch: stored {header.crc}, computed {checksum}",
             position=position,
             offset=header.base_offset,
         )
@@ -637,12 +637,12 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
 
 def _batch_positions(buffer: Buffer, position: int) -> Int64s:
     """Return the starts of headers, found by lengths alone; the last batch may be truncated, lengths may be bogus."""
-    found = array("q")
+    positions = array("q")
     while position + HEADER_SIZE <= len(buffer):
-        found.append(position)
+        positions.append(position)
         # A bogus length still moves forward by a header; its batch fails the validity check or the CRC.
         position += max(_LENGTH.unpack_from(buffer, position + 8)[0] + LENGTH_END, HEADER_SIZE)
-    return np.frombuffer(found, np.int64)
+    return np.frombuffer(positions, np.int64)
 
 
 def _headers(buffer: Buffer, at: Int64s) -> NDArray[np.void]:
@@ -660,9 +660,9 @@ def _valid(headers: NDArray[np.void]) -> Bools:
     return valid
 
 
-def _first(found: Bools) -> int:
+def _first(flags: Bools) -> int:
     """Return the first row that is true, or the number of rows if none is."""
-    return int(np.argmax(found)) if found.any() else len(found)
+    return int(np.argmax(flags)) if flags.any() else len(flags)
 
 
 def _first_wrong_crc(buffer: Buffer, at: Int64s, end: Int64s, crc: NDArray[np.uint32]) -> int:
@@ -735,8 +735,8 @@ def _walk_in_lockstep(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s,
 def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
     """Record the starts of `count` records from `at` on; return the end of the last one, or -1 if one is malformed."""
     if native is not None:
-        found, end = native.walk(buffer, at, count)
-        starts.frombytes(found)
+        positions, end = native.walk(buffer, at, count)
+        starts.frombytes(positions)
         return int(end)
     note = starts.append
     try:
@@ -805,19 +805,19 @@ class BatchRun:
             ReplayError: the batches are not consecutive.
 
         """
-        found, _ = scan_batches(records)
-        if not len(found):
+        headers, _ = scan_batches(records)
+        if not len(headers):
             header = read_header(records)
             check_crc(records, 0, header)
             raise DecodeError("no whole batch", position=0, offset=header.base_offset)  # pragma: no cover
-        positions = np.append(found.position, found.end[-1])
-        ends = found.base_offset + found.record_count
+        positions = np.append(headers.position, headers.end[-1])
+        ends = headers.base_offset + headers.record_count
         run = cls(
             data=records[: positions[-1]],
             positions=positions,
-            bases=found.base_offset,
+            bases=headers.base_offset,
             ends=ends,
-            epochs=found.leader_epoch,
+            epochs=headers.leader_epoch,
         )
         run._check_order()
         return run
@@ -834,12 +834,12 @@ class BatchRun:
             ReplayError: it does not, or its epoch is lower.
 
         """
-        base, end, found = int(self.bases[batch]), int(self.ends[batch]), int(self.epochs[batch])
+        base, end, batch_epoch = int(self.bases[batch]), int(self.ends[batch]), int(self.epochs[batch])
         # A leader sends whole batches, so the first may begin below the requested offset; others must be contiguous.
         if not base <= offset < end or (batch and base != offset):
             what = f"a batch of offsets {base}..{end - 1}: expected one that contains offset {offset}"
-        elif found < epoch:
-            what = f"leader epoch {found} after epoch {epoch}: epochs never decrease"
+        elif batch_epoch < epoch:
+            what = f"leader epoch {batch_epoch} after epoch {epoch}: epochs never decrease"
         else:
             return
         raise ReplayError(what, position=int(self.positions[batch]), offset=base)

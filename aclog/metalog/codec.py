@@ -111,16 +111,16 @@ class StructType:
             DecodeError: truncated, or not the form that `write` produces.
 
         """
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         at = position
         for name, kind in self.fields:
-            found[name], at = kind.read(buffer, at)
+            values[name], at = kind.read(buffer, at)
         tags, end = read_tagged_fields(buffer, at)
         if tags and self.tagged:
-            known = {each.tag: each for each in self.tagged}
-            found |= {known[tag].name: known[tag].read(data, at) for tag, data in tags if tag in known}
-            tags = tuple(pair for pair in tags if pair[0] not in known)
-        return self.make(**found, tagged_fields=tags), end
+            tagged = {each.tag: each for each in self.tagged}
+            values |= {tagged[tag].name: tagged[tag].read(data, at) for tag, data in tags if tag in tagged}
+            tags = tuple(pair for pair in tags if pair[0] not in tagged)
+        return self.make(**values, tagged_fields=tags), end
 
     def write(self, value: Any) -> bytes:
         """Return the bytes of a value.
@@ -136,19 +136,21 @@ class StructType:
         unknown: TaggedFields = value.tagged_fields
         if not self.tagged:
             return unknown
-        known = {each.tag: each.name for each in self.tagged}
+        names = {each.tag: each.name for each in self.tagged}
         for tag, _ in unknown:
-            if tag in known:
-                raise EncodeError(f"tag {tag} is {known[tag]}, not an unknown tagged field")
+            if tag in names:
+                raise EncodeError(f"tag {tag} is {names[tag]}, not an unknown tagged field")
         set_ = ((each, getattr(value, each.name)) for each in self.tagged)
-        present = ((each.tag, each.kind.write(given)) for each, given in set_ if given != each.default)
+        present = (
+            (each.tag, each.kind.write(field_value)) for each, field_value in set_ if field_value != each.default
+        )
         return tuple(sorted((*present, *unknown), key=_tag_of))
 
-    def shown(self, value: Any) -> list[tuple[str, Any]]:
+    def present_fields(self, value: Any) -> list[tuple[str, Any]]:
         """Return the attributes that the bytes of a value contain: all but tagged fields at their default."""
         plain = [(name, getattr(value, name)) for name, _ in self.fields]
         tagged = ((each, getattr(value, each.name)) for each in self.tagged)
-        return [*plain, *((each.name, given) for each, given in tagged if given != each.default)]
+        return [*plain, *((each.name, field_value) for each, field_value in tagged if field_value != each.default)]
 
 
 def _tag_of(pair: tuple[int, bytes]) -> int:
@@ -344,11 +346,11 @@ def _registration_change(version: int) -> StructType:
 
 
 def _of_version(make: Any, version: int) -> Any:
-    def made(**fields: Any) -> Any:
+    def make_version(**fields: Any) -> Any:
         """Make the record in this version."""
         return make(version=version, **fields)
 
-    return made
+    return make_version
 
 
 SCHEMAS = MappingProxyType(

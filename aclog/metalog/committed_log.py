@@ -55,9 +55,9 @@ class CommittedWindow:
     def drop(self, offset: int, size: int) -> None:
         """Discard the oldest runs that end at or below `offset`, until at most `size` bytes remain."""
         while self._runs and self.size > size and self._runs[0].end_offset <= offset:
-            gone = self._runs.pop(0)
-            self.size -= gone.size
-            self.start = gone.end_offset
+            oldest = self._runs.pop(0)
+            self.size -= oldest.size
+            self.start = oldest.end_offset
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int] | None:
         """Return (batches from the one that contains `offset`, their end offset): at most `max_bytes`, at least one.

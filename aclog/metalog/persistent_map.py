@@ -54,10 +54,10 @@ class Map(Generic[_K, _V]):
         self.get = self._root.get if type(self._root) is dict else MethodType(_find, self._root)
 
     def __getitem__(self, key: _K) -> _V:
-        found: _V = self.get(key, _ABSENT)
-        if found is _ABSENT:
+        value: _V = self.get(key, _ABSENT)
+        if value is _ABSENT:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
         return self.get(key, _ABSENT) is not _ABSENT
@@ -106,12 +106,12 @@ class Map(Generic[_K, _V]):
         if type(node) is dict:
             leaf = node.copy()
             leaf[key] = value
-            return _made(leaf if len(leaf) <= _LARGEST else _spread(leaf, 0), len(leaf))
+            return _make(leaf if len(leaf) <= _LARGEST else _spread(leaf, 0), len(leaf))
         root, parent, at, node, depth = _copied_path(node, hash(key))
         leaf = node.copy()
         leaf[key] = value
         parent[at] = leaf if len(leaf) <= _LARGEST else _spread(leaf, depth)
-        return _made(root, self._size + len(leaf) - len(node))
+        return _make(root, self._size + len(leaf) - len(node))
 
     def delete(self, key: _K) -> "Map[_K, _V]":
         """Return the map without this key.
@@ -124,11 +124,11 @@ class Map(Generic[_K, _V]):
         if type(node) is dict:
             leaf = node.copy()
             del leaf[key]
-            return _made(leaf, len(leaf))
+            return _make(leaf, len(leaf))
         root, parent, at, node, _ = _copied_path(node, hash(key))
         parent[at] = leaf = node.copy()
         del leaf[key]
-        return _made(root if self._size > 1 else {}, self._size - 1)
+        return _make(root if self._size > 1 else {}, self._size - 1)
 
     def unshared_keys(self, other: "Map[_K, Any]") -> Iterator[_K]:
         """Yield the keys that only one of both has, in time that follows the nodes that they do not share."""
@@ -149,7 +149,7 @@ class Map(Generic[_K, _V]):
         if not merged:
             return self
         root, grown = _merged(self._root, merged, 0)
-        return _made(root if self._size + grown else {}, self._size + grown)
+        return _make(root if self._size + grown else {}, self._size + grown)
 
 
 class MapMutation(Generic[_K, _V]):
@@ -168,16 +168,16 @@ class MapMutation(Generic[_K, _V]):
     def get(self, key: _K, default: _D) -> _V | _D: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """Return the value of a key as it is by now, or the default."""
-        found = self._changed.get(key, _ABSENT)
-        if found is not _ABSENT:
-            return found
+        value = self._changed.get(key, _ABSENT)
+        if value is not _ABSENT:
+            return value
         return default if key in self._removed else self._map.get(key, default)
 
     def __getitem__(self, key: _K) -> _V:
-        found: _V = self.get(key, _ABSENT)
-        if found is _ABSENT:
+        value: _V = self.get(key, _ABSENT)
+        if value is _ABSENT:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: _K) -> bool:
         return self.get(key, _ABSENT) is not _ABSENT
@@ -200,11 +200,11 @@ class MapMutation(Generic[_K, _V]):
             KeyError: it is absent, and there is no default.
 
         """
-        found = self.get(key, _ABSENT)
-        if found is not _ABSENT:
+        value = self.get(key, _ABSENT)
+        if value is not _ABSENT:
             self._changed.pop(key, None)
             self._removed.add(key)
-            return found
+            return value
         if default is _ABSENT:
             raise KeyError(key)
         return default
@@ -227,11 +227,11 @@ def _find(node: _Node, key: Any, default: Any = None) -> Any:
 _new: Callable[[type[Map[Any, Any]]], Map[Any, Any]] = object.__new__
 
 
-def _made(root: _Node, size: int) -> Map[Any, Any]:
-    made = _new(Map)
-    made._root, made._size = root, size  # its second constructor
-    made.get = root.get if type(root) is dict else MethodType(_find, root)
-    return made
+def _make(root: _Node, size: int) -> Map[Any, Any]:
+    mapping = _new(Map)
+    mapping._root, mapping._size = root, size  # its second constructor
+    mapping.get = root.get if type(root) is dict else MethodType(_find, root)
+    return mapping
 
 
 def _copied_path(node: list[Any], code: int) -> tuple[list[Any], list[Any], int, dict[Any, Any], int]:

@@ -233,14 +233,14 @@ class RandomIds:
     """
 
     _pool: bytes = field(default=b"", init=False)
-    _taken: int = field(default=0, init=False)
+    _position: int = field(default=0, init=False)
 
     def __call__(self) -> UUID:
         """Return a new id."""
         return random_uuid(self._take)
 
     def _take(self, count: int) -> bytes:
-        if self._taken + count > len(self._pool):
-            self._pool, self._taken = os.urandom(_POOL_BYTES), 0
-        self._taken += count
-        return self._pool[self._taken - count : self._taken]
+        if self._position + count > len(self._pool):
+            self._pool, self._position = os.urandom(_POOL_BYTES), 0
+        self._position += count
+        return self._pool[self._position - count : self._position]

@@ -20,8 +20,8 @@ def parse_properties(data: bytes) -> dict[str, str]:
         return {key: value for key, _, value in (line.partition("=") for line in lines)}
     import javaproperties  # noqa: PLC0415 - see above
 
-    found: dict[str, str] = javaproperties.load(BytesIO(data))
-    return found
+    properties: dict[str, str] = javaproperties.load(BytesIO(data))
+    return properties
 
 
 def format_properties(values: Mapping[str, str], *, comments: str) -> bytes:

@@ -33,7 +33,7 @@ def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[s
         hidden = not show_secrets and may_hold_secret(record)
         data: Json = {"base64": HIDDEN if hidden else _base64(record.value)}
         return {"type": type_name(record.api_key), "version": record.version, "data": data}
-    fields = schema_of(record).shown(record)
+    fields = schema_of(record).present_fields(record)
     data = {_camel_case(name): _json(value, show_secrets=show_secrets) for name, value in fields}
     return {"type": record.api_key.name, "version": record_version(record), "data": data}
 
@@ -81,8 +81,8 @@ def _json(value: Any, *, show_secrets: bool) -> Json:
     if value is None or isinstance(value, str | int):
         return value
     names = (field.name for field in attrs.fields(type(value)) if field.name != "tagged_fields")
-    found = ((_camel_case(name), getattr(value, name)) for name in names)
-    return {name: _json(part, show_secrets=show_secrets) for name, part in found if part is not None}
+    parts = ((_camel_case(name), getattr(value, name)) for name in names)
+    return {name: _json(part, show_secrets=show_secrets) for name, part in parts if part is not None}
 
 
 @cache

@@ -147,21 +147,21 @@ def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placem
         DecodeError: a header is missing, duplicated or of the wrong size, or the values are inconsistent.
 
     """
-    given = _by_name(headers or ())
-    offset, base, count, epoch = (layout.unpack(_required(given, name, layout.size))[0] for name, layout in _HEADERS)
+    values = _by_name(headers or ())
+    offset, base, count, epoch = (layout.unpack(_required(values, name, layout.size))[0] for name, layout in _HEADERS)
     if not (0 <= base <= offset < base + count < 1 << 63 and epoch >= 0):
         raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: inconsistent")
-    time = _INT64.unpack(_required(given, _TIME, _INT64.size))[0] if _TIME in given else None
-    control = _required(given, _CONTROL, _CONTROL_KEY_BYTES) if _CONTROL in given else None
+    time = _INT64.unpack(_required(values, _TIME, _INT64.size))[0] if _TIME in values else None
+    control = _required(values, _CONTROL, _CONTROL_KEY_BYTES) if _CONTROL in values else None
     return Placement(offset=offset, base_offset=base, count=count, epoch=epoch, control=control, time=time)
 
 
 def _by_name(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
     """Return the header values by name; None for a duplicated one, so that it fails like a missing one."""
-    found: dict[str, bytes | None] = {}
+    values: dict[str, bytes | None] = {}
     for name, value in headers:
-        found[name] = None if name in found else value
-    return found
+        values[name] = None if name in values else value
+    return values
 
 
 def _required(headers: dict[str, bytes | None], name: str, size: int) -> bytes:

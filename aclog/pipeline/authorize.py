@@ -72,12 +72,14 @@ def events(decided: DataFrame, form: EventForm, *, source: str) -> DataFrame:
     """
     if form is EventForm.OCSF and TIMESTAMP not in decided.columns:
         raise ConfigError(f"no column {TIMESTAMP!r}: an OCSF event must have a time")
-    known = decided.where(F.col("decision") != "ERROR")
+    without_errors = decided.where(F.col("decision") != "ERROR")
     columns: Mapping[EventForm, Callable[[DataFrame, str], dict[str, Column]]] = {
         EventForm.OCSF: _ocsf,
         EventForm.CLOUDEVENTS: _cloud_event,
     }
-    return known.select(*(column.alias(name) for name, column in columns[form](known, source).items()))
+    return without_errors.select(
+        *(column.alias(name) for name, column in columns[form](without_errors, source).items())
+    )
 
 
 def without_time(decided: DataFrame) -> int:
@@ -128,16 +130,16 @@ def _ocsf(decided: DataFrame, source: str) -> dict[str, Column]:
 def _by_operation(value: Callable[[str], int | str | None], other: int | None) -> Column:
     """Return a value for each operation of Kafka."""
     pairs = [(operation, value(operation)) for operation in known_names(AclOperation)]
-    found = F.lit(other)
-    for operation, given in pairs:
-        if given is not None:
-            found = F.when(F.col("operation") == operation, F.lit(given)).otherwise(found)
-    return found
+    column = F.lit(other)
+    for operation, mapped in pairs:
+        if mapped is not None:
+            column = F.when(F.col("operation") == operation, F.lit(mapped)).otherwise(column)
+    return column
 
 
 def _unmapped(decided: DataFrame) -> dict[str, Column]:
-    kept = [F.col(name) for name in ("request", "loggedDecision") if name in decided.columns]
-    return {"unmapped": F.struct(*kept)} if kept else {}
+    columns = [F.col(name) for name in ("request", "loggedDecision") if name in decided.columns]
+    return {"unmapped": F.struct(*columns)} if columns else {}
 
 
 def _cloud_event(decided: DataFrame, source: str) -> dict[str, Column]:
@@ -222,13 +224,13 @@ def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time:
     sent = broadcast(frame.sparkSession, rules.intervals)
     texts = broadcast(frame.sparkSession, rules.texts)
     width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
-    asked = [_position(frame, name) for name in REQUEST_COLUMNS]
+    positions = [_position(frame, name) for name in REQUEST_COLUMNS]
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide one partition, on a worker."""
         for table in regrouped(batches, DECIDED_TOGETHER):
-            codes, start = decide(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
+            codes, start = decide(table.select([*positions, *range(width, table.num_columns)]), sent, settings), 0
             # texts by the batches that came in: their columns are passed on without a copy, and texts stay below 2 GiB
             for batch in table.to_batches():
                 added = texts.value.of_codes(codes[start : start + batch.num_rows])
@@ -255,14 +257,14 @@ def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_ti
         for table in regrouped(batches, DECIDED_TOGETHER):
             yield pa.record_batch([decide(table, sent, settings)], names=[DECISION_CODE])
 
-    return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(run, f"{DECISION_CODE} int")
+    return frame.select(*_request_columns(frame, own_time=own_time)).mapInArrow(run, f"{DECISION_CODE} int")
 
 
 def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
     """Return the decision code of each row of `frame` as an INT column (aclog.usage.decisions.decisions)."""
     sent = broadcast(frame.sparkSession, rules.intervals)
-    asked = _asked(frame, own_time=own_time)
-    names = list(map(str, range(len(asked))))
+    request_columns = _request_columns(frame, own_time=own_time)
+    names = list(map(str, range(len(request_columns))))
 
     def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """Decide one partition, on a worker."""
@@ -272,11 +274,11 @@ def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_tim
             yield decide(table, sent, settings)
 
     as_column: Any = F.arrow_udf(run, "int")  # type: ignore[attr-defined]  # missing in the stubs
-    column: Column = as_column(*asked)
+    column: Column = as_column(*request_columns)
     return column
 
 
-def _asked(frame: DataFrame, *, own_time: bool) -> list[Column]:
+def _request_columns(frame: DataFrame, *, own_time: bool) -> list[Column]:
     """Return the columns of `frame` that decide."""
     columns = [frame[name] for name in REQUEST_COLUMNS]
     return [*columns, F.unix_micros(frame["timestamp"])] if own_time else columns
@@ -357,11 +359,11 @@ def simulate(
     flipped = decided.where(F.col("decision_before") != F.col("decision_after"))
     for side in _SIDES:  # which Kafka decided is not known: `undecided_by_kafka` counts them
         flipped = flipped.where(F.col(f"decision_code_{side}") != int(DecisionCode.UNKNOWN_KAFKA))
-    found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
+    flips = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
-        named = with_texts(found.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
-        found = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
-    return found.select(_change().alias("change"), *found.columns)
+        named = with_texts(flips.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
+        flips = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
+    return flips.select(_change().alias("change"), *flips.columns)
 
 
 def undecided_by_kafka(
@@ -371,15 +373,15 @@ def undecided_by_kafka(
     sides = [side for side in (before, after) if side[0].intervals.kafka is not None]
     if not sides:
         return UnreadAccesses()
-    found = accesses.select(*REQUEST_COLUMNS).groupBy(*REQUEST_COLUMNS).count()
+    counted = accesses.select(*REQUEST_COLUMNS).groupBy(*REQUEST_COLUMNS).count()
     by_unknown = F.lit(False)  # of Spark
     for side in sides:
-        by_unknown = by_unknown | (decision_code(found, *side) == int(DecisionCode.UNKNOWN_KAFKA))
-    chosen = found.where(by_unknown).groupBy("principal").agg(F.sum("count").alias("accesses"))
+        by_unknown = by_unknown | (decision_code(counted, *side) == int(DecisionCode.UNKNOWN_KAFKA))
+    undecided = counted.where(by_unknown).groupBy("principal").agg(F.sum("count").alias("accesses"))
     counter = UnreadCounter()
-    for row in chosen.collect():
+    for row in undecided.collect():
         counter.add(row.principal, None, DecisionCode.UNKNOWN_KAFKA.name, UnreadSpan(row.accesses, None, None))
-    return counter.found
+    return counter.total
 
 
 def _added_up(frame: DataFrame, by: Iterable[str]) -> DataFrame:

@@ -63,14 +63,14 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master is None and not submitted:
         master = "local[*]"
-    wanted = _SETTINGS if submitted else {**_SETTINGS, **_LAUNCHED}
+    options = _SETTINGS if submitted else {**_SETTINGS, **_LAUNCHED}
     builder = SparkSession.builder.appName("aclog")
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            wanted = {**wanted, **_LOCAL}
-    for name, value in {**wanted, **(settings or {})}.items():
+            options = {**options, **_LOCAL}
+    for name, value in {**options, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     register(session)
@@ -87,7 +87,7 @@ _CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTI
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _CRASHED = "Python worker exited unexpectedly"
-_SHOWN = 300
+_CAUSE_LENGTH = 300
 
 PYTHON_TO_SET = "set PYSPARK_PYTHON to a Python that has aclog on every machine (docs/spark.md: On a cluster)"
 
@@ -102,15 +102,15 @@ def own_error(text: str) -> str | None:
 def cause(text: str) -> str:
     """Return the cause of a Spark error: that of Python if there is one, else the innermost of Java, else line one."""
     own = own_error(text)
-    return own if own is not None else (_missing(text) or _last_line(text))[:_SHOWN]
+    return own if own is not None else (_missing(text) or _last_line(text))[:_CAUSE_LENGTH]
 
 
 def _missing(text: str) -> str | None:
     """Return what to do about a worker's Python that is absent, incomplete or gone."""
-    if found := _NO_MODULE.search(text):
-        return f"{found[0]}' in the Python of a worker: {PYTHON_TO_SET}"
-    if found := _NO_PROGRAM.search(text):
-        return f"cannot run {found[1]}, the Python of the workers: {PYTHON_TO_SET}"
+    if match := _NO_MODULE.search(text):
+        return f"{match[0]}' in the Python of a worker: {PYTHON_TO_SET}"
+    if match := _NO_PROGRAM.search(text):
+        return f"cannot run {match[1]}, the Python of the workers: {PYTHON_TO_SET}"
     if _CRASHED in text and not _TRACEBACK.search(text):
         return "a Python worker crashed or was killed, most likely for lack of memory (docs/scale.md: Memory)"
     return None
@@ -172,11 +172,11 @@ def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Ca
 
 
 def _work(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]", part: Any) -> Any:
-    return _made(sent)(part)
+    return _function(sent)(part)
 
 
 @lru_cache(1)
-def _made(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
+def _function(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
     """Return what a worker process has made, kept from task to task: the broadcast is the same object in all."""
     return sent.value()
 

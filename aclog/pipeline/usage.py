@@ -63,7 +63,7 @@ _ROWS = 1 << 18
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
-_TOLD, _DAY, _UNREAD = -1, -2, -3
+_ROW_COUNT, _DAY, _UNREAD = -1, -2, -3
 """In place of a version: the row tells how many rows there were of the kind that `principal` names, or that there were
 any on the day that `principal` is, in days since 1970, or how many of a principal have no time."""
 
@@ -134,9 +134,9 @@ def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Jud
     often only if a task sees more of them than it can hold.
     """
     how = _How(settings=judged.settings, window=judged.window, own_time=judged.own_time, known_from=judged.known_from)
-    told = accesses.frame.mapInArrow(_counting(accesses.parts, sent, how), from_arrow_schema(COUNTED))
+    reported = accesses.frame.mapInArrow(_counting(accesses.parts, sent, how), from_arrow_schema(COUNTED))
     counted = (
-        told.groupBy(*REQUEST_COLUMNS, "version")
+        reported.groupBy(*REQUEST_COLUMNS, "version")
         .agg(F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last"))
         .persist()
     )
@@ -146,7 +146,7 @@ def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Jud
         yield CountedLog(
             accesses=real,
             distinct=real.count(),
-            rows=RowCounts(**{row.principal: row["count"] for row in about if row.version == _TOLD}),
+            rows=RowCounts(**{row.principal: row["count"] for row in about if row.version == _ROW_COUNT}),
             days=frozenset(int(row.principal) for row in about if row.version == _DAY),
             unread=_untimed((row.principal, row["count"]) for row in about if row.version == _UNREAD),
         )
@@ -169,14 +169,14 @@ def _counting(
 ) -> Callable[[Batches], Batches]:
     def count(batches: Batches) -> Batches:
         """Count one partition, on a worker."""
-        seen = _seen(sent, how.settings, own_time=how.own_time)
-        counter = LogCounter(accesses=AccessCounter(seen), window=how.window, known_from=how.known_from)
+        memory = _memory(sent, how.settings, own_time=how.own_time)
+        counter = LogCounter(accesses=AccessCounter(memory), window=how.window, known_from=how.known_from)
         for rows in regrouped(batches, _ROWS) if parts is None else _rows(parts, batches):
             if counter.accesses.is_full:
                 # emit before forgetting: the counter holds counts by the numbers of the accesses seen
                 yield from counter.accesses.table().to_batches(_ROWS)
-                seen.forget()
-                counter.accesses = AccessCounter(seen)
+                memory.forget()
+                counter.accesses = AccessCounter(memory)
             counter.add(rows)
         yield from counter.accesses.table().to_batches(_ROWS)
         yield _about(counter)
@@ -190,23 +190,25 @@ def _rows(parts: "Broadcast[Sequence[ParquetPart]]", batches: Batches) -> Batche
 
 
 def _about(counter: LogCounter) -> pa.RecordBatch:
-    told: list[tuple[int, str | None, int]] = [(_TOLD, name, count) for name, count in asdict(counter.rows).items()]
-    told += [(_DAY, str(day), 0) for day in sorted(counter.days)]
-    of_principals = counter.unread.found.by_principal().items()
-    told += [(_UNREAD, principal, span.accesses) for principal, span in of_principals]
-    rows = [{"version": kind, "principal": name, "count": count} for kind, name, count in told]
+    entries: list[tuple[int, str | None, int]] = [
+        (_ROW_COUNT, name, count) for name, count in asdict(counter.rows).items()
+    ]
+    entries += [(_DAY, str(day), 0) for day in sorted(counter.days)]
+    of_principals = counter.unread.total.by_principal().items()
+    entries += [(_UNREAD, principal, span.accesses) for principal, span in of_principals]
+    rows = [{"version": kind, "principal": name, "count": count} for kind, name, count in entries]
     return pa.RecordBatch.from_pylist(rows, schema=COUNTED)
 
 
-def _untimed(found: Iterable[tuple[str | None, int]]) -> UnreadAccesses:
+def _untimed(counts: Iterable[tuple[str | None, int]]) -> UnreadAccesses:
     counter = UnreadCounter()
-    for principal, count in found:
+    for principal, count in counts:
         counter.add(principal, None, DecisionCode.NO_TIME.name, UnreadSpan(count, None, None))
-    return counter.found
+    return counter.total
 
 
 @lru_cache(1)
-def _seen(sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> SeenAccesses:
+def _memory(sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> SeenAccesses:
     """Return the accesses that a worker process has seen, kept from task to task."""
     if own_time:
         return SeenAccesses(necessary_acls(sent, settings))
@@ -225,7 +227,7 @@ def necessary_acls(sent: "Broadcast[AclIntervals]", settings: Settings) -> Neces
 _RULE_ROWS = 1 << 16
 """Distinct accesses processed together."""
 
-_KEPT = pa.schema([pa.field("ordinal", pa.int32())])
+_KEEP_SCHEMA = pa.schema([pa.field("ordinal", pa.int32())])
 
 
 def rule_usage(
@@ -242,9 +244,9 @@ def rule_usage(
     try:
         table = _by_rule(some).toArrow()
         worth = broadcast(decided.sparkSession, worth_of(table, window))
-        kept = some.where(F.col("group").isNotNull()).select("group").distinct()
-        kept = kept.mapInArrow(_keeping(worth), from_arrow_schema(_KEPT)).distinct()
-        return usage_of(table, np.asarray(kept.toArrow().column("ordinal")), window)
+        keep = some.where(F.col("group").isNotNull()).select("group").distinct()
+        keep = keep.mapInArrow(_keeping(worth), from_arrow_schema(_KEEP_SCHEMA)).distinct()
+        return usage_of(table, np.asarray(keep.toArrow().column("ordinal")), window)
     finally:
         some.unpersist()
 
@@ -281,8 +283,8 @@ def _tallying(sent: "Broadcast[AclIntervals]", window: "Broadcast[WindowRules]",
 def _keeping(sent: "Broadcast[Int64s]") -> Any:
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in regrouped(batches, _RULE_ROWS):
-            kept = rules_to_keep(table.column("group").combine_chunks(), sent.value)
-            yield pa.record_batch([pa.array(kept)], schema=_KEPT)
+            ordinals = rules_to_keep(table.column("group").combine_chunks(), sent.value)
+            yield pa.record_batch([pa.array(ordinals)], schema=_KEEP_SCHEMA)
 
     return keep
 
@@ -326,9 +328,9 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     counter = UnreadCounter()
     for batch in batches:
         for text, reason in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            known = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
-            note_text(counter, known, str(text), UTC)
-    yield _batch_of(counter.found)
+            known_reason = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
+            note_text(counter, known_reason, str(text), UTC)
+    yield _batch_of(counter.total)
 
 
 def _undecided(need_time: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -349,7 +351,7 @@ def _added_up(counted: DataFrame) -> UnreadAccesses:
     for row in counted.toArrow().to_pylist():
         span = UnreadSpan(row["accesses"], row["first"], row["last"])
         counter.add(row["principal"], row["decision"], row["reason"], span)
-    return counter.found
+    return counter.total
 
 
 # The window of a report on an access log: where it ends.
@@ -410,8 +412,8 @@ def usage(
     with count_log(rows, sent, judged) as counted:
         unknown = UnreadAccesses.sum_of((unread or UnreadAccesses(), counted.unread))
         if counted.distinct <= _MOST_ON_DRIVER:
-            found = counted.accesses.toArrow()
-            return report(found, judged, counted.rows, counted.days, top=top, unread=unknown)
+            table = counted.accesses.toArrow()
+            return report(table, judged, counted.rows, counted.days, top=top, unread=unknown)
         return _report_on_workers(counted, judged, sent, top, unknown)
 
 
@@ -422,10 +424,10 @@ def _report_on_workers(
     try:
         unknown = judged.unread(UnreadAccesses.sum_of((unread, _undecided_counts(decided))))
         by_acls = decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW))
-        found = rule_usage(by_acls, sent, judged.settings, judged.assessed(unknown))
+        usage_of_rules = rule_usage(by_acls, sent, judged.settings, judged.assessed(unknown))
         by_code = decided.groupBy(DECISION_CODE).agg(F.sum("count").alias("rows"))
         return UsageReport(
-            rules=rule_table(judged.rules, found),
+            rules=rule_table(judged.rules, usage_of_rules),
             denied=most_denied(decided, judged.rules, top),
             holes=days_without_access(judged.window, counted.days),
             counts=counts_of(counted.rows, {row[DECISION_CODE]: row.rows for row in by_code.collect()}),
@@ -439,9 +441,9 @@ def _report_on_workers(
 
 def _undecided_counts(decided: DataFrame) -> UnreadAccesses:
     """Return the accesses that cannot be decided, by principal and day."""
-    chosen = decided.where(F.col(DECISION_CODE).isin([int(code) for code in UNDECIDED]))
+    without_decision = decided.where(F.col(DECISION_CODE).isin([int(code) for code in UNDECIDED]))
     day = F.floor(F.col("first") / DAY).alias("day")
-    rows = chosen.groupBy("principal", DECISION_CODE, day).agg(
+    rows = without_decision.groupBy("principal", DECISION_CODE, day).agg(
         F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last")
     )
     table = rows.toArrow()

@@ -23,8 +23,8 @@ from aclog.planning.plan import (
     NOTHING_SENT,
     ApplyNote,
     Batching,
+    Completion,
     JournalError,
-    Made,
     PlaceState,
     Plan,
     RefusedError,
@@ -52,7 +52,7 @@ class Remaining:
     """The steps of a plan that are still to be made, in order, and how many are made already."""
 
     steps: tuple[Step, ...]
-    made: int
+    completed: int
 
 
 def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remaining:
@@ -66,14 +66,14 @@ def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remainin
 
     """
     looks_made = {number for number, step in enumerate(plan.steps) if _looks_made(step, state)}
-    made = sorted(sent.made | (sent.unsure & looks_made))
-    before = _without([plan.steps[number] for number in made if number in looks_made], state.contents)
+    completed = sorted(sent.completed | (sent.unsure & looks_made))
+    before = _without([plan.steps[number] for number in completed if number in looks_made], state.contents)
     _check_whole(plan, before, state, name)
-    changed = min(looks_made.symmetric_difference(made), default=None)
+    changed = min(looks_made.symmetric_difference(completed), default=None)
     if changed is not None:
         step = plan.steps[changed]
         what = "is there" if step.adds is (changed in looks_made) else "is gone"
-        since = "an apply of the plan had made it" if changed in sent.made else "the plan was made"
+        since = "an apply of the plan had made it" if changed in sent.completed else "the plan was made"
         raise RefusedError(f"{name}: changed since {since}: {acl_text(step.acl)} {what}: {_AGAIN}")
     now = touched(region_of(plan).among(before))
     if now != plan.base.touched:
@@ -81,8 +81,8 @@ def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remainin
             f"{name}: rules in the region that the plan touches have changed since it was made: there are "
             f"{now.rules:,} now, and were {plan.base.touched.rules:,}: {_AGAIN}"
         )
-    left = tuple(step for number, step in enumerate(plan.steps) if number not in looks_made)
-    return Remaining(steps=left, made=len(made))
+    remaining = tuple(step for number, step in enumerate(plan.steps) if number not in looks_made)
+    return Remaining(steps=remaining, completed=len(completed))
 
 
 def _looks_made(step: Step, state: PlaceState) -> bool:
@@ -115,12 +115,12 @@ def region_of(plan: Plan) -> TouchedRegion:
     return TouchedRegion.of(acls, allow_everyone=plan.settings.allow_everyone)
 
 
-def _without(made: list[Step], contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
+def _without(steps: list[Step], contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
     """Return the contents before these steps."""
-    if not made:
+    if not steps:
         return contents
     before = set(contents)
-    for step in made:
+    for step in steps:
         if step.adds:
             before.discard(content_of(step.acl))
         else:
@@ -175,9 +175,9 @@ class Outcome:
     """What an apply did."""
 
     apply: str
-    made: int
+    completed: int
     """Steps that it made."""
-    made_before: int
+    completed_before: int
     """Steps that an earlier run of the same apply had made."""
     was_done: bool = False
     """Whether it had ended before, so that nothing was done now."""
@@ -211,10 +211,11 @@ class Applying:
         begun = self._begun()
         if begun is not None and begun.kind is EntryKind.DONE:
             self._check_same(state, begun)
-            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
+            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), completed=len(self.plan.steps)))
         self._check_place(state, begun)
-        if begun is not None and self.place.made(begun.apply) is Made.ALL:  # what others did since is no matter
-            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), made=len(self.plan.steps)))
+        if begun is not None and self.place.completion(begun.apply) is Completion.ALL:
+            # what others did since is no matter
+            return Ready(state=state, begun=begun, remaining=Remaining(steps=(), completed=len(self.plan.steps)))
         self._check_settings()
         self._check_kafka()
         sent = self._sent(begun)
@@ -233,14 +234,14 @@ class Applying:
         """
         begun, remaining = ready.begun, ready.remaining
         if begun is not None and ready.is_done:
-            return Outcome(apply=begun.apply, made=0, made_before=remaining.made, was_done=True)
+            return Outcome(apply=begun.apply, completed=0, completed_before=remaining.completed, was_done=True)
         apply = self.options.apply if begun is None else begun.apply
         settled = self._settled(ready)
         if begun is None:
             self._append(EntryKind.BEGIN, apply, settled)
         self._make(ready, self._note(apply), progress)
         self._append(EntryKind.DONE, apply)
-        return Outcome(apply=apply, made=len(remaining.steps), made_before=remaining.made)
+        return Outcome(apply=apply, completed=len(remaining.steps), completed_before=remaining.completed)
 
     def _check_plan(self) -> None:
         if self.plan.transient and not self.options.accept_transient:
@@ -256,12 +257,12 @@ class Applying:
     def _sent(self, begun: Entry | None) -> Sent:
         """Return how far an earlier run has come; without a journal only the place may know."""
         if self.journal is not None:
-            return NOTHING_SENT if begun is None else sent_of(self.journal.journal, self.place.made)
+            return NOTHING_SENT if begun is None else sent_of(self.journal.journal, self.place.completion)
         if not self.options.resume:
             return NOTHING_SENT
         steps = len(self.plan.steps)
         unsure = Sent(unsure=frozenset(range(steps)))
-        return unsure if begun is None else unsure.of(self.place.made(begun.apply), steps)
+        return unsure if begun is None else unsure.of(self.place.completion(begun.apply), steps)
 
     def _begun(self) -> Entry | None:
         """Return the newest entry of an apply of this plan; None if there is none.
@@ -310,18 +311,18 @@ class Applying:
 
     def _check_whole(self, last: Entry) -> None:
         """Check that an apply of this plan that has ended made all of it: another command may have settled it."""
-        made, steps = set(last.steps), set(_journal_steps(self.plan))
-        if last.kind is EntryKind.DONE and made != steps:
+        completed, steps = set(last.steps), set(_journal_steps(self.plan))
+        if last.kind is EntryKind.DONE and completed != steps:
             raise RefusedError(
                 f"apply {last.apply} of this plan was ended on its way, and settled by a later command with "
-                f"{len(made):,} of its {len(steps):,} changes: make the plan again"
+                f"{len(completed):,} of its {len(steps):,} changes: make the plan again"
             )
 
     def _check_same(self, state: PlaceState, done: Entry) -> None:
         """Check that the place is the one to which an apply was made that has ended. Raises RefusedError: it is not."""
-        found, name = self.place.identity(), self.place.name
-        if found != done.place or (self.plan.steps and not state.exists):
-            what = f"is {found}" if found is not None else "is new, was replaced, or has no identity"
+        identity, name = self.place.identity(), self.place.name
+        if identity != done.place or (self.plan.steps and not state.exists):
+            what = f"is {identity}" if identity is not None else "is new, was replaced, or has no identity"
             raise RefusedError(
                 f"{name}: {what}, and apply {done.apply} of this plan was made to {done.place}: nothing was changed"
             )
@@ -333,7 +334,7 @@ class Applying:
             raise RefusedError(f"{self.place.name}: {now}, and {then} when the plan was made: make the plan again")
 
     def _check_identity(self, begun: Entry | None) -> None:
-        wanted, found, name = self.plan.place.identity, self.place.identity(), self.place.name
+        expected, identity, name = self.plan.place.identity, self.place.identity(), self.place.name
         fingerprint, end = self.plan.place.fingerprint, self.plan.base.end_offset
         if fingerprint is not None:
             if self.place.fingerprint(end or 0) != fingerprint:
@@ -341,28 +342,28 @@ class Applying:
                     f"{name}: another place than the one that the plan was made for: a log is known by its first batch "
                     "and the one before the plan's end, a ZooKeeper by when /kafka-acl was created; nothing was changed"
                 )
-            if wanted is None:
+            if expected is None:
                 return  # it is known by what it holds; another source's apply may have given it an identity since
-        if begun is not None and wanted is None:  # the apply that was ended on its way may have made the place
-            if found is not None and not self.place.was_noted(begun.apply):
+        if begun is not None and expected is None:  # the apply that was ended on its way may have made the place
+            if identity is not None and not self.place.was_noted(begun.apply):
                 raise RefusedError(f"{name}: another place than the one that this apply made: nothing was changed")
-        elif found != wanted:
+        elif identity != expected:
             raise RefusedError(
-                f"{name}: is {found or 'new, or without an identity'}, and the plan was made for "
-                f"{wanted or 'a place that was new, or had none'}: expected the same place"
+                f"{name}: is {identity or 'new, or without an identity'}, and the plan was made for "
+                f"{expected or 'a place that was new, or had none'}: expected the same place"
             )
 
     def _check_settings(self) -> None:
         """Check that no name is open by now that the plan counts as closed: what it says of moments would be wrong."""
-        told, plan = self.place.settings(), self.plan
-        if told is None and plan.settings_by_place and not plan.settings.allow_everyone:
+        settings, plan = self.place.settings(), self.plan
+        if settings is None and plan.settings_by_place and not plan.settings.allow_everyone:
             raise RefusedError(
                 f"{self.place.name}: does not tell any more whether names without rules are open to everyone "
                 "(allow.everyone.if.no.acl.found), and said that they are closed when the plan was made: a Kafka hides "
                 "it once it is set; nothing was changed; make the plan again, here, or with "
                 "--no-allow-everyone-if-no-acl-found if they are closed"
             )
-        if told is not None and told.allow_everyone and not plan.settings.allow_everyone:
+        if settings is not None and settings.allow_everyone and not plan.settings.allow_everyone:
             raise RefusedError(
                 f"{self.place.name}: names without rules are open to everyone there (allow.everyone.if.no.acl.found), "
                 "and were closed when the plan was made, or a flag said so: nothing was changed; make the plan again, "
@@ -388,7 +389,7 @@ class Applying:
         if self.journal is None:
             return
         journal, unowned = self.journal.journal, set(self.plan.unowned)
-        owned = (settle(journal, state.contents, self.place.made).journal if begun is None else journal).owned
+        owned = (settle(journal, state.contents, self.place.completion).journal if begun is None else journal).owned
         for step in self.plan.steps:
             if not step.adds and step.acl not in unowned and content_of(step.acl) not in owned:
                 raise RefusedError(f"{acl_text(step.acl)}: the journal does not own it: make the plan again")
@@ -398,7 +399,7 @@ class Applying:
         if self.journal is None:
             return ()
         journal = self.journal.journal
-        settled = settle(journal, ready.state.contents, self.place.made)
+        settled = settle(journal, ready.state.contents, self.place.completion)
         for text in unsure_texts(journal, settled.unsure):
             self.notify(text)
         if ready.begun is not None or journal.open is None:
@@ -409,23 +410,23 @@ class Applying:
     def _make(self, ready: Ready, note: ApplyNote, progress: Progress) -> None:
         remaining, total = ready.remaining, len(self.plan.steps)
         numbers = {step: number for number, step in enumerate(self.plan.steps)}
-        left = {numbers[step] for step in remaining.steps}
-        made = set(range(total)) - left
-        progress(len(made), total)
+        pending = {numbers[step] for step in remaining.steps}
+        completed = set(range(total)) - pending
+        progress(len(completed), total)
         self.place.note_begin(note)
         stage, sent = remaining.steps[0].stage if remaining.steps else None, ready.sent
         for piece in self.place.pieces(remaining.steps):
             if piece and piece[0].stage != stage:
-                self._check_alone(made)
+                self._check_alone(completed)
                 stage = piece[0].stage
-            sent = self._note_sent(note.apply, sent.sending(made, (numbers[step] for step in piece)))
+            sent = self._note_sent(note.apply, sent.sending(completed, (numbers[step] for step in piece)))
             try:
                 self.place.write(piece)
                 self._check_written(piece)
             except MetadataError as error:
-                raise StoppedError(self._stopped(error, len(made))) from error
-            made.update(numbers[step] for step in piece)
-            progress(len(made), total)
+                raise StoppedError(self._stopped(error, len(completed))) from error
+            completed.update(numbers[step] for step in piece)
+            progress(len(completed), total)
         self.place.note_done(note)
 
     def _note_sent(self, apply: str, sent: Sent) -> Sent:
@@ -434,7 +435,7 @@ class Applying:
             self.journal.note_sent(apply, sent)
         return sent
 
-    def _check_alone(self, made: set[int]) -> None:
+    def _check_alone(self, completed: set[int]) -> None:
         """Check between two stages that nobody else changed what the plan touches, where that takes a while.
 
         A DENY that was needless when the plan was made may not be so any more. And brokers with a ZooKeeper learn of
@@ -444,16 +445,17 @@ class Applying:
         if self.plan.place.batching is not Batching.RULE:
             return
         total = len(self.plan.steps)
-        sent = Sent(made=frozenset(made), unsure=frozenset(range(total)) - made)
+        sent = Sent(completed=frozenset(completed), unsure=frozenset(range(total)) - completed)
         try:
             check_base(self.plan, self.place.read(), self.place.name, sent)
         except RefusedError as error:
             raise StoppedError(
                 f"{self.place.name}: somebody else has changed rules in the region that the plan touches, since the "
-                f"apply began; stopped after {len(made):,} of {total:,} steps: a new plan begins from what is there"
+                f"apply began; stopped after {len(completed):,} of {total:,} steps: a new plan begins from what is "
+                "there"
             ) from error
         except MetadataError as error:
-            raise StoppedError(self._stopped(error, len(made))) from error
+            raise StoppedError(self._stopped(error, len(completed))) from error
 
     def _check_written(self, piece: Sequence[Step]) -> None:
         there = self.place.read_back([step.acl for step in piece])
@@ -464,11 +466,11 @@ class Applying:
                     f"{self.place.name}: {acl_text(step.acl)} {what} after it was written: who else writes?"
                 )
 
-    def _stopped(self, error: MetadataError, made: int) -> str:
-        kept = "" if self.journal is None else "; the journal has what may have been made"
+    def _stopped(self, error: MetadataError, completed: int) -> str:
+        note = "" if self.journal is None else "; the journal has what may have been made"
         return (
-            f"{error}; stopped after {made:,} of {len(self.plan.steps):,} steps{kept}: `aclog apply PLAN --resume` "
-            "goes on, and a new plan begins from what is there"
+            f"{error}; stopped after {completed:,} of {len(self.plan.steps):,} steps{note}: `aclog apply PLAN "
+            "--resume` goes on, and a new plan begins from what is there"
         )
 
     def _note(self, apply: str) -> ApplyNote:

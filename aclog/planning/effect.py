@@ -110,23 +110,23 @@ class HeldNames:
         of_type: dict[int, list[Root]] = {}
         for root in roots:
             of_type.setdefault(root.kind, []).append(root)
-        return cls(of_type={kind: _OfType.of(found) for kind, found in of_type.items()}, documented=documented)
+        return cls(of_type={kind: _OfType.of(group) for kind, group in of_type.items()}, documented=documented)
 
     def covers(self, root: Root) -> bool:
         """Return whether each name that a pattern covers is one of these."""
-        held = self._of_type.get(root.kind)
-        if held is None:
+        of_type = self._of_type.get(root.kind)
+        if of_type is None:
             return False
         if root.literal and root.name == WILDCARD:
-            return held.wildcard or "" in held.prefixes
-        return held.covers(root, documented=self._documented)
+            return of_type.wildcard or "" in of_type.prefixes
+        return of_type.covers(root, documented=self._documented)
 
     def outside(self, region: Region) -> Region | None:
         """Return the part of a region on other names; None if that is nothing."""
-        held = self._of_type.get(region.resource_type)
-        if held is None:
+        of_type = self._of_type.get(region.resource_type)
+        if of_type is None:
             return region
-        names = held.outside(region.names, documented=self._documented)
+        names = of_type.outside(region.names, documented=self._documented)
         return evolve(region, names=names) if names else None
 
 
@@ -147,11 +147,11 @@ def _hidden(names: Names) -> Iterator[NamePart]:
 
 def _topmost(prefixes: Iterable[str]) -> list[str]:
     """Return, sorted, those that begin with none of the others."""
-    found: list[str] = []
+    topmost: list[str] = []
     for each in sorted(prefixes):
-        if not found or not each.startswith(found[-1]):
-            found.append(each)
-    return found
+        if not topmost or not each.startswith(topmost[-1]):
+            topmost.append(each)
+    return topmost
 
 
 def _begins_with_one(name: str, topmost: Sequence[str]) -> bool:
@@ -215,9 +215,9 @@ def taken_away(end: Policy, acl: StandardAcl) -> TakenAway:
     """
     # On top of the end's index: to make a new one for each deletion would take as long as all else together.
     more = Policy(end.acls.apply((record_of(acl, _any_id(acl)),)), end.settings)
-    found = tuple(differences(more, end, changed=[acl]))
-    if found:
-        return TakenAway(acl=acl, differences=found)
+    regions = tuple(differences(more, end, changed=[acl]))
+    if regions:
+        return TakenAway(acl=acl, differences=regions)
     nothing, other = _why(end, acl)
     return TakenAway(acl=acl, differences=(), nothing=nothing, other=other)
 
@@ -280,22 +280,22 @@ def transient_denials(steps: Sequence[Step], before: Iterable[bytes], settings: 
     staged = [batch for batch in batches if len({step.stage for step in batch}) == 1]
     adding = [batch for batch in staged if batch[0].adds]
     removing = [batch for batch in reversed(staged) if not batch[0].adds]
-    found = chain(
+    regions = chain(
         _closed(adding, HeldNames.of(first, documented=settings.documented), settings),
         _closed(removing, HeldNames.of(last, documented=settings.documented), settings),
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(regions))
 
 
-def _closed(batches: Sequence[Sequence[Step]], held: HeldNames, settings: Settings) -> Iterator[Region]:
+def _closed(batches: Sequence[Sequence[Step]], covered: HeldNames, settings: Settings) -> Iterator[Region]:
     """Yield what waits, on names that are not held, while these ACLs come, though it is allowed in the end."""
-    new = [[step for step in batch if not held.covers(_root_of(step.acl))] for batch in batches]
+    new = [[step for step in batch if not covered.covers(_root_of(step.acl))] for batch in batches]
     denies = [step.acl for batch in new for step in batch if step.stage in (Stage.ADD_DENY, Stage.REMOVE_DENY)]
     allows = [batch for batch in new if batch and batch[0].stage in (Stage.ADD_ALLOW, Stage.REMOVE_ALLOW)]
     if not allows:
         return
     for region in _waiting(denies, allows, settings):
-        outside = held.outside(region)
+        outside = covered.outside(region)
         if outside is not None:
             yield outside
 

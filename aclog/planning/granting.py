@@ -7,6 +7,7 @@ from uuid import UUID
 from attrs import evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, differences
+from aclog.analysis.intents import Intent, Need
 from aclog.analysis.policy import Policy, deciding, merged, only_on
 from aclog.analysis.regions import (
     EVERYONE,
@@ -21,7 +22,7 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.rule_tests.case import Application, IntentNeeds, intent_needs, stream_needs
-from aclog.analysis.who_can import Intent, Need, Permission, permission_key, permissions
+from aclog.analysis.who_can import Permission, permission_key, permissions
 from aclog.authorizer.acl import (
     SUPPORTED_OPERATIONS,
     WILDCARD,
@@ -56,9 +57,9 @@ from aclog.planning.plan import PatternSet, RefusedError
 
 def near_rules(contents: Iterable[bytes], patterns: Iterable[ResourcePattern]) -> tuple[StandardAcl, ...]:
     """Return the rules on a pattern that has a name in common with one of these, in a stable order."""
-    asked = PatternSet.of(patterns)
-    found = (content for content in contents if asked.meets(*pattern_of_content(content)[:3]))
-    return tuple(map(acl_of_content, sorted(found)))
+    named = PatternSet.of(patterns)
+    near = (content for content in contents if named.meets(*pattern_of_content(content)[:3]))
+    return tuple(map(acl_of_content, sorted(near)))
 
 
 def policy_with(rules: Iterable[StandardAcl], settings: Settings) -> Policy:
@@ -91,19 +92,19 @@ def least_rules(policies: Collection[Policy], rules: Sequence[StandardAcl], quer
     The policies have the same rules, and other settings. All of `rules` are ALLOWs for one principal, and wider ones
     come before those that they cover.
     """
-    chosen: dict[StandardAcl, None] = {}
+    added: dict[StandardAcl, None] = {}
     now, looks_again = list(policies), True
     while looks_again:
         looks_again = False
         for rule in rules:
-            if rule in chosen or now[0].acls.find(rule) is not None:
+            if rule in added or now[0].acls.find(rule) is not None:
                 continue
             then = [changed_policy(policy, added=(rule,)) for policy in now]
             if any(_gains(old, new, query, rule) for old, new in zip(now, then, strict=True)):
-                chosen[rule], now = None, then
+                added[rule], now = None, then
                 # Where a name without rules is open, the first rule on it closes it: others may be needed then.
                 looks_again = any(policy.settings.allow_everyone for policy in now)
-    return tuple(chosen)
+    return tuple(added)
 
 
 def _gains(old: Policy, new: Policy, query: Query, rule: StandardAcl) -> bool:
@@ -138,7 +139,7 @@ def all_names(pattern: ResourcePattern) -> ResourcePattern:
 
 
 @frozen(kw_only=True)
-class Asked:
+class AccessRequest:
     """What a principal is to be allowed, or no longer."""
 
     principal: str
@@ -159,7 +160,7 @@ class Asked:
 
     def rules(self) -> tuple[StandardAcl, ...]:
         """Return the rules that allow all that is asked, and no more; those on the widest patterns first."""
-        found = (
+        rules = (
             StandardAcl(
                 resource_type=pattern.resource_type,
                 resource_name=pattern.name,
@@ -174,13 +175,15 @@ class Asked:
             for operation in least_operations(need.operations)
             for host in self.hosts or (WILDCARD,)
         )
-        return tuple(sorted(dict.fromkeys(found), key=wide_first))
+        return tuple(sorted(dict.fromkeys(rules), key=wide_first))
 
 
 def least_operations(mask: int) -> tuple[AclOperation, ...]:
     """Return the fewest operations of a mask whose ALLOWs imply the rest of it."""
-    found = tuple(operations_of(mask))
-    return tuple(each for each in found if not any(each != other and gives(other) >> each & 1 for other in found))
+    operations = tuple(operations_of(mask))
+    return tuple(
+        each for each in operations if not any(each != other and gives(other) >> each & 1 for other in operations)
+    )
 
 
 def gives(operation: int) -> int:
@@ -230,7 +233,7 @@ class Grant:
 
 
 def grant(
-    asked: Asked, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
+    request: AccessRequest, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
 ) -> Grant:
     """Return the least rules that allow what is asked, given the rules of a place (their contents).
 
@@ -241,31 +244,31 @@ def grant(
         RefusedError: rules deny an operation on a whole pattern, so that no ALLOW helps; or a rule could match nobody.
 
     """
-    wanted, each = asked.rules(), settings.by_generation(generations)
+    rules, each = request.rules(), settings.by_generation(generations)
     for generation, own in each.items():
-        _check_rules(wanted, cidr=own.cidr, only=generation)
-    near = near_rules(contents, map(resource_of, wanted))
+        _check_rules(rules, cidr=own.cidr, only=generation)
+    near = near_rules(contents, map(resource_of, rules))
     policies = {generation: policy_with(near, own) for generation, own in each.items()}
-    added = least_rules(policies.values(), wanted, _query(asked))
+    added = least_rules(policies.values(), rules, _query(request))
     after = {generation: changed_policy(policy, added=added) for generation, policy in policies.items()}
-    overruled = {generation: list(_overruled(wanted, policy, _query(asked))) for generation, policy in after.items()}
+    overruled = {generation: list(_overruled(rules, policy, _query(request))) for generation, policy in after.items()}
     for generation, policy in after.items():
         if overruled[generation]:
-            _check_some_allowed(asked, wanted, policy, generation)
-    reused = {generation: _reused(asked, wanted, added, policy) for generation, policy in policies.items()}
+            _check_some_allowed(request, rules, policy, generation)
+    reused = {generation: _reused(request, rules, added, policy) for generation, policy in policies.items()}
     reasons = list(merged(reused))
     return Grant(
         added=added,
         reused=tuple(reason for reason, _ in reasons),
-        overruled=tuple(evolve(found, only=only) for found, only in merged(overruled)),
+        overruled=tuple(evolve(item, only=only) for item, only in merged(overruled)),
         reused_only={reason: only for reason, only in reasons if only is not None},
     )
 
 
-def _query(asked: Asked) -> Query:
+def _query(request: AccessRequest) -> Query:
     """Return the query for all operations on all names that are asked about."""
-    resources = (resource for need in asked.needs for resource in asked.query(need, 0).resources)
-    return Query(resources=tuple(resources), principals=asked.principals)
+    resources = (resource for need in request.needs for resource in request.query(need, 0).resources)
+    return Query(resources=tuple(resources), principals=request.principals)
 
 
 def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation | None) -> None:
@@ -276,9 +279,9 @@ def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation |
             raise RefusedError(f"{acl_text(each)}: {by}{why}")
 
 
-def _overruled(wanted: Iterable[StandardAcl], after: Policy, query: Query) -> Iterator[Overruled]:
+def _overruled(rules: Iterable[StandardAcl], after: Policy, query: Query) -> Iterator[Overruled]:
     """Yield what the wanted rules alone would allow of a query, and the policy with them does not."""
-    alone = policy_with(wanted, by_rules_alone(after.settings))
+    alone = policy_with(rules, by_rules_alone(after.settings))
     for each in differences(alone, after, query=query):
         if each.direction is Direction.LOST:
             rule = deciding(after, witness(each.region))
@@ -286,16 +289,16 @@ def _overruled(wanted: Iterable[StandardAcl], after: Policy, query: Query) -> It
 
 
 def _check_some_allowed(
-    asked: Asked, wanted: Iterable[StandardAcl], after: Policy, generation: Generation | None
+    request: AccessRequest, rules: Iterable[StandardAcl], after: Policy, generation: Generation | None
 ) -> None:
     """Check that of each operation on each pattern something is allowed."""
-    hosts = dict.fromkeys(map(one_address, asked.hosts or (WILDCARD,)))
-    for need in asked.needs:
+    hosts = dict.fromkeys(map(one_address, request.hosts or (WILDCARD,)))
+    for need in request.needs:
         for operation in operations_of(need.operations):
             for host in hosts:
-                query = evolve(asked.query(need, 1 << operation), host=host)
+                query = evolve(request.query(need, 1 << operation), host=host)
                 if not any(True for _ in allowed(after, query)):
-                    denying = evolve(next(_overruled(wanted, after, query)), only=generation)
+                    denying = evolve(next(_overruled(rules, after, query)), only=generation)
                     raise RefusedError(_denied_text(denying))
 
 
@@ -306,26 +309,26 @@ def _denied_text(denying: Overruled) -> str:
 
 
 def _reused(
-    asked: Asked, wanted: Iterable[StandardAcl], added: Iterable[StandardAcl], policy: Policy
+    request: AccessRequest, rules: Iterable[StandardAcl], added: Iterable[StandardAcl], policy: Policy
 ) -> Iterator[StandardAcl | str]:
     """Yield what allows the wanted rules that are not added."""
-    known: set[StandardAcl | str] = set()
+    reasons: set[StandardAcl | str] = set()
     new = set(added)
-    for rule in wanted:
+    for rule in rules:
         if rule in new:
             continue
-        for reason in _reasons(asked, rule, policy):
-            if reason not in known:
-                known.add(reason)
+        for reason in _reasons(request, rule, policy):
+            if reason not in reasons:
+                reasons.add(reason)
                 yield reason
 
 
-def _reasons(asked: Asked, rule: StandardAcl, policy: Policy) -> Iterator[StandardAcl | str]:
-    need = next(each for each in asked.needs if resource_of(rule) in each.patterns)
-    query = asked.query(need, 1 << rule.operation)
+def _reasons(request: AccessRequest, rule: StandardAcl, policy: Policy) -> Iterator[StandardAcl | str]:
+    need = next(each for each in request.needs if resource_of(rule) in each.patterns)
+    query = request.query(need, 1 << rule.operation)
     for each in permissions(policy, query):
         for reason in each.rules:
-            if isinstance(reason, str) or reason.principal in (asked.principal, WILDCARD_PRINCIPAL):
+            if isinstance(reason, str) or reason.principal in (request.principal, WILDCARD_PRINCIPAL):
                 yield reason
 
 
@@ -402,11 +405,11 @@ def _stream(resources: IntentResources) -> IntentNeeds:
 
 
 def _by_pattern(needs: Iterable[Need]) -> Iterator[Need]:
-    found: dict[ResourcePattern, int] = {}
+    masks: dict[ResourcePattern, int] = {}
     for need in needs:
         for pattern in need.patterns:
-            found[pattern] = found.get(pattern, 0) | need.operations
-    for pattern, operations in found.items():
+            masks[pattern] = masks.get(pattern, 0) | need.operations
+    for pattern, operations in masks.items():
         yield Need(
             resource_type=ResourceType(pattern.resource_type), operations=operations, patterns=(pattern,), every=True
         )
@@ -457,7 +460,7 @@ class Revocation:
 
 
 def revoke(
-    asked: Asked, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
+    request: AccessRequest, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
 ) -> Revocation:
     """Return what removes the rules of the principal that give what is asked, given the rules of a place.
 
@@ -465,32 +468,32 @@ def revoke(
     hosts, than is asked stays whole: only a DENY could cut it. DESCRIBE and DESCRIBE_CONFIGS stay with an operation
     that implies them.
     """
-    patterns = [pattern for need in asked.needs for pattern in need.patterns]
+    patterns = [pattern for need in request.needs for pattern in need.patterns]
     near = near_rules(contents, patterns)
-    targets = {acl: _targets(acl, asked) for acl in near if _is_own(acl, asked)}
+    targets = {acl: _targets(acl, request) for acl in near if _is_own(acl, request)}
     removed = tuple(acl for acl, mask in targets.items() if _gives_of(acl, mask))
     each = settings.by_generation(generations)
-    added = _kept({acl: targets[acl] for acl in removed}, near, each.values())
+    added = _replacements({acl: targets[acl] for acl in removed}, near, each.values())
     still = {
-        generation: _still(asked, changed_policy(policy_with(near, own), removed=removed, added=added))
+        generation: _still(request, changed_policy(policy_with(near, own), removed=removed, added=added))
         for generation, own in each.items()
     }
-    found = (Still(permission=permission, only=only) for permission, only in merged(still, permission_key))
-    return Revocation(removed=removed, added=added, still=tuple(found))
+    remains = (Still(permission=permission, only=only) for permission, only in merged(still, permission_key))
+    return Revocation(removed=removed, added=added, still=tuple(remains))
 
 
-def _is_own(acl: StandardAcl, asked: Asked) -> bool:
+def _is_own(acl: StandardAcl, request: AccessRequest) -> bool:
     return (
         acl.permission_type == AclPermissionType.ALLOW
-        and acl.principal == asked.principal
-        and (not asked.hosts or acl.host in asked.hosts)
+        and acl.principal == request.principal
+        and (not request.hosts or acl.host in request.hosts)
     )
 
 
-def _targets(acl: StandardAcl, asked: Asked) -> int:
+def _targets(acl: StandardAcl, request: AccessRequest) -> int:
     """Return the operations that are to be taken away on all names of a rule."""
     mask = 0
-    for need in asked.needs:
+    for need in request.needs:
         if any(covers(pattern, resource_of(acl)) for pattern in need.patterns):
             mask |= need.operations
     return mask
@@ -501,23 +504,23 @@ def _gives_of(acl: StandardAcl, mask: int) -> bool:
     return bool(mask) if acl.operation == AclOperation.ALL else bool(mask >> acl.operation & 1)
 
 
-def _kept(
+def _replacements(
     removed: Mapping[StandardAcl, int], near: Iterable[StandardAcl], each: Iterable[Settings]
 ) -> tuple[StandardAcl, ...]:
     """Return the least rules for what else the removed ones gave, on the same names and from the same hosts.
 
     Rules that deny do not count here: what they overrule today is kept for the day on which they go.
     """
-    wanted = sorted({each for acl, mask in removed.items() for each in _rest(acl, mask)}, key=wide_first)
-    left = [acl for acl in near if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal]
-    kept = [acl for acl in left if acl not in removed]
-    return least_rules([policy_with(kept, by_rules_alone(settings)) for settings in each], wanted, Query())
+    rules = sorted({each for acl, mask in removed.items() for each in _rest(acl, mask)}, key=wide_first)
+    allows = [acl for acl in near if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal]
+    remaining = [acl for acl in allows if acl not in removed]
+    return least_rules([policy_with(remaining, by_rules_alone(settings)) for settings in each], rules, Query())
 
 
 def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:
     """Yield rules for the operations of a rule that its resource type supports and that are not taken away."""
-    known = SUPPORTED_OPERATIONS[ResourceType(acl.resource_type)]  # an intent asks about no other type
-    rest = sum(1 << each for each in known if gives(acl.operation) >> each & 1) & ~mask
+    supported = SUPPORTED_OPERATIONS[ResourceType(acl.resource_type)]  # an intent asks about no other type
+    rest = sum(1 << each for each in supported if gives(acl.operation) >> each & 1) & ~mask
     if acl.resource_type == ResourceType.TRANSACTIONAL_ID and mask >> AclOperation.WRITE & 1:
         # Kafka asks for it after WRITE, so it is of no use alone; and a Kafka 3.9 knows no such rule.
         rest &= ~(1 << AclOperation.TWO_PHASE_COMMIT)
@@ -525,14 +528,14 @@ def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:
         yield evolve(acl, operation=operation)
 
 
-def _still(asked: Asked, after: Policy) -> Iterable[Permission]:
+def _still(request: AccessRequest, after: Policy) -> Iterable[Permission]:
     """Return what is still allowed of the operations that no other one implies; what answers two needs, once."""
     still: dict[Hashable, Permission] = {}
-    for need in asked.needs:
-        query = asked.query(need, sum(1 << each for each in least_operations(need.operations)))
-        for host in dict.fromkeys(map(one_address, asked.hosts or (WILDCARD,))):
+    for need in request.needs:
+        query = request.query(need, sum(1 << each for each in least_operations(need.operations)))
+        for host in dict.fromkeys(map(one_address, request.hosts or (WILDCARD,))):
             for each in permissions(after, evolve(query, host=host)):
-                if asked.principal != WILDCARD_PRINCIPAL or each.region.principals.complement:
+                if request.principal != WILDCARD_PRINCIPAL or each.region.principals.complement:
                     still.setdefault(permission_key(each), each)
     return still.values()
 
@@ -557,15 +560,17 @@ def shared(added: Iterable[StandardAcl], contents: AbstractSet[bytes]) -> tuple[
     if not wide:
         return ()
     own = {acl.principal for acl in added}
-    found: dict[tuple[ResourcePattern, str], set[ResourcePattern]] = {}
+    by_holder: dict[tuple[ResourcePattern, str], set[ResourcePattern]] = {}
     for acl in _allowing(contents, PatternSet.of(wide), own):
         for pattern in wide:
             if covers(pattern, resource_of(acl)):
-                found.setdefault((pattern, acl.principal), set()).add(resource_of(acl))
+                by_holder.setdefault((pattern, acl.principal), set()).add(resource_of(acl))
     order = {pattern: number for number, pattern in enumerate(wide)}
     return tuple(
-        Shared(pattern=pattern, principal=principal, patterns=tuple(sorted(found[pattern, principal], key=_by_name)))
-        for pattern, principal in sorted(found, key=lambda key: (order[key[0]], key[1]))
+        Shared(
+            pattern=pattern, principal=principal, patterns=tuple(sorted(by_holder[pattern, principal], key=_by_name))
+        )
+        for pattern, principal in sorted(by_holder, key=lambda key: (order[key[0]], key[1]))
     )
 
 
@@ -614,22 +619,22 @@ _USED_FOR = {ResourceType.GROUP: AclOperation.READ, ResourceType.TRANSACTIONAL_I
 class Stranded:
     """Groups, or transactional ids, that go, and topics on which the principal's own rules still give what for."""
 
-    gone: tuple[ResourcePattern, ...]
+    lost: tuple[ResourcePattern, ...]
     operation: AclOperation
     topics: tuple[ResourcePattern, ...]
     """Sorted by name."""
 
 
-def stranded(found: Revocation, contents: AbstractSet[bytes], principal: str) -> Iterator[Stranded]:
+def stranded(revocation: Revocation, contents: AbstractSet[bytes], principal: str) -> Iterator[Stranded]:
     """Yield what clients may no longer do, though nobody asked for it."""
     for kind, operation in _USED_FOR.items():
-        gone = tuple(resource_of(acl) for acl in found.removed if acl.resource_type == kind)
-        if gone:
-            left = contents - set(map(content_of, found.removed)) | set(map(content_of, found.added))
-            topics = {resource_of(acl) for acl in _on_topics(left, principal) if _allows(acl, operation)}
+        lost = tuple(resource_of(acl) for acl in revocation.removed if acl.resource_type == kind)
+        if lost:
+            remaining = contents - set(map(content_of, revocation.removed)) | set(map(content_of, revocation.added))
+            topics = {resource_of(acl) for acl in _on_topics(remaining, principal) if _allows(acl, operation)}
             if topics:
                 yield Stranded(
-                    gone=tuple(dict.fromkeys(gone)),
+                    lost=tuple(dict.fromkeys(lost)),
                     operation=operation,
                     topics=tuple(sorted(topics, key=lambda topic: (topic.name, topic.pattern_type))),
                 )

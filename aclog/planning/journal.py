@@ -21,7 +21,7 @@ from aclog.metalog.batches import crc32c
 from aclog.metalog.errors import ConfigError, EncodeError, LockedError, LogError
 from aclog.metalog.filelog.files import FILE_MODE, NamedFile, fsync_directory, log_error, read_at, write_all
 from aclog.metalog.json_object import parse_object
-from aclog.planning.plan import NOTHING_SENT, JournalError, Made, RefusedError, Sent, parse_sent, sent_object
+from aclog.planning.plan import NOTHING_SENT, Completion, JournalError, RefusedError, Sent, parse_sent, sent_object
 from aclog.terminal.columns import json_text
 
 # Entries of a journal.
@@ -184,12 +184,12 @@ class Journal:
             JournalError: it is another one, or nothing tells that it is the same.
 
         """
-        known = self.place
-        if known is None or identity == known:
+        place = self.place
+        if place is None or identity == place:
             return
-        found = f"is {identity}" if identity is not None else "has no identity: it is new, or was replaced"
+        state = f"is {identity}" if identity is not None else "has no identity: it is new, or was replaced"
         raise JournalError(
-            f"{self.path}: the journal of {known}, and {name} {found}: expected the same place, or a journal of its own"
+            f"{self.path}: the journal of {place}, and {name} {state}: expected the same place, or a journal of its own"
         )
 
     def check_rules_there(self, contents: AbstractSet[bytes], name: str) -> None:
@@ -542,7 +542,7 @@ def _tell_torn(path: Path, size: int, notify: Callable[[str], None]) -> None:
 # one that it had removed. So it only decides on steps that were sent and not read back.
 
 
-_TOLD = 20
+_MOST_RULES = 20
 """How many rules are named; the rest is counted."""
 
 
@@ -555,47 +555,50 @@ class Settled:
     """Steps whose rules are there, and nobody knows who added them: the apply, or somebody else."""
 
 
-def settle(journal: Journal, contents: AbstractSet[bytes], made: Callable[[str], Made | None]) -> Settled:
-    """Return a journal with the apply that has not ended settled; `made` is WritablePlace.made. Raises as that."""
+def settle(journal: Journal, contents: AbstractSet[bytes], completion: Callable[[str], Completion | None]) -> Settled:
+    """Return a journal with the apply that has not ended settled.
+
+    `completion` is WritablePlace.completion. Raises as that.
+    """
     entry = journal.open
     if entry is None:
         return Settled(journal=journal)
-    known = sent_of(journal, made)
-    steps = tuple(step for number, step in enumerate(entry.steps) if _is_made(number, step, known, contents))
+    sent = sent_of(journal, completion)
+    steps = tuple(step for number, step in enumerate(entry.steps) if _is_made(number, step, sent, contents))
     done = evolve(entry, kind=EntryKind.DONE, settled=True, at_once=False, steps=steps)
     return Settled(
         journal=evolve(journal, entries=(*journal.entries, done), sent=NOTHING_SENT),
-        unsure=tuple(entry.steps[number] for number in sorted(known.unsure) if entry.steps[number].content in contents),
+        unsure=tuple(entry.steps[number] for number in sorted(sent.unsure) if entry.steps[number].content in contents),
     )
 
 
-def sent_of(journal: Journal, made: Callable[[str], Made | None]) -> Sent:
-    """Return how far the apply has come that has not ended. Raises as WritablePlace.made."""
+def sent_of(journal: Journal, completion: Callable[[str], Completion | None]) -> Sent:
+    """Return how far the apply has come that has not ended. Raises as WritablePlace.completion."""
     entry = journal.open
     if entry is None:
         return NOTHING_SENT
     steps = written_steps(entry.steps)
     noted = Sent(unsure=frozenset(range(steps))) if entry.at_once else journal.sent
-    return noted.of(made(entry.apply), steps)
+    return noted.of(completion(entry.apply), steps)
 
 
 def unsure_texts(journal: Journal, unsure: tuple[JournalStep, ...]) -> Iterator[str]:
     """Yield what to tell of rules of which nobody knows who added them."""
-    for step in unsure[:_TOLD]:
+    for step in unsure[:_MOST_RULES]:
         if step.action is JournalAction.ADD:
             what = "is there, and it was ended while it added this: counted as its own; somebody else may have added it"
         else:
             what = "is there, and it was ended while it deleted this: its own; somebody else may have added it again"
         yield f"{journal.path}: {_apply_of(journal)}: {acl_text(acl_of_content(step.content))} {what}"
-    if len(unsure) > _TOLD:
-        yield f"{journal.path}: {_apply_of(journal)}: so are {len(unsure) - _TOLD:,} more rules"
+    if len(unsure) > _MOST_RULES:
+        yield f"{journal.path}: {_apply_of(journal)}: so are {len(unsure) - _MOST_RULES:,} more rules"
 
 
 def _apply_of(journal: Journal) -> str:
     return f"apply {journal.entries[-1].apply}"
 
 
-def _is_made(number: int, step: JournalStep, known: Sent, contents: AbstractSet[bytes]) -> bool:
+def _is_made(number: int, step: JournalStep, sent: Sent, contents: AbstractSet[bytes]) -> bool:
     is_there = step.content in contents
     match step.action:
         case JournalAction.RELEASE:
@@ -603,4 +606,4 @@ def _is_made(number: int, step: JournalStep, known: Sent, contents: AbstractSet[
         case JournalAction.ADOPT:
             return is_there
         case action:
-            return number in known.made or (number in known.unsure and is_there is (action is JournalAction.ADD))
+            return number in sent.completed or (number in sent.unsure and is_there is (action is JournalAction.ADD))

@@ -88,8 +88,8 @@ class _Texts:
     @classmethod
     def of(cls, texts: Iterable[str]) -> "_Texts":
         """Return the index of these texts."""
-        found = frozenset(texts)
-        return cls(sorted=sorted(found), all=found, lengths=sorted({len(text) for text in found}))
+        members = frozenset(texts)
+        return cls(sorted=sorted(members), all=members, lengths=sorted({len(text) for text in members}))
 
     def any_begins_with(self, prefix: str) -> bool:
         """Return whether one of them begins with a prefix."""
@@ -147,27 +147,27 @@ class PatternSet:
 
 def overlapping(patterns: Collection[ResourcePattern]) -> set[ResourcePattern]:
     """Return those of the patterns that cover a name in common with another of them."""
-    found: set[ResourcePattern] = set()
+    overlaps: set[ResourcePattern] = set()
     types = {each.resource_type for each in patterns}
     for kind in types:
-        found |= _overlapping([each for each in patterns if each.resource_type == kind])
-    return found
+        overlaps |= _overlapping([each for each in patterns if each.resource_type == kind])
+    return overlaps
 
 
 def _overlapping(patterns: list[ResourcePattern]) -> set[ResourcePattern]:
     wide = [each for each in patterns if each.pattern_type == PatternType.LITERAL and each.name == WILDCARD]
     if wide and len(patterns) > 1:
         return set(patterns)
-    found: set[ResourcePattern] = set()
+    overlaps: set[ResourcePattern] = set()
     above: list[ResourcePattern] = []  # prefixes that the next names may begin with, each beginning with the one before
     for each in sorted(patterns, key=lambda one: (one.name, one.pattern_type == PatternType.LITERAL)):
         while above and not each.name.startswith(above[-1].name):
             above.pop()
         if above:
-            found.update((each, above[-1]))
+            overlaps.update((each, above[-1]))
         if each.pattern_type != PatternType.LITERAL:
             above.append(each)
-    return found
+    return overlaps
 
 
 # The touched region of a change: the ACLs of a place whose effect it may meet.
@@ -207,8 +207,8 @@ class TouchedRegion:
         return {content for content in contents if self._holds(*pattern_of_content(content))}
 
     def _holds(self, resource_type: int, name: str, pattern_type: int, principal: str) -> bool:
-        asked = self._principals
-        if asked is not None and principal not in asked and not _is_for_all(principal):
+        principals = self._principals
+        if principals is not None and principal not in principals and not _is_for_all(principal):
             return False
         return self._patterns.meets(resource_type, name, pattern_type)
 
@@ -219,8 +219,8 @@ def _is_for_all(principal: str) -> bool:
 
 def touched(contents: Iterable[bytes]) -> Touched:
     """Return what is kept of the ACLs of a region."""
-    found = sorted(contents)
-    return Touched(rules=len(found), digest=sha256(b"".join(found)).hexdigest())
+    rules = sorted(contents)
+    return Touched(rules=len(rules), digest=sha256(b"".join(rules)).hexdigest())
 
 
 # The errors of plans and of what applies them.
@@ -251,10 +251,10 @@ class HeadFields:
 
     def text(self, key: str) -> str:
         """Return a text, which has no NUL: no path and no name can hold one."""
-        found = self._get(key)
-        if not isinstance(found, str) or "\0" in found:
+        value = self._get(key)
+        if not isinstance(value, str) or "\0" in value:
             raise self._wrong(key, "a text")
-        return found
+        return value
 
     def text_or_none(self, key: str) -> str | None:
         """Return a text, or None for null."""
@@ -262,10 +262,10 @@ class HeadFields:
 
     def number(self, key: str) -> int:
         """Return a number from 0."""
-        found = self._get(key)
-        if type(found) is not int or found < 0:
+        value = self._get(key)
+        if type(value) is not int or value < 0:
             raise self._wrong(key, "a number from 0")
-        return found
+        return value
 
     def number_or_none(self, key: str) -> int | None:
         """Return a number from 0, or None for null."""
@@ -273,38 +273,38 @@ class HeadFields:
 
     def flag(self, key: str) -> bool:
         """Return true or false."""
-        found = self._get(key)
-        if not isinstance(found, bool):
+        value = self._get(key)
+        if not isinstance(value, bool):
             raise self._wrong(key, "true or false")
-        return found
+        return value
 
     def texts(self, key: str) -> list[str]:
         """Return a list of texts."""
-        found = self._get(key)
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        value = self._get(key)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self._wrong(key, "a list of texts")
-        return found
+        return value
 
     def named_texts(self, key: str) -> dict[str, str]:
         """Return texts by name."""
-        found = self._get(key)
-        if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        value = self._get(key)
+        if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
             raise self._wrong(key, "an object of texts")
-        return found
+        return value
 
     def objects(self, key: str) -> list[dict[str, Any]]:
         """Return a list of objects."""
-        found = self._get(key)
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        value = self._get(key)
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise self._wrong(key, "a list of objects")
-        return found
+        return value
 
     def fields(self, key: str) -> "HeadFields":
         """Return the fields of an object."""
-        found = self._get(key)
-        if not isinstance(found, dict):
+        value = self._get(key)
+        if not isinstance(value, dict):
             raise self._wrong(key, "an object")
-        return HeadFields(found, f"{self._path}{key}.")
+        return HeadFields(value, f"{self._path}{key}.")
 
     def fields_or_none(self, key: str) -> "HeadFields | None":
         """Return the fields of an object, or None for null."""
@@ -489,16 +489,16 @@ def parse_plan(lines: Iterable[bytes], name: str) -> Plan:
         ConfigError: not a plan, one of another version, or not as it was written: a line is missing or was changed.
 
     """
-    found = iter(lines)
+    rest = iter(lines)
     try:
-        head = parse_object(next(found, b""))
+        head = parse_object(next(rest, b""))
     except ConfigError as error:
         raise ConfigError(f"{name}: line 1: {error}: expected a plan, as `aclog plan --out` writes it") from error
     if head.get("kind") != KIND:
         raise ConfigError(f"{name}: not a plan: expected a file that `aclog plan --out` wrote")
     if head.get("version") != VERSION:
         raise ConfigError(f"{name}: a plan of version {head.get('version')}: expected {VERSION}")
-    texts, steps = _steps(found, name)
+    texts, steps = _steps(rest, name)
     digest = head.pop("digest", None)
     try:
         is_whole = len(steps) == head.get("steps") and digest == _digest(head, texts)
@@ -643,10 +643,10 @@ def _plan(value: Mapping[str, Any], steps: tuple[Step, ...]) -> Plan:
 def _generations(settings: HeadFields) -> tuple[Generation, ...] | None:
     if not settings.has("generations"):
         return None
-    found = tuple(map(Generation, settings.texts("generations")))
-    if not found:
+    generations = tuple(map(Generation, settings.texts("generations")))
+    if not generations:
         raise ConfigError("settings.generations is empty: expected a version of Kafka")
-    return found
+    return generations
 
 
 def _address(place: HeadFields) -> PlaceAddress:
@@ -671,7 +671,7 @@ def _acls(head: HeadFields, key: str) -> tuple[StandardAcl, ...]:
 # How far an apply had come that has not ended: which of its steps it had sent, and which it had read back.
 
 
-class Made(Enum):
+class Completion(Enum):
     """What a place that keeps a record of its own knows of an apply: it makes all steps at once, or none."""
 
     ALL = "ALL"
@@ -682,24 +682,24 @@ class Made(Enum):
 class Sent:
     """Steps of an apply, by their numbers from 0; it had not begun with those that are in neither set."""
 
-    made: frozenset[int] = frozenset()
+    completed: frozenset[int] = frozenset()
     """They were read back."""
     unsure: frozenset[int] = frozenset()
     """They were sent, and not read back: nobody knows whether they were made."""
 
-    def of(self, made: Made | None, steps: int) -> "Sent":
+    def of(self, completion: Completion | None, steps: int) -> "Sent":
         """Return how far it had come, by what the place knows; None: it knows nothing."""
-        if made is None:
+        if completion is None:
             return self
-        return Sent(made=frozenset(range(steps))) if made is Made.ALL else NOTHING_SENT
+        return Sent(completed=frozenset(range(steps))) if completion is Completion.ALL else NOTHING_SENT
 
-    def sending(self, made: Iterable[int], piece: Iterable[int]) -> "Sent":
+    def sending(self, completed: Iterable[int], piece: Iterable[int]) -> "Sent":
         """Return how far it has come when it sends a piece, after these steps were made.
 
         What was sent once and not read back may still be carried out.
         """
-        known = frozenset(made)
-        return Sent(made=known, unsure=(self.unsure | frozenset(piece)) - known)
+        numbers = frozenset(completed)
+        return Sent(completed=numbers, unsure=(self.unsure | frozenset(piece)) - numbers)
 
 
 NOTHING_SENT = Sent()
@@ -707,18 +707,18 @@ NOTHING_SENT = Sent()
 
 def sent_object(apply: str, sent: Sent) -> dict[str, object]:
     """Return the JSON object of the line that says how far an apply has come; steps as ranges, both ends included."""
-    return {"kind": "SENT", "apply": apply, "made": _ranges(sent.made), "unsure": _ranges(sent.unsure)}
+    return {"kind": "SENT", "apply": apply, "made": _ranges(sent.completed), "unsure": _ranges(sent.unsure)}
 
 
 def parse_sent(value: Mapping[str, Any], steps: int) -> Sent:
     """Return how far an apply of so many steps has come. Raises ConfigError: it lacks something."""
     try:
-        found = Sent(made=_numbers(value["made"]), unsure=_numbers(value["unsure"]))
+        sent = Sent(completed=_numbers(value["made"]), unsure=_numbers(value["unsure"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"not the line of a journal that says what was sent: {error}") from error
-    if any(not 0 <= each < steps for each in found.made | found.unsure):
+    if any(not 0 <= each < steps for each in sent.completed | sent.unsure):
         raise ConfigError(f"expected steps from 0 to {steps - 1}")
-    return found
+    return sent
 
 
 def _ranges(numbers: frozenset[int]) -> list[list[int]]:
@@ -727,8 +727,8 @@ def _ranges(numbers: frozenset[int]) -> list[list[int]]:
     is_first = np.diff(ordered, prepend=-2) != 1
     begins = np.flatnonzero(is_first)
     ends = np.append(begins, len(ordered))[1:] - 1
-    found: list[list[int]] = np.column_stack((ordered[begins], ordered[ends])).tolist()
-    return found
+    ranges: list[list[int]] = np.column_stack((ordered[begins], ordered[ends])).tolist()
+    return ranges
 
 
 def _numbers(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
@@ -790,10 +790,10 @@ class Place(Protocol):
         """
         ...
 
-    def premises(self, given: AbstractSet[str]) -> Premises:
+    def premises(self, properties: AbstractSet[str]) -> Premises:
         """Return what decides there and is unknown, for the state and the settings that were read last.
 
-        `given`: the properties whose values are known. Raises as `settings`.
+        `properties`: the properties whose values are known. Raises as `settings`.
         """
         ...
 
@@ -815,7 +815,7 @@ class Place(Protocol):
         """
         ...
 
-    def made(self, apply: str) -> Made | None:
+    def completion(self, apply: str) -> Completion | None:
         """Return what an apply did that may have been killed, if the place keeps a record of its own.
 
         None: nothing tells, or not all of its steps are made at once.

@@ -19,17 +19,9 @@ from aclog.authorizer.acl import (
     acl_text,
     resource_of,
 )
-from aclog.authorizer.acls_image import (
-    NO_ORIGINS,
-    Action,
-    Origins,
-    RuleChange,
-    acl_of_content,
-    content_of,
-    places_text,
-    ranges_among,
-)
+from aclog.authorizer.acls_image import Action, RuleChange, acl_of_content, content_of, ranges_among
 from aclog.authorizer.control import refusal
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.planning.effect import transient_denials
@@ -186,7 +178,7 @@ class PlannedChange:
     """Wanted, there, not owned: left as they are."""
     unowned: tuple[StandardAcl, ...] = ()
     """Those of `removed` that are not owned."""
-    gone: tuple[StandardAcl, ...] = ()
+    absent: tuple[StandardAcl, ...] = ()
     """Asked to be removed, and not there."""
     shared: tuple[StandardAcl, ...] = ()
     """Wanted, there, and owned by another journal: wanted by two."""
@@ -227,7 +219,7 @@ class PlannedChange:
 
 
 @frozen(kw_only=True)
-class Held:
+class Holdings:
     """What a place has, and who owns what of it."""
 
     there: AbstractSet[bytes]
@@ -237,27 +229,27 @@ class Held:
     """By other journals."""
 
 
-def change_to_want(held: Held, wanted: AbstractSet[bytes], *, adopt: bool) -> PlannedChange:
+def change_to_want(holdings: Holdings, desired: AbstractSet[bytes], *, adopt: bool) -> PlannedChange:
     """Return what makes the place hold all that is wanted, and nothing that is owned and no longer wanted.
 
     Deletes are what is owned minus what is wanted, never what is there minus what is wanted.
     """
-    dropped = held.owned - wanted
-    kept_for_others = dropped & held.others
-    present = (wanted & held.there) - held.owned
+    dropped = holdings.owned - desired
+    kept_for_others = dropped & holdings.others
+    present = (desired & holdings.there) - holdings.owned
     return PlannedChange(
-        added=_acls(wanted - held.there),
-        removed=_acls((dropped & held.there) - kept_for_others),
+        added=_acls(desired - holdings.there),
+        removed=_acls((dropped & holdings.there) - kept_for_others),
         adopted=_acls(present) if adopt else (),
-        released=_acls((dropped - held.there) | kept_for_others),
+        released=_acls((dropped - holdings.there) | kept_for_others),
         present=() if adopt else _acls(present),
-        shared=_acls(wanted & held.there & held.others),
-        foreign=len(held.there - wanted - held.owned),
-        owned=len(held.owned),
+        shared=_acls(desired & holdings.there & holdings.others),
+        foreign=len(holdings.there - desired - holdings.owned),
+        owned=len(holdings.owned),
     )
 
 
-def change_as_asked(held: Held, changes: Iterable[RuleChange], *, adopt: bool) -> PlannedChange:
+def change_as_asked(holdings: Holdings, changes: Iterable[RuleChange], *, adopt: bool) -> PlannedChange:
     """Return what makes the changes of a file, in order; those that are made already are left out.
 
     Raises:
@@ -265,32 +257,32 @@ def change_as_asked(held: Held, changes: Iterable[RuleChange], *, adopt: bool) -
             a text is longer than a record can hold.
 
     """
-    added, removed = _asked(changes)
-    present, there = (added & held.there) - held.owned, removed & held.there
-    unowned = there - held.owned
-    if unowned & held.others:
+    added, removed = _net_contents(changes)
+    present, there = (added & holdings.there) - holdings.owned, removed & holdings.there
+    unowned = there - holdings.owned
+    if unowned & holdings.others:
         raise RefusedError(
-            f"{_rules_text(_acls(unowned & held.others))}: owned by another journal, and not by this one: expected its "
-            "source to remove them"
+            f"{_rules_text(_acls(unowned & holdings.others))}: owned by another journal, and not by this one: expected "
+            "its source to remove them"
         )
     if unowned and not adopt:
         raise _not_owned(_acls(unowned))
-    kept_for_others = there & held.others & held.owned
+    kept_for_others = there & holdings.others & holdings.owned
     return PlannedChange(
-        added=_acls(added - held.there),
+        added=_acls(added - holdings.there),
         removed=_acls(there - kept_for_others),
         adopted=_acls(present) if adopt else (),
-        released=_acls(((removed & held.owned) - held.there) | kept_for_others),
+        released=_acls(((removed & holdings.owned) - holdings.there) | kept_for_others),
         present=() if adopt else _acls(present),
         unowned=_acls(unowned),
-        gone=_acls(removed - held.there - held.owned),
-        shared=_acls(added & held.there & held.others),
-        foreign=len(held.there - added - removed - held.owned),
-        owned=len(held.owned),
+        absent=_acls(removed - holdings.there - holdings.owned),
+        shared=_acls(added & holdings.there & holdings.others),
+        foreign=len(holdings.there - added - removed - holdings.owned),
+        owned=len(holdings.owned),
     )
 
 
-def _asked(changes: Iterable[RuleChange]) -> tuple[set[bytes], set[bytes]]:
+def _net_contents(changes: Iterable[RuleChange]) -> tuple[set[bytes], set[bytes]]:
     """Return what is to be there, and what is not: of several changes of an ACL the last one counts."""
     last = {_content(change): change.added for change in changes}
     return {each for each, is_added in last.items() if is_added}, {
@@ -342,31 +334,31 @@ class Circumstances:
     """What may decide, as the place states; None: who makes the plan names it, and `settings` has it."""
 
 
-def make_plan(change: PlannedChange, found: Circumstances) -> Plan:
+def make_plan(change: PlannedChange, circumstances: Circumstances) -> Plan:
     """Return the plan that makes a change."""
-    steps = ordered(change.changes, found.place.batching)
-    meant = (*(step.acl for step in steps), *change.adopted, *change.released)
-    region = TouchedRegion.of(meant, allow_everyone=found.settings.allow_everyone)
-    near = region.among(found.state.contents)
+    steps = ordered(change.changes, circumstances.place.batching)
+    acls = (*(step.acl for step in steps), *change.adopted, *change.released)
+    region = TouchedRegion.of(acls, allow_everyone=circumstances.settings.allow_everyone)
+    near = region.among(circumstances.state.contents)
     plan = Plan(
-        place=found.place,
+        place=circumstances.place,
         base=Base(
-            rules=len(found.state.contents),
-            end_offset=found.state.end_offset,
-            exists=found.state.exists,
+            rules=len(circumstances.state.contents),
+            end_offset=circumstances.state.end_offset,
+            exists=circumstances.state.exists,
             touched=touched(near),
         ),
-        settings=found.settings,
-        settings_known=found.settings_known,
-        settings_by_place=found.settings_by_place,
-        origin=found.origin,
+        settings=circumstances.settings,
+        settings_known=circumstances.settings_known,
+        settings_by_place=circumstances.settings_by_place,
+        origin=circumstances.origin,
         steps=steps,
-        journal=found.journal,
-        others=found.others,
+        journal=circumstances.journal,
+        others=circumstances.others,
         adopt=change.adopted,
         release=change.released,
         unowned=change.unowned,
-        generations=_generations(found.kafka, (*near, *(content_of(step.acl) for step in steps))),
+        generations=_generations(circumstances.kafka, (*near, *(content_of(step.acl) for step in steps))),
     )
     denied = {each: transient_denials(steps, near, settings) for each, settings in plan.each_settings.items()}
     return evolve(plan, transient=tuple(_object(*each) for each in merged(denied)))
@@ -405,13 +397,13 @@ class Drift:
     """Whether the journal owns it: if it is missing, somebody else deleted it, else it was never applied."""
 
 
-def drift_of(held: Held, wanted: frozenset[bytes]) -> list[Drift]:
+def drift_of(holdings: Holdings, desired: frozenset[bytes]) -> list[Drift]:
     """Return every rule that is not as it should be, sorted; what is neither wanted nor owned is nobody's drift."""
-    missing, leftover = wanted - held.there, (held.owned - wanted - held.others) & held.there
+    missing, leftover = desired - holdings.there, (holdings.owned - desired - holdings.others) & holdings.there
     return sorted(
-        Drift(kind=kind, content=content, owned=content in held.owned)
-        for kind, found in ((DriftKind.MISSING, missing), (DriftKind.LEFTOVER, leftover))
-        for content in found
+        Drift(kind=kind, content=content, owned=content in holdings.owned)
+        for kind, contents in ((DriftKind.MISSING, missing), (DriftKind.LEFTOVER, leftover))
+        for content in contents
     )
 
 
@@ -422,7 +414,7 @@ _LEAST_PREFIX = 4
 """Of an apply's id, characters that name it."""
 
 
-def change_back(journal: Journal, held: Held, apply: str | None = None) -> PlannedChange:
+def change_back(journal: Journal, holdings: Holdings, apply: str | None = None) -> PlannedChange:
     """Return what undoes an apply, and all later ones of this journal; by default the newest one.
 
     `apply` is its id, or how that begins. What others did meanwhile stays: a rule that is there again though this
@@ -435,7 +427,7 @@ def change_back(journal: Journal, held: Held, apply: str | None = None) -> Plann
         JournalError: there is no such apply, or several begin so.
 
     """
-    at, there = _place_of(journal, apply), held.there
+    at, there = _place_of(journal, apply), holdings.there
     before, undone = journal.entries[:at], [each for each in journal.entries[at:] if each.kind is EntryKind.DONE]
     owned_before, owned = owned_after(before), set(owned_after(before))
     added: dict[bytes, bool] = {}
@@ -446,7 +438,7 @@ def change_back(journal: Journal, held: Held, apply: str | None = None) -> Plann
                 added.setdefault(step.content, step.action is JournalAction.ADD)
     to_add = {content for content, was_added in added.items() if not was_added} - there
     to_remove = {content for content, was_added in added.items() if was_added and content in owned} & there
-    to_remove -= held.others
+    to_remove -= holdings.others
     own_after = ((owned | to_add) - to_remove) & owned_before
     return PlannedChange(
         added=_rolled_back_acls(to_add),
@@ -464,11 +456,11 @@ def _place_of(journal: Journal, apply: str | None) -> int:
         raise JournalError(f"{journal.path}: nothing was applied with this journal: there is nothing to go back from")
     if apply is None:
         return begun[-1][0]
-    found = [at for at, each in begun if each == apply or (len(apply) >= _LEAST_PREFIX and each.startswith(apply))]
-    if len(found) != 1:
-        what = "no apply has the id" if not found else f"{len(found)} applies have ids that begin with"
+    positions = [at for at, each in begun if each == apply or (len(apply) >= _LEAST_PREFIX and each.startswith(apply))]
+    if len(positions) != 1:
+        what = "no apply has the id" if not positions else f"{len(positions)} applies have ids that begin with"
         raise JournalError(f"{journal.path}: {what} {apply[:40]}: expected one of its {len(begun):,} applies")
-    return found[0]
+    return positions[0]
 
 
 def _rolled_back_acls(contents: AbstractSet[bytes]) -> tuple[StandardAcl, ...]:

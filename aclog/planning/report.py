@@ -53,33 +53,33 @@ class RuleUses:
 
     def text(self, acl: StandardAcl) -> str:
         """Return when an ACL was last used."""
-        found = self.of_rules.get(acl)
-        if found is None:
+        use = self.of_rules.get(acl)
+        if use is None:
             return "last use unknown: the index has not seen it in force"
-        since = found.since if found.since is not None and found.since > self.first else None
+        since = use.since if use.since is not None and use.since > self.first else None
         if since is not None and since > self.last:
             return f"last use unknown: it is known since {_time(since)}, after the last access"
-        return ", ".join(_texts(found, "" if since is None else f" since {_time(since)}"))
+        return ", ".join(_texts(use, "" if since is None else f" since {_time(since)}"))
 
     def span(self) -> str:
         """Return which accesses tell it."""
         return f"accesses of {self.source}: {_time(self.first)} to {_time(self.last)}"
 
 
-def _texts(found: RuleUse, since: str) -> Iterator[str]:
-    if found.needed is None and found.unread is not None:
-        count = f"{found.unread:,} accesses" if found.unread else "accesses"
+def _texts(use: RuleUse, since: str) -> Iterator[str]:
+    if use.needed is None and use.unread is not None:
+        count = f"{use.unread:,} accesses" if use.unread else "accesses"
         yield f"last use unknown: {count} that may need it could not be read or decided"
         return
-    if found.matched is None and found.needed is None:
+    if use.matched is None and use.needed is None:
         yield f"never used{since}: no access was about what it covers"
         return
-    if found.needed is None:
+    if use.needed is None:
         yield f"never needed{since}: each access was decided as without it"
     else:
-        yield f"last needed {_use(found.needed)}"
-    if found.matched is not None and found.matched != found.needed:
-        yield f"last matched {_use(found.matched)}"
+        yield f"last needed {_use(use.needed)}"
+    if use.matched is not None and use.matched != use.needed:
+        yield f"last matched {_use(use.matched)}"
 
 
 def _use(use: Use) -> str:
@@ -146,11 +146,13 @@ class PlanReport:
         changes = self.change.changes
         if not changes:
             return ALL_KNOWN
-        left = self.premises.without({ALLOW_EVERYONE_CONFIG})
-        found = SidePremises(old=left, new=left).turning(None, lambda: False)
-        if left == self.premises or not any(each.differs_when_closed(changes) for each in self.effects.values()):
-            return found
-        return found.also(Premises(tuple(each for each in self.premises.unknown if each.name == ALLOW_EVERYONE_CONFIG)))
+        remaining = self.premises.without({ALLOW_EVERYONE_CONFIG})
+        premises = SidePremises(old=remaining, new=remaining).turning(None, lambda: False)
+        if remaining == self.premises or not any(each.differs_when_closed(changes) for each in self.effects.values()):
+            return premises
+        return premises.also(
+            Premises(tuple(each for each in self.premises.unknown if each.name == ALLOW_EVERYONE_CONFIG))
+        )
 
 
 def _closed(policy: Policy) -> Policy:
@@ -175,16 +177,16 @@ def steps_title(batching: Batching) -> str:
     return _TITLES[batching]
 
 
-def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
+def step_items(report: PlanReport, limit: int | None) -> Iterator[Item]:
     """Yield the steps in order, so many adds and so many deletes (None: all); what is left out is counted in place.
 
     Deletes come last, and matter most: many adds before them do not hide them.
     """
-    room = {True: shown, False: shown}
+    room = {True: limit, False: limit}
     hidden, hidden_adds = 0, True
     for step in report.plan.steps:
-        left = room[step.adds]
-        if left == 0:
+        remaining = room[step.adds]
+        if remaining == 0:
             if hidden and hidden_adds is not step.adds:
                 yield _hidden(hidden, adds=hidden_adds)
                 hidden = 0
@@ -193,8 +195,8 @@ def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
         if hidden:
             yield _hidden(hidden, adds=hidden_adds)
             hidden = 0
-        if left is not None:
-            room[step.adds] = left - 1
+        if remaining is not None:
+            room[step.adds] = remaining - 1
         number = f"{step.batch + 1:,}: " if report.plan.place.batching is Batching.RESOURCE else ""
         if step.adds:
             yield Item(text=f"{number}+ {acl_text(step.acl)}")
@@ -204,17 +206,17 @@ def step_items(report: PlanReport, shown: int | None) -> Iterator[Item]:
         yield _hidden(hidden, adds=hidden_adds)
 
 
-def _takes_nothing(report: PlanReport, effect: PlanEffect, found: TakenAway) -> Iterator[str]:
+def _takes_nothing(report: PlanReport, effect: PlanEffect, removal: TakenAway) -> Iterator[str]:
     """Yield that a delete takes nothing away, and what it does if what is unknown decides otherwise."""
     unknown = report.premises.turning(allowed=True)
     if ALLOW_EVERYONE_CONFIG in unknown.names:  # names without ACLs count as open
-        closed = taken_away(effect.closed_end, found.acl)
+        closed = taken_away(effect.closed_end, removal.acl)
         if closed.differences:
-            yield f"takes nothing away if names without ACLs are open: {found.text()}; if they are not:"
+            yield f"takes nothing away if names without ACLs are open: {removal.text()}; if they are not:"
             yield from map(str, closed.differences[:_REGIONS])
             return
         unknown = unknown.without({ALLOW_EVERYONE_CONFIG})
-    yield f"{unknown.decided('takes nothing away')}: {found.text()}"
+    yield f"{unknown.decided('takes nothing away')}: {removal.text()}"
 
 
 def _hidden(count: int, *, adds: bool) -> Item:
@@ -222,25 +224,25 @@ def _hidden(count: int, *, adds: bool) -> Item:
 
 
 def _details(report: PlanReport, acl: StandardAcl) -> Iterator[str]:
-    taken = {each: _taken(report, effect, acl) for each, effect in report.effects.items()}
-    yield from marked(taken)
+    lines = {each: _removal_lines(report, effect, acl) for each, effect in report.effects.items()}
+    yield from marked(lines)
     if report.uses is not None:
         yield report.uses.text(acl)
 
 
-def _taken(report: PlanReport, effect: PlanEffect, acl: StandardAcl) -> Iterator[str]:
-    found = taken_away(effect.end, acl)
-    if found.nothing is not None:
-        yield from _takes_nothing(report, effect, found)
-    yield from map(str, found.differences[:_REGIONS])
-    if len(found.differences) > _REGIONS:
-        yield f"and {len(found.differences) - _REGIONS:,} more sets of requests"
+def _removal_lines(report: PlanReport, effect: PlanEffect, acl: StandardAcl) -> Iterator[str]:
+    removal = taken_away(effect.end, acl)
+    if removal.nothing is not None:
+        yield from _takes_nothing(report, effect, removal)
+    yield from map(str, removal.differences[:_REGIONS])
+    if len(removal.differences) > _REGIONS:
+        yield f"and {len(removal.differences) - _REGIONS:,} more sets of requests"
 
 
 # What a plan says for people: what changes for them, whose rules are touched, and the steps in order.
 
 
-SHOWN = 20
+MOST_ITEMS = 20
 """Rows, rules of a kind, adds and deletes, unless all are asked for."""
 _ALL = "--full"
 """The flag that shows all."""
@@ -248,13 +250,13 @@ _ALL = "--full"
 
 def document_of(report: PlanReport, *, full: bool = False) -> Document:
     """Return what people read of a plan; `full`: however long it is."""
-    return _Writer(report, None if full else SHOWN).document()
+    return _Writer(report, None if full else MOST_ITEMS).document()
 
 
 @frozen(eq=False)
 class _Writer:
     report: PlanReport
-    shown: int | None
+    limit: int | None
 
     def document(self) -> Document:
         """Return the whole."""
@@ -276,20 +278,20 @@ class _Writer:
         return f"{_count(adds, 'rule')} to add, {len(plan.steps) - adds:,} to delete{adopted}{released}"
 
     def _points(self) -> Iterator[str]:
-        found, plan, change = self.report, self.report.plan, self.report.change
+        report, plan, change = self.report, self.report.plan, self.report.change
         if not plan.base.exists:
-            yield f"{found.name}: new; it is made by applying this plan"
+            yield f"{report.name}: new; it is made by applying this plan"
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
             owned = "" if plan.journal is None else f"; {plan.journal.path} owns {change.owned:,} of them"
-            yield f"{found.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
+            yield f"{report.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
                 "It is not known whether names without rules are open (allow.everyone.if.no.acl.found): they count as "
                 "open, unless --no-allow-everyone-if-no-acl-found is given"
             )
         if plan.generations is not None and len(plan.generations) > 1:
-            why = "" if found.kafka is None else f": {found.kafka.reason()}"
+            why = "" if report.kafka is None else f": {report.kafka.reason()}"
             yield f"{' or '.join(map(str, plan.generations))} may decide{why}; what only one of them decides is marked"
         if plan.transient:
             yield "Requests are denied for a moment on the way: apply wants --accept-transient-denials"
@@ -309,17 +311,17 @@ class _Writer:
         )
         yield self._rules("Released: owned no more, and not deleted: gone already, or somebody else's", change.released)
         yield self._rules("Deleted though not owned, as asked", change.unowned)
-        yield self._rules("Not there, so there is nothing to delete", change.gone)
+        yield self._rules("Not there, so there is nothing to delete", change.absent)
         yield self._section(
             "Denied for a moment, though allowed before and after",
             [Item(text=str(region["text"])) for region in plan.transient],
         )
-        steps = step_items(self.report, self.shown)
-        yield Section(title=steps_title(plan.place.batching), items=tuple(steps), shown=None)
+        steps = step_items(self.report, self.limit)
+        yield Section(title=steps_title(plan.place.batching), items=tuple(steps), limit=None)
 
     def _effect(self) -> Section:
-        found = {generation: effect.comparison for generation, effect in self.report.effects.items()}
-        rows = sorted(rows_of_each(found), key=risk)
+        comparisons = {generation: effect.comparison for generation, effect in self.report.effects.items()}
+        rows = sorted(rows_of_each(comparisons), key=risk)
         if not rows:
             same = self.report.turning.decided("no difference: every request is decided the same")
             return self._section("What changes for people", [Item(text=same)])
@@ -331,7 +333,7 @@ class _Writer:
         return self._section(f"{title} ({len(acls):,})", [Item(text=acl_text(acl)) for acl in acls])
 
     def _section(self, title: str, items: Iterable[Item]) -> Section:
-        return Section(title=title, items=tuple(items), command=_ALL, shown=self.shown)
+        return Section(title=title, items=tuple(items), command=_ALL, limit=self.limit)
 
     def _foot(self) -> Iterator[str]:
         report = self.report

@@ -146,7 +146,7 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
     """
     if version < _SINCE:
         return None
-    found = []
+    acls = []
     try:
         count, at = buffer[position] - 1, position + 1
         for _ in range(count):
@@ -163,7 +163,7 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
                 return None
             if not (size and principal_size and host_size):
                 return None
-            found.append(
+            acls.append(
                 StandardAcl(
                     resource_type=kind,
                     resource_name=buffer[name:pattern].decode(),
@@ -176,7 +176,7 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
             )
             at = end + 3
         # A count of -1 is null, and needs no look at what follows.
-        return None if count < 0 or count > 0x7E or buffer[at] else CreateAclsRequest(tuple(found))
+        return None if count < 0 or count > 0x7E or buffer[at] else CreateAclsRequest(tuple(acls))
     except (IndexError, ValueError):
         return None  # truncated, or not UTF-8
 
@@ -283,8 +283,8 @@ def token_created_response(version: int, token: DelegationTokenRecord, token_hma
     form = field_writer(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(token.owner) + (form.principal(token.requester) if version >= REQUESTER_SINCE else b"")
     times = _long(token.issue_timestamp) + _long(token.expiration_timestamp) + _long(token.max_timestamp)
-    made = form.string(token.token_id) + form.binary(token_hmac)
-    return bytes(2) + who + times + made + NO_THROTTLE + form.tags
+    token_fields = form.string(token.token_id) + form.binary(token_hmac)
+    return bytes(2) + who + times + token_fields + NO_THROTTLE + form.tags
 
 
 def token_refused_response(version: int, owner: str, requester: str, *, error_code: int, timestamp: int) -> bytes:

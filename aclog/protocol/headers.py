@@ -24,15 +24,15 @@ def tagged_fields(buffer: bytes, position: int) -> tuple[list[tuple[int, int, in
     count, position = read_unsigned_varint(buffer, position)
     if count > MAX_TAGGED_FIELDS:
         raise DecodeError(f"{count} tagged fields: expected at most {MAX_TAGGED_FIELDS}", position=position)
-    found = []
+    fields = []
     for _ in range(count):
         tag, position = read_unsigned_varint(buffer, position)
         size, start = read_unsigned_varint(buffer, position)
         position = start + size
         if position > len(buffer):
             raise DecodeError(f"tagged field of {size} bytes, {len(buffer) - start} left", position=start)
-        found.append((tag, start, position))
-    return found, position
+        fields.append((tag, start, position))
+    return fields, position
 
 
 # Framing: a 4-byte big-endian length before each message (org.apache.kafka.common.network.NetworkReceive).

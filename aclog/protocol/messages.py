@@ -331,15 +331,15 @@ def _struct_reader(entity: Any, *, bounded: bool, lenient: bool) -> Reader:
     return read
 
 
-def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], buffer: bytes, position: int) -> int:
+def _read_tagged(readers: dict[int, tuple[str, Reader]], values: dict[str, Any], buffer: bytes, position: int) -> int:
     """Read the known tagged fields into `values`; return the position after the section."""
-    found, after = tagged_fields(buffer, position)
-    for tag, start, end in found:
-        if tag in known:
-            name, reader = known[tag]
-            values[name], taken = reader(buffer, start)
-            if start + taken != end:
-                raise DecodeError(f"tagged field {tag} has {end - start} bytes: {taken} read", position=start)
+    sections, after = tagged_fields(buffer, position)
+    for tag, start, end in sections:
+        if tag in readers:
+            name, reader = readers[tag]
+            values[name], size = reader(buffer, start)
+            if start + size != end:
+                raise DecodeError(f"tagged field {tag} has {end - start} bytes: {size} read", position=start)
     return after
 
 
@@ -388,27 +388,29 @@ def _array_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool
             if not optional:
                 raise DecodeError(f"null where {each.name} is required", position=position)
             return None, size
-        left = len(buffer) - start
+        remaining = len(buffer) - start
         # Checked before anything is allocated: an element takes at least `least` bytes.
-        if length * least > left or (bounded and length > MAX_ELEMENTS):
-            raise DecodeError(f"{length} {each.name} announced, {left} bytes left", position=position)
+        if length * least > remaining or (bounded and length > MAX_ELEMENTS):
+            raise DecodeError(f"{length} {each.name} announced, {remaining} bytes left", position=position)
         if native:
             return native(buffer, position)
-        if bounded and length and left > MAX_SLOW_BYTES:
-            raise DecodeError(f"{each.name} within {left} bytes: expected {MAX_SLOW_BYTES} at most", position=position)
-        elements, taken = _elements(inner, length, buffer, start)
-        return elements, size + taken
+        if bounded and length and remaining > MAX_SLOW_BYTES:
+            raise DecodeError(
+                f"{each.name} within {remaining} bytes: expected {MAX_SLOW_BYTES} at most", position=position
+            )
+        elements, content_size = _elements(inner, length, buffer, start)
+        return elements, size + content_size
 
     return read
 
 
 def _elements(inner: Reader, length: int, buffer: bytes, position: int) -> tuple[tuple[Any, ...], int]:
-    found, at = [], position
+    elements, at = [], position
     for _ in range(length):
         element, size = inner(buffer, at)
-        found.append(element)
+        elements.append(element)
         at += size
-    return tuple(found), at - position
+    return tuple(elements), at - position
 
 
 def _inner(entity: Any) -> Iterator[tuple[Field[Any], Any]]:
@@ -491,17 +493,17 @@ def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> 
     return message
 
 
-def _check_strings(found: Any) -> None:
+def _check_strings(value: Any) -> None:
     """Reject strings that Kafka rejects: a record with one could not be encoded, which would stop the controller."""
-    if isinstance(found, str):
-        if len(found) > MAX_STRING or len(found.encode(errors="surrogatepass")) > MAX_STRING:
-            raise DecodeError(f"string of {len(found)} characters: expected at most {MAX_STRING} bytes")
-    elif isinstance(found, tuple):
-        for each in found:
+    if isinstance(value, str):
+        if len(value) > MAX_STRING or len(value.encode(errors="surrogatepass")) > MAX_STRING:
+            raise DecodeError(f"string of {len(value)} characters: expected at most {MAX_STRING} bytes")
+    elif isinstance(value, tuple):
+        for each in value:
             _check_strings(each)
-    elif is_dataclass(found):
-        for each in fields(found):
-            _check_strings(getattr(found, each.name))
+    elif is_dataclass(value):
+        for each in fields(value):
+            _check_strings(getattr(value, each.name))
 
 
 def decode_response(api_key: int, version: int, buffer: bytes, position: int, *, whole: bool = False) -> Any:
@@ -513,8 +515,8 @@ def decode_response(api_key: int, version: int, buffer: bytes, position: int, *,
     """
     message, size = _reader(api_key, version, "response")(buffer, position)
     if whole and position + size != len(buffer):
-        left = len(buffer) - position - size
-        raise DecodeError(f"{left} bytes after the end of the message", position=position + size)
+        remaining = len(buffer) - position - size
+        raise DecodeError(f"{remaining} bytes after the end of the message", position=position + size)
     return message
 
 
@@ -584,14 +586,14 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
 
     """
     entity: Any = message_type(api_key, version, kind, name)
-    chosen = {}
+    arguments = {}
     for field_name, (default, is_error) in _blank(entity).items():
         value = values.get(field_name, default)
-        chosen[field_name] = error_code(value) if is_error else value
-    for field_name in values.keys() - chosen.keys():
+        arguments[field_name] = error_code(value) if is_error else value
+    for field_name in values.keys() - arguments.keys():
         if field_name not in _names(api_key, kind, entity.__name__):
             raise TypeError(f"{entity.__name__} has no field {field_name} in any version")
-    return entity(**chosen)
+    return entity(**arguments)
 
 
 def build_response(api_key: int, version: int, /, **values: Any) -> bytes:
@@ -628,11 +630,11 @@ def _default(each: Field[Any]) -> Any:
 @cache
 def _names(api_key: int, kind: Kind, entity_name: str) -> frozenset[str]:
     """Return the names of the fields that a class has in any version."""
-    found: set[str] = set()
+    names: set[str] = set()
     for version in schema_name_map[api_key_map[api_key]]:
         try:
             entity = getattr(load_payload_module(api_key, version, ENTITY_TYPES[kind]), entity_name, None)
         except KioIndexError:
             continue
-        found.update(each.name for each in (fields(entity) if entity else ()))
-    return frozenset(found)
+        names.update(each.name for each in (fields(entity) if entity else ()))
+    return frozenset(names)

@@ -126,8 +126,8 @@ def served_by(apis: Iterable[ApiVersion], generation: Generation) -> tuple[ApiVe
         API_VERSIONS: ApiVersion(API_VERSIONS, 0, 5),
         UNREGISTER_CONTROLLER: ApiVersion(UNREGISTER_CONTROLLER, 0, 0),
     }
-    kept = (api for api in apis if api.api_key not in newer)
-    return tuple(sorted((*kept, *newer.values()), key=lambda each: each.api_key))
+    older = (api for api in apis if api.api_key not in newer)
+    return tuple(sorted((*older, *newer.values()), key=lambda each: each.api_key))
 
 
 def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Features, error_code: int = 0) -> bytes:

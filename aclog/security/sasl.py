@@ -348,18 +348,18 @@ class PublishedCredentials(Credentials):
 
         The minimum of iterations suffices, as in Kafka: unlike a password, an HMAC cannot be guessed.
         """
-        known, key = self._token_credentials, (token_id, mechanism)
-        if (found := known.get(key)) is not None:
-            known.move_to_end(key)
-            return found
+        cache, key = self._token_credentials, (token_id, mechanism)
+        if (cached := cache.get(key)) is not None:
+            cache.move_to_end(key)
+            return cached
         # The salt does not tell whether there is such a token.
         salt, iterations = decoy_salt(self.decoy_key, mechanism, token_id), scram.MIN_ITERATIONS
         salted = scram.salted_password(mechanism, token_hmac(secret, token_id), salt, iterations)
-        made = credential_record(token_id, mechanism, salt=salt, salted_password=salted, iterations=iterations)
-        known[key] = made
-        if len(known) > _REMEMBERED:
-            known.popitem(last=False)
-        return made
+        credential = credential_record(token_id, mechanism, salt=salt, salted_password=salted, iterations=iterations)
+        cache[key] = credential
+        if len(cache) > _REMEMBERED:
+            cache.popitem(last=False)
+        return credential
 
 
 # Server side of SASL SCRAM (RFC 5802, RFC 7677; ScramSaslServer).

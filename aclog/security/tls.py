@@ -285,9 +285,9 @@ def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
         versions -= {"TLSv1.3"} if not suites.tls_1_3 else set()
         versions -= {"TLSv1.2"} if not suites.tls_1_2 else set()
     if not versions or not versions <= _VERSIONS.keys():
-        given = ",".join(settings.protocols)
+        names = ",".join(settings.protocols)
         raise ConfigError(
-            f"ssl.enabled.protocols: {given}: expected TLSv1.2 or TLSv1.3, with a matching suite in ssl.cipher.suites"
+            f"ssl.enabled.protocols: {names}: expected TLSv1.2 or TLSv1.3, with a matching suite in ssl.cipher.suites"
         )
     context.minimum_version = min(_VERSIONS[version] for version in versions)
     context.maximum_version = max(_VERSIONS[version] for version in versions)
@@ -345,10 +345,10 @@ class CertificateWatcher:
 
     context: ServerContext
     settings: TlsSettings
-    _seen: _Stamps = field(init=False)
+    _last_stamps: _Stamps = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._seen = _stamps(self.settings)
+        self._last_stamps = _stamps(self.settings)
 
     def check(self) -> bool:
         """Reload the files if they changed; return whether they did. Blocks.
@@ -359,9 +359,9 @@ class CertificateWatcher:
 
         """
         stamps = _stamps(self.settings)
-        if stamps == self._seen:
+        if stamps == self._last_stamps:
             return False
-        self._seen = stamps  # before loading: a broken file is reported once, not at every poll
+        self._last_stamps = stamps  # before loading: a broken file is reported once, not at every poll
         reload(self.context, self.settings)
         return True
 

@@ -20,14 +20,14 @@ connections, or that of its identity."""
 def network_of(address: str) -> str:
     """Return the network of a peer: an IPv4 address, or the /64 of an IPv6 one; what is no address is as it is."""
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
 @frozen(kw_only=True)
@@ -98,10 +98,10 @@ class ConnectionBudget:
         elif self._is_full and not self._make_room(len(own)):
             return None
         slot = Slot(network=network, end=end)
-        held = self._strangers.setdefault(network, {})
-        held[slot] = None
+        slots = self._strangers.setdefault(network, {})
+        slots[slot] = None
         self.strangers += 1
-        self._resize(network, len(held) - 1, len(held))
+        self._resize(network, len(slots) - 1, len(slots))
         return slot
 
     def needs_place(self, network: str) -> bool:
@@ -155,20 +155,20 @@ class ConnectionBudget:
     def _remove(self, slot: Slot) -> bool:
         """Remove a slot; return whether it was there."""
         if slot.identity is None:
-            held = self._strangers.get(slot.network, {})
+            slots = self._strangers.get(slot.network, {})
         else:
-            held = self._authenticated.get(slot.identity, {})
-        if slot not in held:
+            slots = self._authenticated.get(slot.identity, {})
+        if slot not in slots:
             return False
-        del held[slot]
+        del slots[slot]
         if slot.identity is None:
             self.strangers -= 1
-            self._resize(slot.network, len(held) + 1, len(held))
-            if not held:
+            self._resize(slot.network, len(slots) + 1, len(slots))
+            if not slots:
                 del self._strangers[slot.network]
         else:
             self.authenticated -= 1
-            if not held:
+            if not slots:
                 del self._authenticated[slot.identity]
         return True
 

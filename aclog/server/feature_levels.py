@@ -49,8 +49,8 @@ class _Feature:
 
     def highest_in(self, generation: Generation) -> int:
         """Return the highest level that Kafka of a generation supports."""
-        known = self.next_since is not None and self.next_since <= NEWEST[generation]
-        return self.highest + 1 if known else self.highest
+        has_next = self.next_since is not None and self.next_since <= NEWEST[generation]
+        return self.highest + 1 if has_next else self.highest
 
     def default_at(self, level: int) -> int:
         """Return the level with which a new cluster of this metadata.version starts."""
@@ -137,9 +137,9 @@ def feature_levels(
         generation = Generation.V4_4
     _check_kraft_version(requested.pop(KRAFT_VERSION, None), dynamic_quorum=dynamic_quorum)
     levels = {feature.name: feature.default_at(level) for feature in _FEATURES}
-    for name, wanted in requested.items():
-        _check(name, wanted, level, generation)
-        levels[name] = wanted
+    for name, requested_level in requested.items():
+        _check(name, requested_level, level, generation)
+        levels[name] = requested_level
     records = (FeatureLevelRecord(name=name, feature_level=value) for name, value in sorted(levels.items()) if value)
     return FeatureLevels(
         generation=generation,
@@ -162,14 +162,14 @@ def _requested(settings: Iterable[str]) -> dict[str, int]:
 def _level_of(release_version: str) -> int:
     """Return the level of `4.3`, `4.3.1` or `4.3-IV0` (MetadataVersion.fromVersionString)."""
     version = release_version.strip()
-    if (found := METADATA_VERSIONS.get(version)) is not None:
-        return found
+    if (exact := METADATA_VERSIONS.get(version)) is not None:
+        return exact
     short = _SHORT.fullmatch(version)
     name = short[1] if short else version
     if name not in _RELEASES:
-        known = f"{min(METADATA_VERSIONS)} to {max(METADATA_VERSIONS)}"
+        versions = f"{min(METADATA_VERSIONS)} to {max(METADATA_VERSIONS)}"
         raise ConfigError(
-            f"--release-version {release_version!r}: not known: expected {known}, or a release such as 4.3"
+            f"--release-version {release_version!r}: not known: expected {versions}, or a release such as 4.3"
         )
     return _RELEASES[name]
 
@@ -190,13 +190,13 @@ def _check_kraft_version(level: int | None, *, dynamic_quorum: bool) -> None:
         )
 
 
-def _check(name: str, wanted: int, metadata_version: int, generation: Generation) -> None:
+def _check(name: str, requested_level: int, metadata_version: int, generation: Generation) -> None:
     feature = next((feature for feature in _FEATURES if feature.name == name), None)
     if feature is None:
-        known = ", ".join([KRAFT_VERSION, METADATA_VERSION, *(feature.name for feature in _FEATURES)])
-        raise ConfigError(f"--feature {name!r}: not known: expected one of {known}")
+        names = ", ".join([KRAFT_VERSION, METADATA_VERSION, *(feature.name for feature in _FEATURES)])
+        raise ConfigError(f"--feature {name!r}: not known: expected one of {names}")
     highest = feature.highest_in(generation)
-    if wanted > highest:
-        raise ConfigError(f"--feature {name}={wanted}: expected a level from 0 to {highest}")
-    if wanted and metadata_version < feature.needs:
-        raise ConfigError(f"--feature {name}={wanted}: requires {METADATA_VERSION} {feature.needs} or later")
+    if requested_level > highest:
+        raise ConfigError(f"--feature {name}={requested_level}: expected a level from 0 to {highest}")
+    if requested_level and metadata_version < feature.needs:
+        raise ConfigError(f"--feature {name}={requested_level}: requires {METADATA_VERSION} {feature.needs} or later")

@@ -123,8 +123,8 @@ class HttpEndpoint:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, version = head.split(b"\r\n", 1)[0].split(b" ")
-            known = version.startswith(b"HTTP/1.") and not _has_two_lengths(head)
-            response = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
+            is_valid = version.startswith(b"HTTP/1.") and not _has_two_lengths(head)
+            response = self._guarded(method, target) if is_valid else _plain(HTTPStatus.BAD_REQUEST)
         except asyncio.LimitOverrunError:
             response = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except ValueError:

@@ -40,9 +40,9 @@ def loop_for(config: NodeConfig) -> LoopKind:
 
 def running_loop() -> str:
     """Return the name of the kind of event loop that runs."""
-    found = installed_loop()
+    loop = installed_loop()
     module = type(asyncio.get_running_loop()).__module__
-    return found.name if module.partition(".")[0] == found.name.partition(" ")[0] else ASYNCIO.name
+    return loop.name if module.partition(".")[0] == loop.name.partition(" ")[0] else ASYNCIO.name
 
 
 def installed_loop() -> LoopKind:

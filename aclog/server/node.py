@@ -257,9 +257,9 @@ class AccessCheck:
 
     def watch(self) -> None:
         """Log what is amiss with these settings and the ACLs, and measure it from now on; after the replay."""
-        said = {each.kind for each in self._configured}
-        _say(each for each in self.of_acls() if each.kind not in said)
-        for kind in {NO_AUTHORIZER, NO_ADMINISTRATOR, EVERYBODY_ADMINISTERS} - said:
+        kinds = {each.kind for each in self._configured}
+        _say(each for each in self.of_acls() if each.kind not in kinds)
+        for kind in {NO_AUTHORIZER, NO_ADMINISTRATOR, EVERYBODY_ADMINISTERS} - kinds:
             self.metrics.access_warning.labels(kind).set_function(
                 lambda kind=kind: any(each.kind == kind for each in self.of_acls())  # type: ignore[misc]
             )
@@ -295,13 +295,13 @@ class AccessCheck:
 
 def _somebody(acls: Iterable[StandardAcl]) -> bool:
     """Whether ACLs on the cluster allow somebody to change ACLs."""
-    found = [each for each in acls if each.operation in _ADMINISTERS]
-    allowed = any(each.permission_type == AclPermissionType.ALLOW for each in found)
+    rules = [each for each in acls if each.operation in _ADMINISTERS]
+    allowed = any(each.permission_type == AclPermissionType.ALLOW for each in rules)
     return allowed and not any(
         each.permission_type == AclPermissionType.DENY
         and each.principal == WILDCARD_PRINCIPAL
         and each.host == WILDCARD
-        for each in found
+        for each in rules
     )
 
 

@@ -81,8 +81,8 @@ def _formatter(node_id: int, *, json: bool, colors: bool) -> ProcessorFormatter:
 
 
 def _audit_as_data(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    found = event.pop("audit_event", None)
-    return event if found is None else {**event, "audit": found.to_dict()}
+    audit_event = event.pop("audit_event", None)
+    return event if audit_event is None else {**event, "audit": audit_event.to_dict()}
 
 
 def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
@@ -90,11 +90,11 @@ def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapp
     return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
-def _traceback(out: TextIO, found: ExcInfo) -> None:
+def _traceback(out: TextIO, exc_info: ExcInfo) -> None:
     """Write a traceback, indented: the text of an error may hold names, too, and line ends."""
     text = StringIO()
     # not rich's: its tracebacks include local variables, hence secrets
-    structlog.dev.plain_traceback(text, found)
+    structlog.dev.plain_traceback(text, exc_info)
     out.write("\n".join(f"  {printable(line)}" for line in text.getvalue().split("\n")))
 
 
@@ -113,7 +113,7 @@ class _AuditFormatter(logging.Formatter):
 class _RateLimit(logging.Filter):
     """Limits records per template and second; the first record of the next second carries the number dropped."""
 
-    _seen: dict[object, int] = field(factory=dict, init=False)
+    _counts: dict[object, int] = field(factory=dict, init=False)
     _second: int = field(default=0, init=False)
     _left_out: int = field(default=0, init=False)
 
@@ -123,10 +123,10 @@ class _RateLimit(logging.Filter):
         if second != self._second:
             if self._left_out:
                 record.left_out = self._left_out
-            self._second, self._seen, self._left_out = second, {}, 0
-        seen = self._seen[record.msg] = self._seen.get(record.msg, 0) + 1
+            self._second, self._counts, self._left_out = second, {}, 0
+        count = self._counts[record.msg] = self._counts.get(record.msg, 0) + 1
         # Clients can trigger log lines at will (failed logins, malformed requests); they must not fill the disk.
-        if seen > _LINES_PER_SECOND and record.levelno < logging.ERROR:
+        if count > _LINES_PER_SECOND and record.levelno < logging.ERROR:
             self._left_out += 1
             return False
         return True

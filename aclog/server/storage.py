@@ -107,13 +107,13 @@ def parse_initial_voter(text: str) -> InitialVoter:
         raise ConfigError(
             f"--initial-controllers: {len(parts)} voters: expected one; a quorum of several voters is not supported"
         )
-    found = _VOTER.fullmatch(parts[0]) if parts else None
-    if found is None or int(found[1]) > _MAX_ID or int(found[4]) > _MAX_PORT:
+    match = _VOTER.fullmatch(parts[0]) if parts else None
+    if match is None or int(match[1]) > _MAX_ID or int(match[4]) > _MAX_PORT:
         raise ConfigError(f"--initial-controllers {text!r}: expected <id>@<host>:<port>:<directory id>")
     return InitialVoter(
-        node_id=int(found[1]),
-        address=HostPort(host=found[2] or found[3], port=int(found[4])),
-        directory_id=parse_uuid(found[5]),
+        node_id=int(match[1]),
+        address=HostPort(host=match[2] or match[3], port=int(match[4])),
+        directory_id=parse_uuid(match[5]),
     )
 
 
@@ -370,12 +370,12 @@ def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatt
         LogError: one cannot be read.
 
     """
-    left = []
+    unformatted = []
     for directory in log_directories(config):
         meta = read_meta_properties(directory)
         if meta is None:
             _check_no_log(directory)
-            left.append(directory)
+            unformatted.append(directory)
             continue
         check_meta_properties(directory, meta, node_id=config.node_id, cluster_id=cluster_id)
         if not ignore_formatted:
@@ -383,7 +383,7 @@ def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatt
                 f"Log directory {directory} is already formatted. "
                 "Use --ignore-formatted to ignore this directory and format the others."
             )
-    return tuple(left)
+    return tuple(unformatted)
 
 
 def check_unchanged(directory: Path, meta: MetaProperties) -> None:
@@ -593,7 +593,7 @@ class FormatOptions:
             INITIAL_CONTROLLERS: self.initial_controllers is not None,
             NO_INITIAL_CONTROLLERS: self.no_initial_controllers,
         }
-        return [flag for flag, given in flags.items() if given]
+        return [flag for flag, present in flags.items() if present]
 
 
 _DEFAULT_OPTIONS = FormatOptions()
@@ -632,12 +632,12 @@ def format_storage(
     """
     if not cluster_id.strip():
         raise ConfigError("--cluster-id: empty: expected an id")
-    given = options.quorum_flags
-    _check_flags(config, given)
+    flags = options.quorum_flags
+    _check_flags(config, flags)
     levels = feature_levels(
         options.release_version,
         options.features,
-        dynamic_quorum=bool(given) and not config.voter_ids,
+        dynamic_quorum=bool(flags) and not config.voter_ids,
         generation=config.generation,
     )
     plan = FormatPlan(
@@ -646,7 +646,7 @@ def format_storage(
         generation=levels.generation,
         records=(*levels.records, *_credentials(levels, options.add_scram, token_bytes)),
         voter=_voter(config, options, token_bytes),
-        kraft_version=int(bool(given) and not config.voter_ids),
+        kraft_version=int(bool(flags) and not config.voter_ids),
         now_ms=current_time_ms() if now_ms is None else now_ms,
         token_bytes=token_bytes,
     )
@@ -683,8 +683,8 @@ def ensure_formatted(
         check_meta_properties(config.metadata_log_dir, meta, node_id=config.node_id, cluster_id=cluster_id)
         return meta
     for directory in log_directories(config):
-        if found := foreign_file(directory):
-            raise ConfigError(f"{directory}: not formatted, but contains {found}: expected an empty directory")
+        if foreign := foreign_file(directory):
+            raise ConfigError(f"{directory}: not formatted, but contains {foreign}: expected an empty directory")
     if not config.is_controller and cluster_id is None:
         raise ConfigError(f"{config.metadata_log_dir}: not formatted: expected `aclog format` with the cluster's id")
     # Each would draw a cluster id of its own.
@@ -705,17 +705,17 @@ def ensure_formatted(
     return format_storage(config, new_id, options, now_ms=now_ms, token_bytes=token_bytes).meta
 
 
-def _check_flags(config: NodeConfig, given: list[str]) -> None:
-    if len(given) > 1:
-        raise ConfigError(f"{given[0]} and {given[1]} contradict each other: expected one of them")
-    if config.voter_ids and given and given != [NO_INITIAL_CONTROLLERS]:
+def _check_flags(config: NodeConfig, flags: list[str]) -> None:
+    if len(flags) > 1:
+        raise ConfigError(f"{flags[0]} and {flags[1]} contradict each other: expected one of them")
+    if config.voter_ids and flags and flags != [NO_INITIAL_CONTROLLERS]:
         raise ConfigError(
-            f"{given[0]} and {VOTERS} contradict each other: expected the flag and {BOOTSTRAP} in the configuration, "
+            f"{flags[0]} and {VOTERS} contradict each other: expected the flag and {BOOTSTRAP} in the configuration, "
             f"or {VOTERS} and no flag"
         )
-    if given == [STANDALONE] and not config.is_controller:
+    if flags == [STANDALONE] and not config.is_controller:
         raise ConfigError(f"{STANDALONE}: this node is only a broker (process.roles): expected a controller")
-    if config.is_controller and not config.voter_ids and not given:
+    if config.is_controller and not config.voter_ids and not flags:
         raise ConfigError(
             f"{VOTERS} is not set on this controller: "
             f"expected one of {STANDALONE}, {INITIAL_CONTROLLERS}, {NO_INITIAL_CONTROLLERS}"

@@ -30,13 +30,13 @@ from aclog.usage.coverage import HOUR, Coverage
 from aclog.usage.decisions.intervals import RULE_COLUMNS, Rules, rule_table
 from aclog.usage.index.lives import SeenRules, always
 from aclog.usage.index.tallies import DayTally
-from aclog.usage.index.usage_index import GIVEN, Batch, Run, UsageIndex
+from aclog.usage.index.usage_index import PROPERTIES_KEY, Batch, Run, UsageIndex
 from aclog.usage.rules import seen_rules
 
 # The coverage of a node's own decisions: when it was at work, whether anybody asked it or not.
 
 
-def heard(broker: str, since: int, until: int, decisions: int) -> Coverage:
+def hourly_coverage(broker: str, since: int, until: int, decisions: int) -> Coverage:
     """Return that a broker was at work from `since` to `until` (us since 1970), hour by hour.
 
     Its decisions count in the last hour, in which an interval of seconds lies nearly always.
@@ -56,7 +56,7 @@ def heard(broker: str, since: int, until: int, decisions: int) -> Coverage:
 
 def expected(brokers: Sequence[str], at: int) -> Coverage:
     """Return that there are other brokers, of whose decisions nothing is known from `at` (us since 1970) on."""
-    return Coverage.sum(heard(broker, at, at, 0) for broker in brokers)
+    return Coverage.sum(hourly_coverage(broker, at, at, 0) for broker in brokers)
 
 
 # What changed from one image to a later one, by id.
@@ -91,9 +91,9 @@ def image_changes(old: AclsImage, new: AclsImage) -> ImageChanges:
 
 def _compared(old: AclsImage, new: AclsImage) -> ImageChanges:
     before, after = set(old.ids()), set(new.ids())
-    found = [(each, new.get(each)) for each in after - before]
+    added = [(each, new.get(each)) for each in after - before]
     return ImageChanges(
-        list(before - after), [StandardAclWithId(id=each, acl=acl) for each, acl in found if acl is not None]
+        list(before - after), [StandardAclWithId(id=each, acl=acl) for each, acl in added if acl is not None]
     )
 
 
@@ -133,7 +133,7 @@ class ImageAccesses(NamedTuple):
     counts: list[AccessCount]
 
 
-class Left(NamedTuple):
+class Uncounted(NamedTuple):
     """Decisions that no ACL made, and accesses for which there was no memory."""
 
     super_user: int = 0
@@ -148,7 +148,7 @@ class Drained(NamedTuple):
 
     images: list[ImageAccesses]
     """In order: that of the drain before, those that have decided anything since, and the newest."""
-    left: Left
+    uncounted: Uncounted
 
 
 def now_us() -> int:
@@ -174,7 +174,7 @@ class AccessRecorder:
     """The newest one at the last drain."""
     _pending: "list[ImageTally]" = field(factory=list, init=False)
     _bytes: int = field(default=0, init=False)
-    _left: list[int] = field(factory=lambda: [0] * len(Left._fields), init=False)
+    _uncounted: list[int] = field(factory=lambda: [0] * len(Uncounted._fields), init=False)
 
     def begin(self, image: AclsImage) -> "ImageTally":
         """See AccessObserver."""
@@ -190,22 +190,22 @@ class AccessRecorder:
             tallies += [each for each in (self._before, self._newest) if each is not None and each not in tallies]
             tallies = list(dict.fromkeys(tallies))
             self._before = self._newest
-            taken = [(tally, tally.take()) for tally in tallies]
-            left, self._left = Left(*self._left), [0] * len(Left._fields)
+            counts = [(tally, tally.take()) for tally in tallies]
+            uncounted, self._uncounted = Uncounted(*self._uncounted), [0] * len(Uncounted._fields)
             self.half_full.clear()
-        images = [ImageAccesses(tally.number, tally.since, tally.image, _listed(days)) for tally, days in taken]
-        return Drained(sorted(images, key=lambda each: each.number), left)
+        images = [ImageAccesses(tally.number, tally.since, tally.image, _listed(days)) for tally, days in counts]
+        return Drained(sorted(images, key=lambda each: each.number), uncounted)
 
     def leave(self, reason: int, count: int) -> None:
-        """Count what no ACL decided; `reason` is a place in Left."""
+        """Count what no ACL decided; `reason` is a place in Uncounted."""
         with self.lock:
-            self._left[reason] += count
+            self._uncounted[reason] += count
 
     def admit(self, tally: "ImageTally", key: AccessKey) -> bool:
         """Find memory for one more distinct access; the lock is held."""
         size = _ENTRY_BYTES + sys.getsizeof(key[0]) + sys.getsizeof(key[1]) + sys.getsizeof(key[4])
         if self._bytes + size > self.most_bytes:
-            self._left[_DROPPED] += 1
+            self._uncounted[_DROPPED] += 1
             return False
         self._bytes += size
         if 2 * self._bytes > self.most_bytes:
@@ -216,7 +216,7 @@ class AccessRecorder:
         return True
 
 
-_SUPER_USER, _EARLY, _NOT_READY, _DROPPED = range(len(Left._fields))
+_SUPER_USER, _EARLY, _NOT_READY, _DROPPED = range(len(Uncounted._fields))
 _Counts: TypeAlias = dict[AccessKey, list[int]]
 """Count, first and last time, in ns since 1970."""
 
@@ -250,10 +250,10 @@ class ImageTally:
                 if action.log_if_allowed if result is _ALLOWED else action.log_if_denied:
                     pattern = action.resource_pattern
                     key = (principal, host, action.operation, pattern.resource_type, pattern.name)
-                    known = counts.get(key)
-                    if known is not None:
-                        known[0] += 1
-                        known[2] = now
+                    entry = counts.get(key)
+                    if entry is not None:
+                        entry[0] += 1
+                        entry[2] = now
                     elif recorder.admit(self, key):
                         counts[key] = [1, now, now]
 
@@ -274,10 +274,10 @@ class ImageTally:
 
     def take(self) -> list[tuple[int, _Counts]]:
         """Take the counts by day and begin anew; the recorder's lock is held."""
-        taken, self._days, self._counts = self._days, [], {}
+        days, self._days, self._counts = self._days, [], {}
         self._day_begins = self._day_ends = 0
         self.is_pending = False
-        return taken
+        return days
 
 
 def _listed(days: list[tuple[int, _Counts]]) -> list[AccessCount]:
@@ -306,27 +306,27 @@ class JudgedRules:
     def of(cls, images: Sequence[ImageAccesses]) -> Self:
         """Join the rules of images; there is at least one, and they are in order."""
         table, begins = rule_table(images[0].image), [images[0].since // 1000]
-        came, gone = dict[str, int](), dict[str, int]()
+        added, removed = dict[str, int](), dict[str, int]()
         more: list[dict[str, str | None]] = []
         for old, new in pairwise(images):
             # two images may have begun in one millisecond, or the clock been set back
             begins.append(max(new.since // 1000, begins[-1] + 1))
             changes = image_changes(old.image, new.image)
-            gone |= {uuid_text(each): begins[-1] for each in changes.removed}
+            removed |= {uuid_text(each): begins[-1] for each in changes.removed}
             for each in changes.added:
                 row = each.to_dict()
                 more.append(row)
-                came[str(row["id"])] = begins[-1]
+                added[str(row["id"])] = begins[-1]
         if more:
             columns = {name: pa.array([row[name] for row in more], pa.string()) for name in RULE_COLUMNS}
             table = pa.concat_tables([table, pa.table(columns)])
-        if came or gone:
+        if added or removed:
             ids = table.column("id").to_pylist()
-            for name, times in (("visible_from", came), ("visible_to", gone)):
+            for name, times in (("visible_from", added), ("visible_to", removed)):
                 table = table.append_column(name, pa.array([times.get(str(each)) for each in ids], pa.int64()))
         return cls(
             rules=Rules.of_table(table),
-            newest=max(came.values()) * 1000 if came else None,
+            newest=max(added.values()) * 1000 if added else None,
             begins=np.array(begins, np.int64),
         )
 
@@ -340,16 +340,16 @@ class JudgedRules:
         high = limits.max if place + 1 == len(self.begins) else self.begins[place + 1] * 1000 - 1
         return np.clip(times, low, high)
 
-    def seen(self) -> SeenRules:
+    def index_rules(self) -> SeenRules:
         """Return the rules as the index takes them.
 
         A life begins when this node first decided by the rule. Its exact times, which only the log knows, are left out:
         the same life taken from the log would count as another one. Rules that came within the interval count from the
         last of them on: rather too late than too early.
         """
-        found = seen_rules(self.rules, own_time=False)
-        begins, ends = always(len(found))
-        return evolve(found, begins=begins, ends=ends, known_from=self.newest)
+        rules = seen_rules(self.rules, own_time=False)
+        begins, ends = always(len(rules))
+        return evolve(rules, begins=begins, ends=ends, known_from=self.newest)
 
 
 # Judges what a node has decided in an interval by the rules that decided it, for the index of last use.
@@ -366,7 +366,7 @@ class _Judge:
     indexes: tuple[AclIndex, ...]
     """Of the images."""
     rules: JudgedRules
-    seen: SeenRules
+    index_rules: SeenRules
     tallies: DayTallies
 
 
@@ -383,19 +383,19 @@ class IntervalJudge:
         judge = self._judge_of(images)
         counted = _counted(images, judge)
         self._remembered += len(counted)
-        return judge.seen, judge.tallies.tally(counted) if len(counted) else DayTally.nothing()
+        return judge.index_rules, judge.tallies.tally(counted) if len(counted) else DayTally.nothing()
 
     def _judge_of(self, images: Sequence[ImageAccesses]) -> _Judge:
         indexes = tuple(each.image.index for each in images)
-        known = self._judge
-        if known is None or self._remembered > _MOST_REMEMBERED or not _same(known.indexes, indexes):
+        judge = self._judge
+        if judge is None or self._remembered > _MOST_REMEMBERED or not _same(judge.indexes, indexes):
             rules = JudgedRules.of(images)
             tallies = DayTallies.of(rules.rules.intervals, self.settings, own_time=True)
-            known = _Judge(indexes=indexes, rules=rules, seen=rules.seen(), tallies=tallies)
+            judge = _Judge(indexes=indexes, rules=rules, index_rules=rules.index_rules(), tallies=tallies)
             # of an interval with several images the rules will not come again
-            self._judge = known if len(images) == 1 else None
+            self._judge = judge if len(images) == 1 else None
             self._remembered = 0
-        return known
+        return judge
 
 
 def _same(before: Sequence[AclIndex], now: Sequence[AclIndex]) -> bool:
@@ -556,27 +556,29 @@ class UsageKeeper:
         if not drained.images:
             return None
         try:
-            seen, tally = self._judge.judged(drained.images)
+            rules, tally = self._judge.judged(drained.images)
         except Exception:
             # it would fail again: what it held is lost, and not covered
             dropped = sum(each.times for image in drained.images for each in image.counts)
             self._metrics.accesses.labels("dropped").inc(dropped)
             raise
-        is_whole = not drained.left.dropped
-        decisions = drained.left.super_user + sum(each.times for image in drained.images for each in image.counts)
+        is_whole = not drained.uncounted.dropped
+        decisions = drained.uncounted.super_user + sum(each.times for image in drained.images for each in image.counts)
         self._number += 1
         run = Run(
-            rules=seen,
+            rules=rules,
             source=f"node {self.broker}",
             settings=_settings(self.settings),
             at=until // 1000,
-            coverage=heard(self.broker, since, until, decisions) if is_whole else Coverage.nothing(),
+            coverage=hourly_coverage(self.broker, since, until, decisions) if is_whole else Coverage.nothing(),
             batch=Batch(self._stream, self._number),
             cluster_id=self.cluster_id,
         )
         if not is_whole:
             _log.warning(
-                "%s: no memory for %d decisions between two writes: they are lost", self.directory, drained.left.dropped
+                "%s: no memory for %d decisions between two writes: they are lost",
+                self.directory,
+                drained.uncounted.dropped,
             )
         return _Judged(run, tally, drained, until)
 
@@ -595,8 +597,8 @@ class UsageKeeper:
     def _write(self, judged: _Judged) -> None:
         index = self._opened()
         run = judged.run
-        known = {each for each in index.coverage().brokers if each is not None}
-        others = sorted(set(self.brokers()) - known - {self.broker})
+        brokers = {each for each in index.coverage().brokers if each is not None}
+        others = sorted(set(self.brokers()) - brokers - {self.broker})
         if others:
             # their decisions are not in here: without them nobody knows that a rule is not used
             run = evolve(run, coverage=Coverage.sum((run.coverage, expected(others, judged.until))))
@@ -629,7 +631,7 @@ class UsageKeeper:
                 _log.warning("%s: %s", self.directory, error)
 
     def _note_left(self, drained: Drained) -> None:
-        for kind, count in zip(drained.left._fields, drained.left, strict=True):
+        for kind, count in zip(drained.uncounted._fields, drained.uncounted, strict=True):
             self._metrics.accesses.labels(kind).inc(count)
 
 
@@ -639,5 +641,5 @@ def _settings(settings: Settings) -> Mapping[str, object]:
         "super_users": sorted(settings.super_users),
         "documented": settings.documented,
         "cidr": settings.cidr,
-        GIVEN: [ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG],
+        PROPERTIES_KEY: [ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG],
     }

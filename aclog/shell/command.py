@@ -11,7 +11,8 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, acl_text, code_name
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
@@ -95,7 +96,7 @@ def split_line(line: str) -> Split:
 
 def _word(characters: list[tuple[str, bool]]) -> Word:
     text = "".join(character for character, _ in characters)
-    glob = "".join("\\" + c if kept and c in _GLOB_CHARACTERS else c for c, kept in characters)
+    glob = "".join("\\" + c if literal and c in _GLOB_CHARACTERS else c for c, literal in characters)
     return Word(text=text, glob=glob)
 
 
@@ -144,7 +145,7 @@ class ShellState:
     done: bool = False
     origins: Origins = NO_ORIGINS
     """Where the ACLs of the newest state stand."""
-    premises: Callable[[AbstractSet[str]], Premises] = field(default=lambda _given: ALL_KNOWN)
+    premises: Callable[[AbstractSet[str]], Premises] = field(default=lambda _names: ALL_KNOWN)
     """Returns what is unknown of a running cluster's settings if those properties are given."""
     _image: Image | None = field(default=None, init=False)
     _tree: Directory | None = field(default=None, init=False)
@@ -265,11 +266,11 @@ class Signature:
 class Arguments:
     """The parsed words by name of the argument or flag of the option; absent ones have none."""
 
-    given: Mapping[str, tuple[Word, ...]] = field(factory=dict)
+    values: Mapping[str, tuple[Word, ...]] = field(factory=dict)
 
     def all(self, name: str) -> tuple[Word, ...]:
         """Return every word of an argument."""
-        return self.given.get(name, ())
+        return self.values.get(name, ())
 
     def one(self, name: str) -> Word | None:
         """Return the only word of an argument or option, or None."""
@@ -289,19 +290,19 @@ def parse_arguments(signature: Signature, words: Sequence[Word]) -> Arguments:
         ConfigError: too few or too many words, an unknown flag, or a flag without its value.
 
     """
-    given, rest = _take_options(signature, words)
+    values, rest = _take_options(signature, words)
     for argument in signature.arguments:
         if not rest and argument.count in {Count.ONE, Count.SOME}:
             raise ConfigError("too few arguments")
-        taken = len(rest) if argument.count in {Count.ANY, Count.SOME} else 1
-        given[argument.name], rest = tuple(rest[:taken]), rest[taken:]
+        count = len(rest) if argument.count in {Count.ANY, Count.SOME} else 1
+        values[argument.name], rest = tuple(rest[:count]), rest[count:]
     if rest:
         raise ConfigError("unrecognized arguments: '{}'".format(" ".join(word.text for word in rest)))
-    return Arguments(given=given)
+    return Arguments(values=values)
 
 
 def _take_options(signature: Signature, words: Sequence[Word]) -> tuple[dict[str, tuple[Word, ...]], list[Word]]:
-    given: dict[str, tuple[Word, ...]] = {}
+    values: dict[str, tuple[Word, ...]] = {}
     rest: list[Word] = []
     flags = {option.flag for option in signature.options}
     remaining = iter(words)
@@ -313,12 +314,12 @@ def _take_options(signature: Signature, words: Sequence[Word]) -> tuple[dict[str
             following = Word(text=value, glob=value) if equals else next(remaining, None)
             if following is None:
                 raise ConfigError(f"argument {flag}: expected one argument")
-            given[flag] = (following,)
+            values[flag] = (following,)
         elif _LOOKS_LIKE_OPTION.fullmatch(word.text):
             raise ConfigError(f"unrecognized arguments: '{word.text}'")
         else:
             rest.append(word)
-    return given, rest
+    return values, rest
 
 
 def manual(name: str, description: str, signature: Signature) -> list[str]:
@@ -359,8 +360,8 @@ SETTINGS = (_SUPER_USERS, _ALLOW_EVERYONE, _VERSION, _CIDR)
 
 def given_settings(arguments: Arguments) -> frozenset[str]:
     """Return the properties of brokers whose values are given."""
-    given = {SUPER_USERS_CONFIG: _SUPER_USERS, ALLOW_EVERYONE_CONFIG: _ALLOW_EVERYONE}
-    return frozenset(name for name, option in given.items() if arguments.text(option.flag))
+    options = {SUPER_USERS_CONFIG: _SUPER_USERS, ALLOW_EVERYONE_CONFIG: _ALLOW_EVERYONE}
+    return frozenset(name for name, option in options.items() if arguments.text(option.flag))
 
 
 def settings_of(arguments: Arguments, image: Image) -> Settings:
@@ -522,8 +523,8 @@ def _differing(before: AclsImage, after: AclsImage) -> Iterator[UUID]:
             only_before.remove(value)
         else:
             only_after.add(value)
-    found = {record.id for record in map(decode_record, only_before | only_after) if isinstance(record, _ACL)}
-    yield from found
+    ids = {record.id for record in map(decode_record, only_before | only_after) if isinstance(record, _ACL)}
+    yield from ids
 
 
 def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator[Difference]:
@@ -538,20 +539,20 @@ def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator
             added[rule_id] = new
     # By content: an ACL on both sides under different ids was recreated.
     new_ids = {acl: rule_id for rule_id, acl in added.items()}
-    found = []
+    changes = []
     for rule_id, acl in removed.items():
         renewed = new_ids.get(acl)
         if renewed is not None:
             del added[renewed]
             was = f" (its id was {uuid_text(rule_id)})"
-            found.append(_rule(Sign.CHANGED, renewed, acl, was))
+            changes.append(_rule(Sign.CHANGED, renewed, acl, was))
         elif rule_id in added:
             was = f" (was {acl_text(acl)})"
-            found.append(_rule(Sign.CHANGED, rule_id, added.pop(rule_id), was))
+            changes.append(_rule(Sign.CHANGED, rule_id, added.pop(rule_id), was))
         else:
-            found.append(_rule(Sign.REMOVED, rule_id, acl))
-    found += (_rule(Sign.ADDED, rule_id, acl) for rule_id, acl in added.items())
-    yield from sorted(found, key=lambda difference: difference.paths)
+            changes.append(_rule(Sign.REMOVED, rule_id, acl))
+    changes += (_rule(Sign.ADDED, rule_id, acl) for rule_id, acl in added.items())
+    yield from sorted(changes, key=lambda difference: difference.paths)
 
 
 def _rule(sign: Sign, rule_id: UUID, acl: StandardAcl, note: str = "") -> Difference:

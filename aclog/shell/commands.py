@@ -96,14 +96,14 @@ AT = Command(
 
 def _cat(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     for target in arguments.all("targets"):
-        found = False
+        exists = False
         for location in find_target(state, target):
-            found = True
+            exists = True
             if isinstance(location.node, File):
                 yield Line(location.node.text())
             else:
                 yield complaint(f"cat: {target_name(target, location)}: Is a directory")
-        if not found:
+        if not exists:
             yield complaint(f"cat: {target.text}: No such file or directory.")
 
 
@@ -124,15 +124,15 @@ _ROOT = Word(text="/", glob="/")
 
 def _cd(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     target = arguments.one("target") or _ROOT
-    found = list(islice(find_target(state, target), 2))
-    if not found:
+    locations = list(islice(find_target(state, target), 2))
+    if not locations:
         yield complaint(f"cd: {target.text}: no such directory.")
-    elif len(found) > 1:
+    elif len(locations) > 1:
         yield complaint(f"cd: {target.text}: matches more than one node.")
-    elif not isinstance(found[0].node, Directory):
+    elif not isinstance(locations[0].node, Directory):
         yield complaint(f"cd: {target.text}: not a directory.")
     else:
-        state.working_directory = found[0].names
+        state.working_directory = locations[0].names
 
 
 CD = Command(
@@ -166,10 +166,10 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
         policies = [Policy(image.acls, settings_of(arguments, image)) for image in (before, after)]
-        found = Comparison.of(*policies)
-        if not found.differences:
-            found.premises = turning_same(state.premises(given_settings(arguments)), found)
-        lines = map(json_text, found.json_lines()) if as_json else map(printable, found.text_lines())
+        comparison = Comparison.of(*policies)
+        if not comparison.differences:
+            comparison.premises = turning_same(state.premises(given_settings(arguments)), comparison)
+        lines = map(json_text, comparison.json_lines()) if as_json else map(printable, comparison.text_lines())
         yield from map(Line, lines)
     elif as_json:
         yield from (Line(json_text(difference.to_dict())) for difference in differences(before, after))
@@ -228,11 +228,11 @@ EXIT = Command(
 
 def _find(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     for target in arguments.all("paths") or (HERE,):
-        found = False
+        exists = False
         for location in find_target(state, target):
-            found = True
+            exists = True
             yield from _paths(location.node, target_name(target, location))
-        if not found:
+        if not exists:
             yield complaint(f"find: {target.text}: no such file or directory.")
 
 
@@ -316,22 +316,22 @@ _GAP = 2
 
 def _ls(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     targets = arguments.all("targets") or (HERE,)
-    found: list[Iterator[Location]] = []
+    listings: list[Iterator[Location]] = []
     for target in targets:
         of_target = find_target(state, target)
         first = next(of_target, None)
         if first is None:
             yield complaint(f"ls: {target.text}: no such file or directory.")
         else:
-            found.append(chain([first], of_target))
-    yield from _listed(chain.from_iterable(found), state.screen_width)
+            listings.append(chain([first], of_target))
+    yield from _listed(chain.from_iterable(listings), state.screen_width)
 
 
-def _listed(found: Iterator[Location], screen_width: int | None) -> Iterator[Line]:
+def _listed(locations: Iterator[Location], screen_width: int | None) -> Iterator[Line]:
     """Yield files first, then each directory, with its name above it unless it is all that is listed."""
     directories: list[tuple[str, Directory]] = []
     printed = False
-    for line in _laid_out(_files(found, directories), screen_width):
+    for line in _laid_out(_files(locations, directories), screen_width):
         printed = True
         yield line
     titled = printed or len(directories) > 1
@@ -347,9 +347,9 @@ def _listed(found: Iterator[Location], screen_width: int | None) -> Iterator[Lin
         yield from chain([first], lines)
 
 
-def _files(found: Iterator[Location], directories: list[tuple[str, Directory]]) -> Iterator[str]:
+def _files(locations: Iterator[Location], directories: list[tuple[str, Directory]]) -> Iterator[str]:
     """Yield the names of files as they are found, and collect the directories."""
-    for location in found:
+    for location in locations:
         if isinstance(location.node, Directory):
             directories.append((location.shown_name, location.node))
         else:
@@ -449,11 +449,11 @@ INDENT = 2
 
 def _tree(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     for target in arguments.all("targets"):
-        found = False
+        exists = False
         for location in find_target(state, target):
-            found = True
+            exists = True
             yield from _branches(location.node, 0)
-        if not found:
+        if not exists:
             yield complaint(f"tree: {target.text}: No such file or directory.")
 
 
@@ -566,11 +566,11 @@ def parse_operation(text: str) -> AclOperation:
         ConfigError: there is no such operation.
 
     """
-    found = find_name(_OPERATIONS, text)
-    if found is None:
+    operation = find_name(_OPERATIONS, text)
+    if operation is None:
         names = ", ".join(one.name for one in _OPERATIONS)
         raise ConfigError(f"{text!r} is not an operation: expected one of {names}{_in_ascii(text)}")
-    return found
+    return operation
 
 
 def parse_resource(text: str, pattern_type: PatternType | None = None) -> ResourcePattern:
@@ -603,8 +603,8 @@ def _type_word(resource_type: ResourceType) -> str:
 
 def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     operation = parse_operation(arguments.text("operation"))
-    given = arguments.text(_PATTERN.flag)
-    pattern_type = parse_name(_PATTERNS, given) if given else None
+    pattern_name = arguments.text(_PATTERN.flag)
+    pattern_type = parse_name(_PATTERNS, pattern_name) if pattern_name else None
     patterns = [parse_resource(word.text, pattern_type) for word in arguments.all("resources")]
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)

@@ -57,12 +57,12 @@ def _candidates(line: str, split: Split, state: ShellState) -> Iterator[Candidat
     return _plain(_words_of(command, [word.text for word in before[1:]], state), last.text)
 
 
-def _words_of(command: Command, given: list[str], state: ShellState) -> Iterable[str]:
+def _words_of(command: Command, arguments: list[str], state: ShellState) -> Iterable[str]:
     """Return the words that a command suggests for its next argument."""
     options = {option.flag for option in command.signature.options}
-    if given and given[-1] in options:
+    if arguments and arguments[-1] in options:
         return ()
-    return command.suggestions(state, len(given))
+    return command.suggestions(state, len(arguments))
 
 
 def _plain(words: Iterable[str], beginning: str) -> Iterator[Candidate]:
@@ -80,13 +80,13 @@ def _paths(typed: str, word: Word, state: ShellState) -> Iterator[Candidate]:
     if location is None or not isinstance(location.node, Directory):
         return
     names = (name for name in location.node.names(common_prefix(beginning)) if encode_name(name).startswith(beginning))
-    found = list(islice(names, MAX_CANDIDATES))
-    for name in found:
-        is_directory = len(found) <= MAX_LOOKED_UP and isinstance(location.node.child(name), Directory)
-        shown = encode_name(name) + ("/" if is_directory else "")
+    matches = list(islice(names, MAX_CANDIDATES))
+    for name in matches:
+        is_directory = len(matches) <= MAX_LOOKED_UP and isinstance(location.node.child(name), Directory)
+        display = encode_name(name) + ("/" if is_directory else "")
         # Only the name is quoted, so that a glob in the parent stays active; unless the word contains quotes already.
-        whole = quoted(parent + slash + shown) if _has_quotes(typed) else parent + slash + quoted(shown)
-        yield Candidate(text=whole, display=shown)
+        whole = quoted(parent + slash + display) if _has_quotes(typed) else parent + slash + quoted(display)
+        yield Candidate(text=whole, display=display)
 
 
 def _has_quotes(typed: str) -> bool:

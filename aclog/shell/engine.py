@@ -24,8 +24,8 @@ from aclog.shell.commands import (
 
 
 def _all_commands() -> Mapping[str, Command]:
-    found: dict[str, Command] = {}
-    view = MappingProxyType(found)  # help and man describe all commands, themselves included
+    by_name: dict[str, Command] = {}
+    view = MappingProxyType(by_name)  # help and man describe all commands, themselves included
     commands = (
         AT,
         CAT,
@@ -42,8 +42,8 @@ def _all_commands() -> Mapping[str, Command]:
         help_command(view),
         man_command(view),
     )
-    found.update((command.name, command) for command in sorted(commands, key=lambda command: command.name))
-    return MappingProxyType(found)
+    by_name.update((command.name, command) for command in sorted(commands, key=lambda command: command.name))
+    return MappingProxyType(by_name)
 
 
 COMMANDS = _all_commands()

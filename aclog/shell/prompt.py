@@ -72,6 +72,6 @@ class PathCompleter(Completer):
         """Yield the completions at the cursor (Completer.get_completions)."""
         del complete_event
         line = document.text_before_cursor
-        found = complete(line, self._state)
-        for candidate in found.candidates:
-            yield Suggestion(candidate.text, start_position=found.start - len(line), display=candidate.display)
+        completion = complete(line, self._state)
+        for candidate in completion.candidates:
+            yield Suggestion(candidate.text, start_position=completion.start - len(line), display=candidate.display)

@@ -25,8 +25,9 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, place_object
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import utf16
+from aclog.authorizer.origin import NO_ORIGINS, Origins, place_object
 from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.errors import ConfigError
@@ -272,17 +273,17 @@ def encode_name(name: str) -> str:
     return "".join(map(_encode_character, name))
 
 
-def decode_name(shown: str) -> str | None:
+def decode_name(component: str) -> str | None:
     """Decode a component of a path, in which any character may be encoded; None if it is malformed."""
-    if shown == EMPTY_NAME:
+    if component == EMPTY_NAME:
         return ""
-    if "%" not in shown:
-        return shown
-    if not _ENCODED.fullmatch(shown):
+    if "%" not in component:
+        return component
+    if not _ENCODED.fullmatch(component):
         return None
     try:
         # surrogatepass: JSON and command lines may contain lone surrogates
-        return unquote_to_bytes(shown.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return unquote_to_bytes(component.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
 
@@ -337,9 +338,9 @@ def ids_directory(acls: AclsImage, text: Text) -> Directory:
 
     def child(name: str) -> Node | None:
         """Return the ACL with this id."""
-        found = rule_id(name)
-        acl = acls.get(found) if found is not None else None
-        return None if acl is None else _rule_file(StandardAclWithId(id=found, acl=acl), text)
+        uuid = rule_id(name)
+        acl = acls.get(uuid) if uuid is not None else None
+        return None if acl is None else _rule_file(StandardAclWithId(id=uuid, acl=acl), text)
 
     return Directory(names=lambda prefix: id_names(acls, prefix), child=child)
 
@@ -371,14 +372,14 @@ def _resource_types(acls: AclsImage, text: Text) -> Directory:
 
 def _resource_listing(acls: AclsImage) -> Mapping[tuple[str, ...], set[str]]:
     """Return the names in each directory under `/acl/resource`: resource types, pattern types, resource names."""
-    found: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    listing: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for pattern in acls.resource_patterns():
         resource_type = code_name(ResourceType, pattern.resource_type)
         pattern_type = code_name(PatternType, pattern.pattern_type)
-        found[()].add(resource_type)
-        found[resource_type,].add(pattern_type)
-        found[resource_type, pattern_type].add(pattern.name)
-    return found
+        listing[()].add(resource_type)
+        listing[resource_type,].add(pattern_type)
+        listing[resource_type, pattern_type].add(pattern.name)
+    return listing
 
 
 def _about(acls: AclsImage, resource_type: str, pattern_type: str, name: str) -> Iterator[StandardAclWithId]:
@@ -387,8 +388,8 @@ def _about(acls: AclsImage, resource_type: str, pattern_type: str, name: str) ->
     A filter cannot tell UNKNOWN from codes that Kafka does not know, so the types are compared here.
     """
     for rule in acls.matching(AclBindingFilter(resource_name=name)):
-        found = code_name(ResourceType, rule.acl.resource_type), code_name(PatternType, rule.acl.pattern_type)
-        if found == (resource_type, pattern_type):
+        types = code_name(ResourceType, rule.acl.resource_type), code_name(PatternType, rule.acl.pattern_type)
+        if types == (resource_type, pattern_type):
             yield rule
 
 
@@ -607,8 +608,8 @@ def _features(features: FeaturesImage) -> Directory:
     def child(name: str) -> Node | None:
         """Return the level of a feature, with its name for metadata.version."""
         level = features.level(name)
-        known = metadata_version_name(level) if name == METADATA_VERSION else None
-        return file(f"{level} ({known})" if known else str(level)) if level else None
+        version_name = metadata_version_name(level) if name == METADATA_VERSION else None
+        return file(f"{level} ({version_name})" if version_name else str(level)) if level else None
 
     return directory(lambda: (record.name for record in features.records()), child)
 

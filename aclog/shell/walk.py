@@ -34,9 +34,9 @@ class Glob:
     plain: str
     pattern: re.Pattern[str] | None = None
 
-    def matches(self, shown: str) -> bool:
+    def matches(self, name: str) -> bool:
         """Return whether the glob matches an encoded name."""
-        return shown == self.plain if self.pattern is None else self.pattern.fullmatch(shown) is not None
+        return name == self.plain if self.pattern is None else self.pattern.fullmatch(name) is not None
 
 
 def parse_glob(component: str) -> Glob:
@@ -45,29 +45,29 @@ def parse_glob(component: str) -> Glob:
     choices = _choices(tokens) if any(special for _, special in tokens) else None
     if choices is None or prod(map(len, choices)) > MAX_ALTERNATIVES:
         return Glob(plain="".join(character for character, _ in tokens))
-    patterns = (_regex([token for part in chosen for token in part]) for chosen in product(*choices))
+    patterns = (_regex([token for part in parts for token in part]) for parts in product(*choices))
     plain = "".join(character for character, _ in takewhile(lambda token: not token[1], tokens))
     return Glob(plain=plain, pattern=re.compile("|".join(patterns), re.DOTALL))
 
 
 def _tokens(component: str) -> Iterator[Token]:
     """Yield the characters; one after a backslash is plain, and so is a backslash at the end."""
-    kept, in_group = False, False
+    escaped, in_group = False, False
     for character in component:
-        if kept or character != "\\":
-            special = not kept and (character in "*?{" or (in_group and character in ",}"))
+        if escaped or character != "\\":
+            special = not escaped and (character in "*?{" or (in_group and character in ",}"))
             in_group = character != "}" if special and character in "{}" else in_group
             yield character, special
-            kept = False
+            escaped = False
         else:
-            kept = True
-    if kept:
+            escaped = True
+    if escaped:
         yield "\\", False
 
 
 def _choices(tokens: list[Token]) -> list[list[list[Token]]] | None:
     """Return the alternatives of each part, one for a part outside groups; None if the glob is malformed."""
-    found: list[list[list[Token]]] = [[[]]]
+    choices: list[list[list[Token]]] = [[[]]]
     in_group = False
     for character, special in tokens:
         match character if special else "":
@@ -75,12 +75,12 @@ def _choices(tokens: list[Token]) -> list[list[list[Token]]] | None:
                 return None
             case "{" | "}":
                 in_group = character == "{"
-                found.append([[]])
+                choices.append([[]])
             case ",":
-                found[-1].append([])
+                choices[-1].append([])
             case _:
-                found[-1][-1].append((character, special))
-    return None if in_group else found
+                choices[-1][-1].append((character, special))
+    return None if in_group else choices
 
 
 def _regex(tokens: list[Token]) -> str:
@@ -145,13 +145,13 @@ def resolve(root: Directory, working_directory: tuple[str, ...], target: str) ->
 
 def path_globs(working_directory: tuple[str, ...], target: str) -> list[Glob]:
     """Return the components of the absolute path of `target`, without `.` and `..`."""
-    found = [] if target.startswith("/") else [Glob(plain=encode_name(name)) for name in working_directory]
+    globs = [] if target.startswith("/") else [Glob(plain=encode_name(name)) for name in working_directory]
     for component in target.split("/"):
         if component == "..":
-            del found[-1:]
+            del globs[-1:]
         elif component not in {"", "."}:
-            found.append(parse_glob(component))
-    return found
+            globs.append(parse_glob(component))
+    return globs
 
 
 def _descend(location: Location, components: list[Glob]) -> Iterator[Location]:
@@ -178,9 +178,9 @@ def _matching(directory: Directory, glob: Glob) -> Iterator[str]:
             yield name
 
 
-def common_prefix(shown: str) -> str:
+def common_prefix(name: str) -> str:
     """Return the part of an encoded name's beginning that bare names share: all before the first encoded character."""
-    return shown.partition("%")[0]
+    return name.partition("%")[0]
 
 
 def children(directory: Directory) -> Iterator[tuple[str, Node]]:

@@ -503,12 +503,12 @@ def _acl_events(scan: _Scan, rows: int, dropped: Bools) -> AclEvents:
     columns, odd = read_acls(scan.buffer, values.value_start[added], values.value_end[added])
     if len(odd):
         raise _StopError(int(values.batch[added[odd[0]]]))
-    kept = ~dropped[added]
+    committed = ~dropped[added]
     removed = np.flatnonzero(scan.removes[:rows] & ~dropped)
     return AclEvents(
         buffer=scan.buffer,
-        added=columns if kept.all() else columns.take(kept),
-        added_rows=added[kept],
+        added=columns if committed.all() else columns.take(committed),
+        added_rows=added[committed],
         removed_start=values.value_start[removed],
         removed_end=values.value_end[removed],
         removed_rows=removed,
@@ -532,27 +532,27 @@ def _other_records(scan: _Scan, rows: int) -> Iterator[tuple[int, MetadataRecord
 def _committed(scan: _Scan, rows: int) -> tuple[list[tuple[int, MetadataRecord]], Bools]:
     """Return the other records without those of aborted transactions, and the mask of all rows that are dropped."""
     dropped = np.zeros(rows, np.bool_)
-    kept: list[tuple[int, MetadataRecord]] = []
-    begun, kept_before = -1, 0
+    records: list[tuple[int, MetadataRecord]] = []
+    begun, records_before = -1, 0
     for row, record in _other_records(scan, rows):
         match record:
             case BeginTransactionRecord() if begun < 0:
-                begun, kept_before = row, len(kept)
+                begun, records_before = row, len(records)
             case EndTransactionRecord() if begun >= 0:
                 begun = -1
             case AbortTransactionRecord() if begun >= 0:
                 # KIP-868: all between Begin and Abort is dropped, ACL rows by the mask, others from the list.
                 dropped[begun:row] = True
-                del kept[kept_before:]
+                del records[records_before:]
                 begun = -1
             case BeginTransactionRecord() | EndTransactionRecord() | AbortTransactionRecord():
                 raise _StopError(int(scan.values.batch[row]))
             case _:
-                kept.append((row, record))
+                records.append((row, record))
     if begun >= 0:
         # Still open at the end: the applier holds its records back until a later chunk ends it.
         raise _StopError(int(scan.values.batch[begun]))
-    return kept, dropped
+    return records, dropped
 
 
 # Metadata transactions (KIP-868): which records are visible, which are held back, and which are dropped by an abort.
@@ -572,9 +572,9 @@ _MARKERS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransac
 class Transactions:
     """The records since the last visible state, without those of aborted transactions."""
 
-    _held: list[OffsetAndRecord] = field(factory=list, init=False)
+    _pending: list[OffsetAndRecord] = field(factory=list, init=False)
     _begun_at: int | None = field(default=None, init=False)
-    _held_before: int = field(default=0, init=False)
+    _pending_before: int = field(default=0, init=False)
 
     @property
     def is_open(self) -> bool:
@@ -589,7 +589,7 @@ class Transactions:
 
         """
         if type(record) not in _MARKERS:
-            self._held.append((offset, record))
+            self._pending.append((offset, record))
         elif isinstance(record, BeginTransactionRecord):
             self._begin(offset)
         else:
@@ -597,15 +597,15 @@ class Transactions:
 
     def take(self) -> list[OffsetAndRecord]:
         """Return what has become visible, in order; call it after a batch that leaves no transaction open."""
-        taken, self._held = self._held, []
-        return taken
+        pending, self._pending = self._pending, []
+        return pending
 
     def _begin(self, offset: int) -> None:
         if self._begun_at is not None:
             raise ReplayError(
                 f"a BeginTransactionRecord inside the transaction begun at offset {self._begun_at}", offset=offset
             )
-        self._begun_at, self._held_before = offset, len(self._held)
+        self._begun_at, self._pending_before = offset, len(self._pending)
 
     def _finish(self, offset: int, record: MetadataRecord) -> None:
         aborts = isinstance(record, AbortTransactionRecord)
@@ -613,7 +613,7 @@ class Transactions:
             raise ReplayError(f"{type(record).__name__} outside of a transaction", offset=offset)
         if aborts:
             # Only what came after the Begin is dropped: records before it in the same batch still count.
-            del self._held[self._held_before :]
+            del self._pending[self._pending_before :]
         self._begun_at = None
 
 

@@ -108,9 +108,9 @@ def _parse_name(path: Path) -> tuple[int, int]:
     if path.name == BOOTSTRAP_NAME:
         # Not in Kafka's naming scheme for snapshots, as it is not a state at an offset.
         return 0, 0
-    found = parse_checkpoint_name(path.name)
-    if found is not None:
-        return found
+    key = parse_checkpoint_name(path.name)
+    if key is not None:
+        return key
     if path.name.endswith(PARTIAL_SUFFIX):
         raise CheckpointError(f"{path}: an unfinished checkpoint: expected a file without {PARTIAL_SUFFIX}")
     raise CheckpointError(
@@ -289,8 +289,8 @@ def find_bootstrap(log_directory: Path) -> BootstrapRecords | None:
 
     """
     first = log_directory / FIRST_CHECKPOINT
-    if first.is_file() and (found := read_bootstrap(first)).records:
-        return found
+    if first.is_file() and (bootstrap := read_bootstrap(first)).records:
+        return bootstrap
     legacy = legacy_bootstrap(log_directory)
     return None if legacy is None else read_bootstrap(legacy)
 
@@ -305,12 +305,12 @@ def uncommitted_bootstrap(log_directory: Path, image: Image) -> str | None:
     parts: tuple[Sized, ...] = (image.acls, image.scram, image.tokens, image.cluster, image.opaque)
     if len(image.features) or not any(len(part) for part in parts):
         return None
-    found = find_bootstrap(log_directory)
-    if found is None or not found.in_first_checkpoint:
+    bootstrap = find_bootstrap(log_directory)
+    if bootstrap is None or not bootstrap.in_first_checkpoint:
         return None
     return (
-        f"begun without the {len(found.records)} records of {found.path.name}, and so without metadata.version: export "
-        "what the log has (`aclog export --log`), format an empty directory, and import it there"
+        f"begun without the {len(bootstrap.records)} records of {bootstrap.path.name}, and so without metadata.version:"
+        " export what the log has (`aclog export --log`), format an empty directory, and import it there"
     )
 
 
@@ -383,10 +383,10 @@ class _Place:
     @classmethod
     def of(cls, fd: int, what: str) -> "_Place":
         """Return those of an open file. Raises DecodeError if it is no regular file."""
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise DecodeError(f"{what} is not a regular file")
-        return cls(owner=found.st_uid, size=found.st_size)
+        return cls(owner=status.st_uid, size=status.st_size)
 
 
 @define(kw_only=True, eq=False)
@@ -514,8 +514,8 @@ def _rest(image: Image) -> bytes:
 
     """
     rest = rest_of(image)
-    found = decode_checkpoint(rest, end_offset=image.end_offset, epoch=image.epoch)
-    if found.provenance != image.provenance:
+    decoded = decode_checkpoint(rest, end_offset=image.end_offset, epoch=image.epoch)
+    if decoded.provenance != image.provenance:
         raise DecodeError("an image file cannot hold when its last record was written, or its voters")
     return rest
 
@@ -636,8 +636,8 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
     if keep < 1:
         raise ValueError(f"keep {keep}: expected at least 1")
     directory = Path(directory)
-    found = list_checkpoints(directory)
-    old = found[: _first_kept(found, keep)]
+    checkpoints = list_checkpoints(directory)
+    old = checkpoints[: _first_kept(checkpoints, keep)]
     try:
         for file in old:
             file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))

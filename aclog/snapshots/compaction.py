@@ -183,16 +183,16 @@ class Merge:
     failure: Exception | None = None
     """Why the changes could not be applied to the folded ACLs, which were wrong then."""
     _applied: int = 0
-    _seen: int = 0
+    _journaled: int = 0
 
     def offer(self, folded: AclsImage) -> None:
         """Go on with the folded ACLs."""
-        self.begun, self.folded, self._seen = None, folded, len(self.journal)
+        self.begun, self.folded, self._journaled = None, folded, len(self.journal)
 
     @property
     def share(self) -> int:
         """How many journaled changes the update that was just journaled must apply."""
-        own, self._seen = len(self.journal) - self._seen, len(self.journal)
+        own, self._journaled = len(self.journal) - self._journaled, len(self.journal)
         return _AHEAD * own + 1
 
     def step(self, most: int) -> AclsImage | None:
@@ -359,9 +359,9 @@ class Worker:
             raise FoldError(
                 f"the process that merges ACLs was ended: it had not done so after {seconds:.0f} s"
             ) from None
-        said = self.process.stdout.read() if self.process.stdout is not None else b""
+        output = self.process.stdout.read() if self.process.stdout is not None else b""
         try:
-            answer = json.loads(said)
+            answer = json.loads(output)
             size, error = answer.get("size"), answer.get("error")
         except (ValueError, AttributeError):
             size, error = None, None
@@ -371,7 +371,7 @@ class Worker:
             # Most likely the system has run out of memory: this process must not need as much.
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             raise FoldError(f"the process that merges ACLs was ended by {name}", here=code != -signal.SIGKILL)
-        why = error or self._last_error() or f"it said {said[:_MAX_TEXT]!r}"
+        why = error or self._last_error() or f"it said {output[:_MAX_TEXT]!r}"
         raise FoldError(
             f"the process that merges ACLs failed (exit code {code}): {why}", here="MemoryError" not in str(why)
         )
@@ -426,14 +426,14 @@ class FoldInProcess:
             return FoldInThread().fold(acls)
         try:
             with ExitStack() as stack:
-                known = self._files.get(acls.index.base)
-                base = stack.enter_context(_file("aclog-base")) if known is None else known
+                cached = self._files.get(acls.index.base)
+                base = stack.enter_context(_file("aclog-base")) if cached is None else cached
                 changes, result = stack.enter_context(_file("aclog-changes")), stack.enter_context(_file("aclog-base"))
                 worker = stack.enter_context(Worker.started(self.program, (base, changes, result)))
                 self._set_worker(worker)
                 stack.callback(self._set_worker, None)
                 # While it starts: what it needs.
-                if known is None:
+                if cached is None:
                     write_all(base, acls.index.base.buffer)
                 _write_changes(changes, acls.index.overlay)
                 worker.go()
@@ -471,9 +471,9 @@ class FoldInProcess:
 
     def _keep(self, base: Base, file: int) -> None:
         """Keep the file of a base for the next merge, as long as the base is used."""
-        kept = os.dup(file)
-        finalize(base, self._release, kept).atexit = False
-        self._files[base] = kept
+        duplicate = os.dup(file)
+        finalize(base, self._release, duplicate).atexit = False
+        self._files[base] = duplicate
 
 
 @contextmanager
@@ -512,9 +512,9 @@ def _checked(result: int, size: int, acls: AclsImage, ids: int) -> AclsImage:
 
     """
     before, overlay = acls.index.base, acls.index.overlay
-    found = os.fstat(result).st_size
-    if size != found:
-        raise FoldError(f"the process that merges ACLs wrote {found} bytes: it said {size}")
+    actual = os.fstat(result).st_size
+    if size != actual:
+        raise FoldError(f"the process that merges ACLs wrote {actual} bytes: it said {size}")
     try:
         base = base_of(map_for_reading(result))
     except DecodeError as error:

@@ -46,7 +46,7 @@ SOME_RANGE = ("0.0.0.0/0",)
 """In place of the hosts that are ranges, where it is not asked whether there are any."""
 SETTLED_BY = "--kafka-version V settles it"
 """How a text ends that says that several generations may decide, and that it matters."""
-_SHOWN = 5
+_MAX_IDS = 5
 
 
 @frozen(kw_only=True)
@@ -85,7 +85,7 @@ class NodeKafkas:
             return NodeIds(brokers=_running(brokers, generation), controllers=_running(controllers, generation))
 
         return cls(
-            of_generation={generation: found for generation in Generation if (found := ids(generation))},
+            of_generation={generation: members for generation in Generation if (members := ids(generation))},
             unknown=ids(None),
         )
 
@@ -215,25 +215,25 @@ def _finalized(image: Image) -> Generation | None:
     return Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
 
 
-def ranges_concern_controllers(acls: AclsImage, asked: Iterable[tuple[int, int]] | None = None) -> bool:
+def ranges_concern_controllers(acls: AclsImage, requests: Iterable[tuple[int, int]] | None = None) -> bool:
     """Return whether an ACL whose host is a range could matter to a request that a controller decides.
 
-    `asked`: the resource type and the operation, as codes, of all requests in question; None if they may be any.
+    `requests`: the resource type and the operation, as codes, of all requests in question; None if they may be any.
     """
     if not acls.index.has_slashes:
         return False
-    asked = product(ResourceType, AclOperation) if asked is None else asked
+    requests = product(ResourceType, AclOperation) if requests is None else requests
     masks = range_masks(acls.index)
     return any(
         controllers_decide(kind, operation) and masks[kind] >> operation & (ALLOWED | DENIED)
-        for kind, operation in asked
+        for kind, operation in requests
     )
 
 
 def _running(levels: Mapping[int, int | None], generation: Generation | None) -> tuple[int, ...]:
     """Return the ids of the nodes of a generation, or of those that do not state theirs."""
-    known = ((node, None if level is None else generation_of_level(level)) for node, level in levels.items())
-    return tuple(sorted(node for node, found in known if found is generation))
+    generations = ((node, None if level is None else generation_of_level(level)) for node, level in levels.items())
+    return tuple(sorted(node for node, node_generation in generations if node_generation is generation))
 
 
 def _broker_levels(image: Image) -> Mapping[int, int | None]:
@@ -261,11 +261,13 @@ def registered_controllers(image: Image) -> dict[int, int | None]:
     levels: dict[int, int | None] = {}
     for number, value in image.opaque.controllers():
         try:
-            found = controller_levels(value)
+            features = controller_levels(value)
         except DecodeError:  # of a newer Kafka: all that is known is that there is a controller
             levels[number] = None
         else:
-            levels[number] = deciding_level(found.get(METADATA_VERSION, 0), has_ranges=found.get(CIDR_FEATURE, 0) > 0)
+            levels[number] = deciding_level(
+                features.get(METADATA_VERSION, 0), has_ranges=features.get(CIDR_FEATURE, 0) > 0
+            )
     return levels
 
 
@@ -297,9 +299,9 @@ def range_hosts(acls: AclsImage) -> Iterator[str]:
 
 
 def _of_role(role: str, ids: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, ids[:_SHOWN]))
-    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-    return f"{role}{'' if len(ids) == 1 else 's'} {shown}{more}"
+    text = ", ".join(map(str, ids[:_MAX_IDS]))
+    more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
+    return f"{role}{'' if len(ids) == 1 else 's'} {text}{more}"
 
 
 # The history of what decides: when the generations of Kafka that may decide changed, as brokers registered.
@@ -317,7 +319,7 @@ _MARKERS: Final = (
     RecordType.END_TRANSACTION_RECORD,
     RecordType.ABORT_TRANSACTION_RECORD,
 )
-_WANTED: Final = frozenset((*(record.api_key for record in _BROKER_RECORDS), *_MARKERS))
+_API_KEYS: Final = frozenset((*(record.api_key for record in _BROKER_RECORDS), *_MARKERS))
 
 
 @frozen(kw_only=True)
@@ -358,27 +360,27 @@ def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
 def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
     """Yield each change after the state with which a history begins, and what may decide in that."""
     cluster = begin.cluster
-    seen = (each for each in visible_records(begin.provenance, reader, _is_wanted) if _is_of_broker(each))
-    for end_offset, step in groupby(seen, lambda each: each.end_offset):
+    visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_broker(each))
+    for end_offset, step in groupby(visible, lambda each: each.end_offset):
         records = list(step)
         cluster = cluster.apply((each.offset, each.record) for each in records)  # type: ignore[misc]  # _is_of_broker
-        found = _kafka_of(cluster)
-        if (found.generations, bool(found.nodes.of_generation)) != (
+        current = _kafka_of(cluster)
+        if (current.generations, bool(current.nodes.of_generation)) != (
             kafka.generations,
             bool(kafka.nodes.of_generation),
         ):
             last = records[-1]
-            yield KafkaChange(offset=last.offset, end_offset=end_offset, timestamp=last.timestamp, kafka=found)
-        kafka = found
+            yield KafkaChange(offset=last.offset, end_offset=end_offset, timestamp=last.timestamp, kafka=current)
+        kafka = current
 
 
 def _kafka_of(cluster: ClusterImage) -> DecidingKafka:
     return kafka_of_levels(registered_levels(cluster), SOME_RANGE)
 
 
-def _is_wanted(value: bytes) -> bool:
-    return len(value) > 1 and value[1] in _WANTED  # behind the frame version; all of these apiKeys take one byte
+def _is_relevant(value: bytes) -> bool:
+    return len(value) > 1 and value[1] in _API_KEYS  # behind the frame version; all of these apiKeys take one byte
 
 
-def _is_of_broker(seen: VisibleRecord) -> bool:
-    return isinstance(seen.record, _BROKER_RECORDS)
+def _is_of_broker(visible: VisibleRecord) -> bool:
+    return isinstance(visible.record, _BROKER_RECORDS)

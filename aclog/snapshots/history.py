@@ -53,22 +53,22 @@ class VisibleRecord(NamedTuple):
 
 
 def visible_records(
-    start: Provenance, reader: LogReader, wanted: Callable[[bytes], bool] | None = None
+    start: Provenance, reader: LogReader, predicate: Callable[[bytes], bool] | None = None
 ) -> Iterator[VisibleRecord]:
     """Yield every record from a state on, up to the high-water mark.
 
-    `wanted` is asked with the value of each; others are neither decoded nor yielded. Markers of transactions must be
-    wanted.
+    `predicate` is asked with the value of each; others are neither decoded nor yielded. It must accept markers of
+    transactions.
 
     Raises:
         LogError: the log cannot be read.
         DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
-    found = RecordReplay(replayed_to=start, wanted=wanted)
+    replay = RecordReplay(replayed_to=start, predicate=predicate)
     try:
-        while found.replayed_to.end_offset < reader.high_watermark():
-            yield from found.replay(reader.read(found.replayed_to.end_offset, _READ_BYTES))
+        while replay.replayed_to.end_offset < reader.high_watermark():
+            yield from replay.replay(reader.read(replay.replayed_to.end_offset, _READ_BYTES))
     except DecodeError as e:
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
@@ -78,7 +78,7 @@ class RecordReplay:
     """A replay in progress: the batches since the last visible state."""
 
     replayed_to: Provenance
-    wanted: Callable[[bytes], bool] | None = None
+    predicate: Callable[[bytes], bool] | None = None
     """Of which values the records are of interest, as in `visible_records`."""
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
@@ -98,7 +98,7 @@ class RecordReplay:
 
     def _decoded(self, chunk: bytes, position: int, header: BatchHeader) -> Iterator[tuple[int, MetadataRecord]]:
         for offset, (start, value) in enumerate(read_values(chunk, position, header), header.base_offset):
-            if self.wanted is None or self.wanted(value):
+            if self.predicate is None or self.predicate(value):
                 try:
                     yield offset, decode_record(value)
                 except DecodeError as e:
@@ -190,11 +190,11 @@ def start_of_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...])
 
 def history_from(start: Image, reader: LogReader) -> Iterator[Change]:
     """Yield the rules of the state with which a history begins, and every change after it. Raises as `history`."""
-    found = _History()
-    yield from found.initial_changes(start)
+    tracker = _History()
+    yield from tracker.initial_changes(start)
     try:
-        for seen in visible_records(start.provenance, reader):
-            change = found.change(seen)
+        for visible in visible_records(start.provenance, reader):
+            change = tracker.change(visible)
             if change is not None:
                 yield change
     except DecodeError as e:
@@ -244,9 +244,9 @@ class _History:
                     first_seen=True,
                 )
 
-    def change(self, seen: VisibleRecord) -> Change | None:
+    def change(self, visible: VisibleRecord) -> Change | None:
         """Return the change that a record makes; None if it is about no ACL."""
-        offset, end_offset, timestamp, record = seen
+        offset, end_offset, timestamp, record = visible
         match record:
             case AccessControlEntryRecord():
                 if record.id in self._rules:
@@ -259,11 +259,11 @@ class _History:
                 self._rules[record.id] = acl
                 kind = ChangeKind.ADDED
             case RemoveAccessControlEntryRecord():
-                found = self._rules.pop(record.id, None)
-                if found is None:
+                removed = self._rules.pop(record.id, None)
+                if removed is None:
                     raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not exist", offset=offset)
-                del self._ids[found]
-                acl, kind = found, ChangeKind.REMOVED
+                del self._ids[removed]
+                acl, kind = removed, ChangeKind.REMOVED
             case _:
                 return None
         rule = StandardAclWithId(id=record.id, acl=acl)
@@ -302,26 +302,26 @@ class TopicHistory:
     @staticmethod
     def beginning(image: Image) -> "TopicHistory":
         """Return the history with the topics of a state."""
-        found = TopicHistory()
+        topics = TopicHistory()
         for topic, name in image.opaque.topics():
-            found._add(topic, name, image.end_offset)  # its own
-        return found
+            topics._add(topic, name, image.end_offset)  # its own
+        return topics
 
-    def replay(self, seen: VisibleRecord) -> None:
+    def replay(self, visible: VisibleRecord) -> None:
         """Take note of a record; records come in the order of the log.
 
         Raises:
             DecodeError: a damaged record about a topic.
 
         """
-        record = seen.record
+        record = visible.record
         if not isinstance(record, OpaqueRecord) or record.api_key not in _TOPICS:
             return
         match effect_of(record):
             case Appended(subject=(_, topic), topic_name=str(name)):
-                self._add(topic, name, seen.end_offset)
+                self._add(topic, name, visible.end_offset)
             case Removed(subject=(_, topic)):
-                self._remove(topic, seen.end_offset)
+                self._remove(topic, visible.end_offset)
             case _:
                 return
 
@@ -405,39 +405,41 @@ class RuleWatch:
         return self._over_gap() if chunk is None else self._replayed(chunk)
 
     def _replayed(self, chunk: bytes) -> tuple[Change, ...]:
-        found = []
+        changes = []
         try:
-            for seen in self._records.replay(chunk):
+            for visible in self._records.replay(chunk):
                 self.pause()
-                change = self._change(seen)
+                change = self._change(visible)
                 if change is not None:
-                    found.append(change)
+                    changes.append(change)
         except DecodeError as error:
             # What is good before it is told first.
             self._failure = error.at(path=self.log.name)
-            if not found:
+            if not changes:
                 raise self._failure from None
-        return tuple(found)
+        return tuple(changes)
 
     def _merge(self) -> None:
         merged = self._acls.merged(self.pause)
         check_mapping(self._acls)  # else what was written over a file would live on in the merged index
         self._acls = merged
 
-    def _change(self, seen: VisibleRecord) -> Change | None:
-        record = seen.record
+    def _change(self, visible: VisibleRecord) -> Change | None:
+        record = visible.record
         if isinstance(record, AccessControlEntryRecord):
             acl, kind = acl_of(record), ChangeKind.ADDED
         elif isinstance(record, RemoveAccessControlEntryRecord):
-            found, kind = self._acls.get(record.id), ChangeKind.REMOVED
-            if found is None:
-                raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not exist", offset=seen.offset)
-            acl = found
+            removed, kind = self._acls.get(record.id), ChangeKind.REMOVED
+            if removed is None:
+                raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not exist", offset=visible.offset)
+            acl = removed
         else:
             return None
         self._acls = self._acls.apply((record,))
         rule = StandardAclWithId(id=record.id, acl=acl)
-        return Change(offset=seen.offset, end_offset=seen.end_offset, timestamp=seen.timestamp, kind=kind, rule=rule)
+        return Change(
+            offset=visible.offset, end_offset=visible.end_offset, timestamp=visible.timestamp, kind=kind, rule=rule
+        )
 
     def _over_gap(self) -> tuple[Change, ...]:
         before, first, newest = self._acls, self.end_offset, self.newest()

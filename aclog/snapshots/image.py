@@ -265,7 +265,7 @@ class OpaqueChange:
     value: bytes = field(repr=False)
 
 
-class Kept(NamedTuple):
+class Entry(NamedTuple):
     """A record that was kept: its place in the order, and its value."""
 
     sequence: int
@@ -275,13 +275,13 @@ class Kept(NamedTuple):
 class Chain(NamedTuple):
     """The records of one subject as a linked list, newest first, so that appending costs the same at any length."""
 
-    kept: Kept
+    entry: Entry
     before: "Chain | None"
     length: int
     size: int
 
 
-_Latest: TypeAlias = Map[str, Kept]
+_Latest: TypeAlias = Map[str, Entry]
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -305,11 +305,11 @@ class OpaqueImage:
 
     def values(self) -> Iterator[bytes]:
         """Yield the values of the records in log order; a replaced record has the place of its last value."""
-        kept = [each for group in self._latest.values() for each in group.values()]
+        entries = [each for group in self._latest.values() for each in group.values()]
         for chain in self._chains.values():
-            kept.extend(_links(chain))
-        kept.sort()
-        return (each.value for each in kept)
+            entries.extend(_links(chain))
+        entries.sort()
+        return (each.value for each in entries)
 
     def topic_names(self) -> Iterator[str]:
         """Yield the names of the topics, in no particular order."""
@@ -323,7 +323,7 @@ class OpaqueImage:
         """Yield the id of each registered controller and its newest RegisterControllerRecord, in no order."""
         for (kind, subject), chain in self._chains.items():
             if kind == CONTROLLER:
-                yield subject, chain.kept.value
+                yield subject, chain.entry.value
 
     def topics(self) -> Iterator[tuple[bytes, str]]:
         """Yield the uuid and the name of each topic, in no particular order."""
@@ -354,9 +354,9 @@ class OpaqueImage:
 OpaqueImage.EMPTY = OpaqueImage()
 
 
-def _links(chain: Chain | None) -> Iterator[Kept]:
+def _links(chain: Chain | None) -> Iterator[Entry]:
     while chain is not None:
-        yield chain.kept
+        yield chain.entry
         chain = chain.before
 
 
@@ -373,33 +373,33 @@ class _Editor:
 
     def replay(self, change: OpaqueChange) -> None:
         """Apply the next record; records come in log order."""
-        kept = Kept(self.next_sequence, change.value)
+        entry = Entry(self.next_sequence, change.value)
         self.next_sequence += 1
         match change.effect:
             case Appended(subject=subject, topic_name=name):
-                self._append(subject, kept)
+                self._append(subject, entry)
                 if name is not None:
                     self.topic_names[subject[1]] = name
             case Latest(group=group, key=key, removes=removes):
-                self._replace(group, key, None if removes else kept)
+                self._replace(group, key, None if removes else entry)
             case Removed(subject=subject):
                 self._remove(subject)
 
-    def _append(self, subject: Subject, kept: Kept) -> None:
+    def _append(self, subject: Subject, entry: Entry) -> None:
         before = self.chains.get(subject)
         count, size = (0, 0) if before is None else (before.length, before.size)
-        self.chains[subject] = Chain(kept, before, count + 1, size + len(kept.value))
-        self._account(1, len(kept.value))
+        self.chains[subject] = Chain(entry, before, count + 1, size + len(entry.value))
+        self._account(1, len(entry.value))
 
-    def _replace(self, group: Subject, key: str, kept: Kept | None) -> None:
+    def _replace(self, group: Subject, key: str, entry: Entry | None) -> None:
         entries = self.latest.get(group, Map())
         before = entries.get(key)
         if before is not None:
             entries = entries.delete(key)
             self._account(-1, -len(before.value))
-        if kept is not None:
-            entries = entries.set(key, kept)
-            self._account(1, len(kept.value))
+        if entry is not None:
+            entries = entries.set(key, entry)
+            self._account(1, len(entry.value))
         if entries:
             self.latest[group] = entries
         else:

@@ -58,11 +58,11 @@ def digest_of_file(fd: int, size: int) -> bytes:
 
 def _part(fd: int, start: int, size: int) -> bytes:
     end = min(start + PART_BYTES, size)
-    found, buffer = sha256(), bytearray(_READ_BYTES)
+    hasher, buffer = sha256(), bytearray(_READ_BYTES)
     while start < end and (count := os.preadv(fd, [memoryview(buffer)[: end - start]], start)):
-        found.update(memoryview(buffer)[:count])
+        hasher.update(memoryview(buffer)[:count])
         start += count
-    return found.digest()
+    return hasher.digest()
 
 
 def _combined(parts: Iterable[bytes]) -> bytes:
@@ -184,8 +184,8 @@ def checksums_of(blocks: Iterator[Buffer]) -> bytes:
 
 def checksum_of(checksums: bytes) -> int:
     """Return the checksum of the checksums, which the header holds."""
-    found: int = crc32c.crc32c(checksums)
-    return found
+    checksum: int = crc32c.crc32c(checksums)
+    return checksum
 
 
 # An image file as it is mapped: its checksums, and whether it still is what it was when it was opened.
@@ -208,10 +208,10 @@ def _blocks(fd: int, header: ImageHeader) -> Iterator[Buffer]:
     """Yield every block, read into one buffer: through the mapping, all pages would count as this process's."""
     buffer = memoryview(bytearray(BLOCK_BYTES))
     for start, end in header.blocks():
-        wanted = buffer[: end - start]
-        if os.preadv(fd, [wanted], start) != len(wanted):
+        block = buffer[: end - start]
+        if os.preadv(fd, [block], start) != len(block):
             raise DecodeError("it changed while it was read")
-        yield wanted
+        yield block
 
 
 class MappedFile(mmap.mmap):
@@ -262,9 +262,9 @@ class MappedFile(mmap.mmap):
 
 def _stamp_of(fd: int) -> tuple[int, int, int]:
     """Return what changes when a file is written to or truncated; a rename or an unlink changes it too."""
-    found = os.fstat(fd)
+    status = os.fstat(fd)
     # A copy that keeps times (cp -p, rsync -t) sets the modification time back; nobody can set the change time.
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def check_mapping(acls: AclsImage) -> None:

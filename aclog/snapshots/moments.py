@@ -44,9 +44,9 @@ class LocalZone(tzinfo):
 
     def fromutc(self, dt: datetime) -> datetime:
         """See tzinfo."""
-        found = dt.replace(tzinfo=UTC).astimezone()
-        shown = found.replace(tzinfo=self)
-        return shown if shown.utcoffset() == found.utcoffset() else shown.replace(fold=1)
+        local = dt.replace(tzinfo=UTC).astimezone()
+        wall = local.replace(tzinfo=self)
+        return wall if wall.utcoffset() == local.utcoffset() else wall.replace(fold=1)
 
     def __str__(self) -> str:
         return LOCAL
@@ -70,8 +70,8 @@ def parse_zone(text: str) -> tzinfo:
         return LocalZone()
     if name.upper() in {"UTC", "Z", "GMT"}:
         return UTC
-    if found := _OFFSET.fullmatch(name):
-        return _fixed(text, found)
+    if match := _OFFSET.fullmatch(name):
+        return _fixed(text, match)
     try:
         if "/" in name:
             return ZoneInfo(name)
@@ -92,8 +92,8 @@ def instant_of(wall: datetime, zone: tzinfo) -> datetime:
         return first
     either = f"{_text(min(first, second))} or {_text(max(first, second))}"
     if first > second:  # PEP 495: in a gap, fold=0 counts with the offset before it
-        shown = ", ".join(f"{each.astimezone(zone):%H:%M}" for each in (second, first))
-        raise ConfigError(f"{wall} does not exist in {zone}: clocks skip it; expected {either} ({shown} there)")
+        times = ", ".join(f"{each.astimezone(zone):%H:%M}" for each in (second, first))
+        raise ConfigError(f"{wall} does not exist in {zone}: clocks skip it; expected {either} ({times} there)")
     raise ConfigError(f"{wall} occurs twice in {zone}, as clocks go back: expected {either}")
 
 
@@ -120,20 +120,20 @@ def _both(wall: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
     return first, second
 
 
-def _fixed(text: str, found: re.Match[str]) -> tzinfo:
-    offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-    if offset >= timedelta(days=1) or int(found[3]) > 59:
+def _fixed(text: str, match: re.Match[str]) -> tzinfo:
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    if offset >= timedelta(days=1) or int(match[3]) > 59:
         raise ConfigError(f"unknown time zone {text!r}: expected an offset below 24 hours, such as +02:00")
-    return timezone(-offset if found[1] == "-" else offset)
+    return timezone(-offset if match[1] == "-" else offset)
 
 
 def _expected(name: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  # no command starts slower for it
 
-    known = available_timezones()
-    if not known:
+    names = available_timezones()
+    if not names:
         return "this machine has no data of time zones (`pip install tzdata`); an offset such as +02:00 needs none"
-    by_fold = {each.lower(): each for each in known if "/" in each}
+    by_fold = {each.lower(): each for each in names if "/" in each}
     close = get_close_matches(name.lower(), by_fold, n=1)
     hint = f"did you mean {by_fold[close[0]]}?" if close else "expected a name such as Europe/Berlin,"
     return f"{hint} {'Others are' if close else ''} an offset such as +02:00, UTC, or {LOCAL}".replace("  ", " ")
@@ -173,12 +173,12 @@ def spoken_time(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
         ConfigError: the text is one of these forms, but names no time, or a future one.
 
     """
-    found = _ago(text, now)
-    if found is None:
-        found = _of_day(text, now=now, zone=zone)
-    if found is not None and found > now:
+    moment = _ago(text, now)
+    if moment is None:
+        moment = _of_day(text, now=now, zone=zone)
+    if moment is not None and moment > now:
         raise ConfigError("that is in the future: expected a time until now")
-    return found
+    return moment
 
 
 def _ago(text: str, now: datetime) -> datetime | None:
@@ -298,11 +298,11 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
     end = reader.high_watermark()
     if end <= 0:
         raise LogError(f"{reader.name}: as of {moment_text(time)}: the state is unknown: the log has no record")
-    found = first_later(reader, milliseconds(time), reader.start_offset())
-    if found.offset == 0:
-        what = f"the state is unknown: the log's first record is of {_time_text(found.timestamp)}"
+    record = first_later(reader, milliseconds(time), reader.start_offset())
+    if record.offset == 0:
+        what = f"the state is unknown: the log's first record is of {_time_text(record.timestamp)}"
         raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
-    return found.offset
+    return record.offset
 
 
 class Later(NamedTuple):
@@ -358,7 +358,7 @@ _LEAST_MILLISECONDS = 10**11
 """A smaller number is more likely in seconds: as milliseconds it is before March 1973."""
 _LONGEST = 120
 """No text that means a time is longer."""
-_SHOWN = 80
+_MAX_EXCERPT = 80
 """Errors quote no more of a text than this."""
 _ZONE = r"[A-Za-z_]+/[A-Za-z0-9_+/-]+|UTC|GMT|Z|[+-]\d\d:?\d\d"
 _WITH_ZONE = re.compile(rf"(.*\S)(?:\s+|(?<=:\d\d)(?=[Z+-]))({_ZONE})", re.IGNORECASE)
@@ -401,17 +401,17 @@ def read_moment(text: str, *, now: datetime, zone: tzinfo = UTC) -> ReadMoment:
     if words.isascii() and words.isdigit() and len(words) < 20:
         return ReadMoment(moment=int(words), form=Form.EXACT)
     try:
-        found = _time(words, now=now, zone=zone) if len(words) <= _LONGEST else None
+        moment = _time(words, now=now, zone=zone) if len(words) <= _LONGEST else None
     except ConfigError as error:
-        raise ConfigError(f"invalid offset or time {text[:_SHOWN]!r}: {error}") from None
-    if found is None:
-        raise ConfigError(f"invalid offset or time {text[:_SHOWN]!r}: {_expected_text(words)}")
-    return found
+        raise ConfigError(f"invalid offset or time {text[:_MAX_EXCERPT]!r}: {error}") from None
+    if moment is None:
+        raise ConfigError(f"invalid offset or time {text[:_MAX_EXCERPT]!r}: {_expected_text(words)}")
+    return moment
 
 
 def _time(words: str, *, now: datetime, zone: tzinfo) -> ReadMoment | None:
-    if found := _MILLISECONDS.fullmatch(words):
-        return ReadMoment(moment=_since_1970(int(found[1])), form=Form.EXACT)
+    if match := _MILLISECONDS.fullmatch(words):
+        return ReadMoment(moment=_since_1970(int(match[1])), form=Form.EXACT)
     if words.lower() == "now":
         return ReadMoment(moment=now, form=Form.SPOKEN)
     written = _iso(words, zone, Form.CLOCK)
@@ -454,14 +454,14 @@ def _since_1970(number: int) -> datetime:
 
 
 def _expected_text(words: str) -> str:
-    if found := _TWO_ORDERS.fullmatch(words):
-        year = found[3] if len(found[3]) == 4 else f"20{found[3]}"
-        orders = ((found[1], found[2]), (found[2], found[1]))
+    if match := _TWO_ORDERS.fullmatch(words):
+        year = match[3] if len(match[3]) == 4 else f"20{match[3]}"
+        orders = ((match[1], match[2]), (match[2], match[1]))
         dates = sorted({f"{year}-{int(month):02}-{int(day):02}" for month, day in orders if 1 <= int(month) <= 12})
         if dates:
             return f"which is the month? expected {' or '.join(dates)}"
-    if found := _SLASHES.fullmatch(words):
-        return f"expected {found[1]}-{int(found[2]):02}-{int(found[3]):02}"
+    if match := _SLASHES.fullmatch(words):
+        return f"expected {match[1]}-{int(match[2]):02}-{int(match[3]):02}"
     if re.fullmatch(rf"\d{{1,9}}\s*({'|'.join(UNITS)})", words.lower()):
         return f"expected {words} ago, or -{words}"
     if re.fullmatch(r"-\s*\d+", words):

@@ -306,7 +306,7 @@ class Merger:
         return max(fold_at(rules, self.merge_at), self._not_below)
 
     def _run(self) -> None:
-        seen: Provenance | None = None
+        previous: Provenance | None = None
         quiet = False
         while not self._closed:
             acls, provenance = self.publisher.latest.acls, self.publisher.latest.provenance
@@ -314,9 +314,9 @@ class Merger:
             del acls  # not kept alive while this thread waits
             if changes >= self._due_at(rules):
                 self._merge()
-            elif changes and quiet and provenance is seen and time.monotonic() >= self._rest_until:
+            elif changes and quiet and provenance is previous and time.monotonic() >= self._rest_until:
                 self._rest_until = time.monotonic() + _REST * self._merge()
-            seen, quiet = provenance, self._wait()
+            previous, quiet = provenance, self._wait()
 
     def _wait(self) -> bool:
         """Wait until a merge may be due; return whether a whole quiet moment has passed."""
@@ -526,10 +526,10 @@ def _recover_directory(
     if checkpoints and not list_segments(path):
         return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
     with open_reader(path) as reader:
-        found = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
+        recovered = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
         missing = () if committed is None else committed.notes(reader.high_watermark())
-        notes = (*missing, *reader.notes, *found.notes)
-        return Recovered(image=found.image, notes=notes, source=found.source, applier=found.applier)
+        notes = (*missing, *reader.notes, *recovered.notes)
+        return Recovered(image=recovered.image, notes=notes, source=recovered.source, applier=recovered.applier)
 
 
 def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
@@ -537,10 +537,10 @@ def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recove
     image = read_state(path, newer=newer, notify=notes.append)
     _release_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
-    wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
+    target = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
     if isinstance(as_of, datetime) and image.end_offset == 0:
         raise LogError(f"{path}: as of {as_of}: the state is unknown: a checkpoint that ends at offset 0 has no time")
-    if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
+    if target is not None and (target < reached or (isinstance(as_of, int) and target > reached)):
         raise LogError(
             f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
             f"before its last record's, {image.timestamp} ms"

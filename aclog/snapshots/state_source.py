@@ -118,8 +118,8 @@ class NewerKafka:
 
         """
         if record.name == METADATA_VERSION and record.feature_level > self.newest:
-            known = record.feature_level <= NEWEST_METADATA_VERSION
-            remedy = f", or {KAFKA_VERSION_CONFIG}=4.4 in the node's configuration" if known else ""
+            supported = record.feature_level <= NEWEST_METADATA_VERSION
+            remedy = f", or {KAFKA_VERSION_CONFIG}=4.4 in the node's configuration" if supported else ""
             self._warn_or_raise(
                 f"metadata.version {record.feature_level} of a newer Kafka: expected at most {self.newest}{remedy}",
                 offset,

@@ -109,12 +109,12 @@ def read_accesses(path: str) -> Accesses:
     """
     counts: Counter[Request] = Counter()
     malformed = unread = 0
-    for found, count in _from_log(path) if has_pyarrow() else _from_lines(path):
-        if isinstance(found, Request):
-            counts[found] += count
+    for access, count in _from_log(path) if has_pyarrow() else _from_lines(path):
+        if isinstance(access, Request):
+            counts[access] += count
         else:
             malformed += count
-            unread += count if found is Unread.ACCESS else 0
+            unread += count if access is Unread.ACCESS else 0
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
     return Accesses(counts=counts, malformed=malformed, unread=unread)
@@ -229,9 +229,9 @@ def is_audit_line(line: bytes) -> bool:
 @lru_cache(1 << 14)
 def _audited(text: str) -> Request | None:
     """Return the access in the rest of a line after its time: lines of a log often differ in their time only."""
-    found = read_line(text)
-    row = (found.principal, found.host, found.operation, found.resource_type, found.resource_name)
-    return None if found.reason is not None else access_of_row(row)
+    entry = read_line(text)
+    row = (entry.principal, entry.host, entry.operation, entry.resource_type, entry.resource_name)
+    return None if entry.reason is not None else access_of_row(row)
 
 
 def audited_access(line: bytes) -> Request | None:
@@ -265,9 +265,9 @@ def access_of_object(value: dict[str, object]) -> Request | None:
     )
 
 
-def _code(kind: type[IntEnum], known: Callable[[str], str | None], text: str) -> int:
+def _code(kind: type[IntEnum], name_of: Callable[[str], str | None], text: str) -> int:
     """Return the code of a name in any form that Kafka writes. Raises ConfigError: it is none."""
-    code = kind.__members__.get(known(text) or text)
+    code = kind.__members__.get(name_of(text) or text)
     if code is None:
         raise ConfigError(f"{text[:40]!r} is not one of {', '.join(kind.__members__)}")
     return int(code)
@@ -330,12 +330,12 @@ def read_seen_accesses(path: str) -> SeenAccesses:
     """
     is_table = _is_table(path)
     if not is_table and (not is_lines(path) or _has_events(path)):
-        found = read_accesses(path)
+        accesses = read_accesses(path)
         return SeenAccesses(
-            principals=frozenset(request.principal for request in found.counts),
-            requests=frozenset(found.counts),
-            malformed=found.malformed,
-            unread=found.unread,
+            principals=frozenset(request.principal for request in accesses.counts),
+            requests=frozenset(accesses.counts),
+            malformed=accesses.malformed,
+            unread=accesses.unread,
         )
     principals, requests, malformed, unread = set[str](), set[Request](), 0, 0
     for principal, request in _seen_in_parquet(path) if is_table else _seen_in_lines(path):

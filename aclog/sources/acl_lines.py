@@ -16,7 +16,8 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_of_object
-from aclog.authorizer.acls_image import Action, FileOrigin, Origin, Origins, RuleChange
+from aclog.authorizer.acls_image import Action, RuleChange
+from aclog.authorizer.origin import FileOrigin, Origin, Origins
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.vectors import Int64s
@@ -70,10 +71,10 @@ def numbered(path: str, advance: Advance | None = None) -> Iterator[tuple[int, b
     return numbered_lines(blocks(path, advance))
 
 
-def numbered_lines(found: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(chunks: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
     """Yield each line of some blocks that is not blank with its number, from 1."""
     number = 0
-    for lines in found:
+    for lines in chunks:
         for line in lines:
             number += 1
             if line and not line.isspace():
@@ -168,7 +169,7 @@ def parse_acl(line: bytes) -> StandardAclWithId:
 
 @define(eq=False, slots=False)
 class LineTable:
-    """The line of each rule of one file (aclog.authorizer.acls_image.Origins); filled by one reader, then asked.
+    """The line of each rule of one file (aclog.authorizer.origin.Origins); filled by one reader, then asked.
 
     Rules are known by their hashes, of 64 bits: that two of a million share one is less likely than one in ten million.
     """
@@ -187,9 +188,9 @@ class LineTable:
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
         """Return the line that states a rule; none if the file does not have it."""
-        wanted = hash(acl)
-        at = int(np.searchsorted(self._sorted[0], wanted))
-        if at == len(self._hashes) or self._sorted[0][at] != wanted:
+        key = hash(acl)
+        at = int(np.searchsorted(self._sorted[0], key))
+        if at == len(self._hashes) or self._sorted[0][at] != key:
             return ()
         return (FileOrigin(file=self.file, line=int(self._lines[int(self._sorted[1][at])])),)
 

@@ -115,10 +115,10 @@ def installation(context: str | None = None) -> Iterator[Finding]:
 
 
 def _libraries() -> Finding:
-    found = {name: _version(name) for name in _LIBRARIES}
-    if missing := [name for name, number in found.items() if number is None]:
+    versions = {name: _version(name) for name in _LIBRARIES}
+    if missing := [name for name, number in versions.items() if number is None]:
         return fail("libraries", f"missing: {', '.join(missing)}", "pip install --force-reinstall aclog")
-    return ok("libraries", ", ".join(f"{name} {number}" for name, number in found.items()))
+    return ok("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
 
 
 def _extra(extra: str, package: str, purpose: str) -> Finding:
@@ -151,14 +151,14 @@ def _java() -> Finding:
     return java_finding(command, done.stderr)
 
 
-def java_finding(command: str, said: str) -> Finding:
+def java_finding(command: str, output: str) -> Finding:
     """Return whether Spark can use a Java that says this of its version."""
-    found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', said)
-    if found is None:
+    match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', output)
+    if match is None:
         return warn("java", f"{command} -version does not tell its version", _JAVA_TODO)
-    if int(found[2]) < _LEAST_JAVA:
-        return warn("java", f"{found[1]} at {command}", _JAVA_TODO)
-    return ok("java", f"{found[1]} at {command}")
+    if int(match[2]) < _LEAST_JAVA:
+        return warn("java", f"{match[1]} at {command}", _JAVA_TODO)
+    return ok("java", f"{match[1]} at {command}")
 
 
 def _clock() -> Finding:
@@ -172,11 +172,11 @@ def _clock() -> Finding:
 
 def _contexts(name: str | None) -> Finding:
     try:
-        path, chosen = config_file(), choose_context(name)
+        path, context = config_file(), choose_context(name)
     except (MetadataError, OSError) as error:
         return fail("contexts", text_of(error))
-    if chosen is not None:
-        return ok("contexts", f"{chosen.context.name} of {path}, {chosen.by}: {chosen.context.address}")
+    if context is not None:
+        return ok("contexts", f"{context.context.name} of {path}, {context.by}: {context.context.address}")
     if path is None or not path.exists():
         return ok("contexts", "none", "`aclog context add NAME` names a cluster or a log")
     return ok("contexts", f"{path}: none is chosen", "`aclog context use NAME` chooses one")
@@ -190,7 +190,7 @@ _CHECKED_CHECKPOINTS = 3
 """The newest ones: recovery falls back from one to the next."""
 
 
-def log_health(directory: Path, chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
+def log_health(directory: Path, source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     """Yield what is found about a directory of segments and checkpoints; `notes` get what its reading tells."""
     if not directory.is_dir():
         yield fail("log", f"{directory}: no such directory")
@@ -198,7 +198,7 @@ def log_health(directory: Path, chosen: ChosenSource, notes: list[str]) -> Itera
     if not os.access(directory, os.R_OK | os.X_OK):
         yield fail("log", f"{directory}: not readable by this user", "run as its owner, or copy the directory")
         return
-    image = yield from state_health("log", str(directory), chosen, notes)
+    image = yield from state_health("log", str(directory), source, notes)
     if image is not None:
         yield from kafka_finding(of_registrations(image))
     yield from _checkpoints(directory)
@@ -207,12 +207,12 @@ def log_health(directory: Path, chosen: ChosenSource, notes: list[str]) -> Itera
 
 
 def state_health(
-    check: str, name: str, chosen: ChosenSource, notes: list[str]
+    check: str, name: str, source: ChosenSource, notes: list[str]
 ) -> Generator[Finding, None, Image | None]:
     """Yield whether a source can be read as a whole, and what reading it tells; return its state, if it can."""
     began = time.monotonic()
     try:
-        image = chosen.image()
+        image = source.image()
     except (MetadataError, OSError) as error:
         yield fail(
             check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` shows all that is wrong"
@@ -246,13 +246,13 @@ def _contents(image: Image) -> str:
 
 
 def _checkpoints(directory: Path) -> Iterator[Finding]:
-    found = list_checkpoints(directory)
-    if not found:
+    checkpoints = list_checkpoints(directory)
+    if not checkpoints:
         segments = list_segments(directory)
         if segments and segments[0].base_offset == 0:
             yield ok("checkpoints", "none: the log begins at offset 0")
         return
-    for checkpoint in found[-_CHECKED_CHECKPOINTS:]:
+    for checkpoint in checkpoints[-_CHECKED_CHECKPOINTS:]:
         try:
             problem = next(iter(verify_checkpoint(checkpoint, None, 0)), None)
         except (MetadataError, OSError) as error:
@@ -310,18 +310,18 @@ def connections(servers: Sequence[HostPort], security: ClientSecurity, role: Rol
         yield from asyncio.run(_collected(_server(address, security, role)))
 
 
-async def _collected(found: AsyncIterator[Finding]) -> list[Finding]:
-    return [each async for each in found]
+async def _collected(findings: AsyncIterator[Finding]) -> list[Finding]:
+    return [each async for each in findings]
 
 
 async def _server(address: HostPort, security: ClientSecurity, role: Role) -> AsyncIterator[Finding]:
     try:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         yield fail("name", f"{address.host}: {text_of(error)}", "check the host name, and this machine's DNS")
         return
-    yield ok("name", f"{address.host} is {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
+    yield ok("name", f"{address.host} is {', '.join(dict.fromkeys(str(each[4][0]) for each in addresses))}")
     is_tls = security.security_protocol.tls
     certificate = await shown_certificate(address, _SECONDS) if is_tls else None
     if certificate is not None:
@@ -341,33 +341,33 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         if is_tls and certificate is None:
             text = f"not known: none was shown within {_SECONDS:.0f} s when it was asked for"
             yield warn("certificate", text, "run this again")
-        async for each in _asked(connection, role):
+        async for each in _role_findings(connection, role):
             yield each
 
 
 def certificate_finding(certificate: x509.Certificate, now: datetime) -> Finding:
     """Return whether a server's certificate is in its time; whether it is trusted, the login tells."""
-    left, name = certificate.not_valid_after_utc - now, certificate.subject.rfc4514_string()
+    remaining, name = certificate.not_valid_after_utc - now, certificate.subject.rfc4514_string()
     text = f"{name}, issued by {certificate.issuer.rfc4514_string()}, until {certificate.not_valid_after_utc:%Y-%m-%d}"
-    if left < timedelta(0) or certificate.not_valid_before_utc > now:
+    if remaining < timedelta(0) or certificate.not_valid_before_utc > now:
         return fail("certificate", f"{text}: not valid now", "renew it in the server's key store, or set the clock")
-    if left < _EXPIRES_SOON:
-        return warn("certificate", f"{text}: {left.days} days left", "renew it in the server's key store")
+    if remaining < _EXPIRES_SOON:
+        return warn("certificate", f"{text}: {remaining.days} days left", "renew it in the server's key store")
     return ok("certificate", text)
 
 
-async def _asked(connection: Connection, role: Role) -> AsyncIterator[Finding]:
-    found = role_of(connection.apis)
-    if found not in (None, role):
-        assert found is not None  # noqa: S101 - the one before
-        text = f"{connection.address} is a {found.name.lower()}'s listener, not a {role.name.lower()}'s"
-        yield fail("role", text, f"give it to {found.value}")
+async def _role_findings(connection: Connection, role: Role) -> AsyncIterator[Finding]:
+    actual = role_of(connection.apis)
+    if actual not in (None, role):
+        assert actual is not None  # noqa: S101 - the one before
+        text = f"{connection.address} is a {actual.name.lower()}'s listener, not a {role.name.lower()}'s"
+        yield fail("role", text, f"give it to {actual.value}")
         return
     try:
         features = await describe_features(connection)
         level = features.finalized.get(METADATA_VERSION)
-        told = "" if level is None else f", metadata.version {level}"
-        yield ok("role", f"a {role.name.lower()}'s listener, {len(connection.apis)} APIs{told}")
+        suffix = "" if level is None else f", metadata.version {level}"
+        yield ok("role", f"a {role.name.lower()}'s listener, {len(connection.apis)} APIs{suffix}")
         if (warning := features.upgrade_warning(connection.address)) is not None:
             yield warn("role", warning, "upgrade aclog first")
     except (MetadataError, RequestError) as error:
@@ -388,7 +388,7 @@ async def _rights(connection: Connection, role: Role) -> list[Finding]:
         todo = "allow DESCRIBE on the cluster" if role is Role.BROKER else "allow ALTER on the cluster to be told more"
         make = fail if role is Role.BROKER else warn
         return [make("rights", f"DescribeCluster: {error}", todo)]
-    found = [
+    findings = [
         ok(
             "cluster",
             f"{cluster.cluster_id}, {len(cluster.nodes)} {role.name.lower()}{'s' * (len(cluster.nodes) != 1)}",
@@ -396,8 +396,8 @@ async def _rights(connection: Connection, role: Role) -> list[Finding]:
     ]
     if await has_authorizer(connection) is False:
         todo = "expected authorizer.class.name on its nodes, unless the cluster is meant to be open"
-        return [*found, warn("rights", "no authorizer: everybody may do everything, and there are no ACLs", todo)]
-    return found + [_right(cluster, operation, purpose) for operation, purpose in _NEEDS[role]]
+        return [*findings, warn("rights", "no authorizer: everybody may do everything, and there are no ACLs", todo)]
+    return findings + [_right(cluster, operation, purpose) for operation, purpose in _NEEDS[role]]
 
 
 def _right(cluster: ClusterDescription, operation: AclOperation, purpose: str) -> Finding:
@@ -443,50 +443,50 @@ def examination(
     yield from installation(context)
     notes: list[str] = []
     try:
-        chosen = choose(notes.append)
+        source = choose(notes.append)
     except (MetadataError, OSError) as error:
         yield fail("source", text_of(error))
         return
-    if chosen is not None:
-        yield from _source(chosen, notes)
+    if source is not None:
+        yield from _source(source, notes)
 
 
-def _source(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
+def _source(source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     from aclog.sources.live import of_registrations
 
-    if isinstance(chosen.source, AclsSource):
-        yield from state_health("rules", chosen.source.name, chosen, notes)
+    if isinstance(source.source, AclsSource):
+        yield from state_health("rules", source.source.name, source, notes)
         return
     from aclog.sources.logs import CheckpointSource, LogSource
 
-    if isinstance(chosen.source, LogSource):
-        yield from log_health(chosen.source.directory, chosen, notes)
+    if isinstance(source.source, LogSource):
+        yield from log_health(source.source.directory, source, notes)
         return
-    if isinstance(chosen.source, CheckpointSource):
-        image = yield from state_health("checkpoint", chosen.source.name, chosen, notes)
+    if isinstance(source.source, CheckpointSource):
+        image = yield from state_health("checkpoint", source.source.name, source, notes)
         if image is not None:
             yield from kafka_finding(of_registrations(image))
         return
-    yield from _running(chosen, notes)
+    yield from _running(source, notes)
 
 
-def _running(chosen: ChosenSource, notes: list[str]) -> Iterator[Finding]:
+def _running(source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     from aclog.client.connection import Role
     from aclog.sources.live import AdminSource, QuorumSource, cluster_kafka
 
-    source, usable = chosen.source, True
-    if isinstance(source, AdminSource | QuorumSource):
-        is_admin = isinstance(source, AdminSource)
-        servers = source.servers if isinstance(source, AdminSource) else source.controllers
+    inner, usable = source.source, True
+    if isinstance(inner, AdminSource | QuorumSource):
+        is_admin = isinstance(inner, AdminSource)
+        servers = inner.servers if isinstance(inner, AdminSource) else inner.controllers
         usable = False
-        for finding in connections(servers, source.security, Role.BROKER if is_admin else Role.CONTROLLER):
+        for finding in connections(servers, inner.security, Role.BROKER if is_admin else Role.CONTROLLER):
             usable |= finding.check == "role" and finding.level is not Level.FAIL
             yield finding
     if usable:  # else the connection has said why
-        image = yield from state_health("state", source.name, chosen, notes)
-        if image is not None and isinstance(source, AdminSource | QuorumSource):
+        image = yield from state_health("state", inner.name, source, notes)
+        if image is not None and isinstance(inner, AdminSource | QuorumSource):
             try:
-                kafka = cluster_kafka(source, image)
+                kafka = cluster_kafka(inner, image)
             except MetadataError as error:
                 yield warn("kafka", f"which one the nodes run is unknown: {text_of(error)}", "run this again")
             else:

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -57,9 +57,9 @@ class ChosenSource:
     as_of: str | None
     _moment: Moment | None = field(default=None, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
-    _taken: Freshness | None = field(default=None, init=False)
+    _freshness: Freshness | None = field(default=None, init=False)
     """That of the state that was returned, and when it was."""
-    _taken_at: float = field(default=0.0, init=False)
+    _freshness_at: float = field(default=0.0, init=False)
 
     @property
     def moment(self) -> Moment | None:
@@ -78,8 +78,8 @@ class ChosenSource:
         moment = self.moment  # parsed first: a mistyped moment must not cost a replay
         with self.reading():
             image = self.source.image() if moment is None else self.source.image_at(moment)
-        self._taken, self._taken_at = self.source.freshness(), elapsed_seconds()
-        self._age.tell(self._taken)
+        self._freshness, self._freshness_at = self.source.freshness(), elapsed_seconds()
+        self._age.tell(self._freshness)
         return image
 
     @contextmanager
@@ -139,16 +139,16 @@ class ChosenSource:
         """Whether it is a running cluster."""
         return isinstance(self.source, LiveSource)
 
-    def premises(self, given: AbstractSet[str]) -> Premises:
+    def premises(self, properties: AbstractSet[str]) -> Premises:
         """Return what is unknown of what decides: settings of a running cluster, and records that a state lacks.
 
-        `given`: the properties whose values flags, a context or a settings file give.
+        `properties`: the properties whose values flags, a context or a settings file give.
 
         Raises:
             RequestError: no node of the cluster has an authorizer, so that nothing is denied there.
 
         """
-        return premises_of(self.source, given)
+        return premises_of(self.source, properties)
 
     @property
     def origins(self) -> Origins:
@@ -157,9 +157,9 @@ class ChosenSource:
 
     def warn_of_age(self) -> None:
         """Warn if the state that was returned has become old since; a command calls this that goes on using it."""
-        if self._taken is not None and self.moment is None:
-            passed = elapsed_seconds() - self._taken_at
-            self._age.tell(evolve(self._taken, seconds=self._taken.seconds + passed, followed=False))
+        if self._freshness is not None and self.moment is None:
+            passed = elapsed_seconds() - self._freshness_at
+            self._age.tell(evolve(self._freshness, seconds=self._freshness.seconds + passed, followed=False))
 
     def refuse_shared_stdin(self, path: str) -> None:
         """Refuse to read the ACLs and `path` both from stdin.
@@ -197,9 +197,9 @@ class SourceSelection:
     """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
 
 
-def premises_of(source: StateSource, given: AbstractSet[str]) -> Premises:
+def premises_of(source: StateSource, properties: AbstractSet[str]) -> Premises:
     """Return what is unknown of what decides: of the state that was returned last. Raises as ChosenSource.premises."""
-    return settings_premises(source, given).also(gaps_of(source))
+    return settings_premises(source, properties).also(gaps_of(source))
 
 
 def gaps_of(source: StateSource) -> Premises:
@@ -207,7 +207,7 @@ def gaps_of(source: StateSource) -> Premises:
     return Premises(source.gaps()) if isinstance(source, ReplayedSource) else ALL_KNOWN
 
 
-def settings_premises(source: StateSource, given: AbstractSet[str]) -> Premises:
+def settings_premises(source: StateSource, properties: AbstractSet[str]) -> Premises:
     """Return which settings decide in a running cluster and are unknown. Raises as ChosenSource.premises."""
     if not isinstance(source, LiveSource):
         return ALL_KNOWN
@@ -215,7 +215,7 @@ def settings_premises(source: StateSource, given: AbstractSet[str]) -> Premises:
 
     settings = settings_of(source)
     refuse_without_authorizer(settings, source.name)
-    return settings.premises(given)
+    return settings.premises(properties)
 
 
 def settings_of(source: LiveSource) -> ClusterSettings:
@@ -233,7 +233,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
         ConfigError: not exactly one source, an invalid address, or a bad properties file.
 
     """
-    given = (
+    sources = (
         selection.log,
         selection.snapshot,
         selection.acls,
@@ -242,7 +242,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
         selection.bootstrap_server,
         selection.authorizer_properties or None,
     )
-    if sum(each is not None for each in given) != 1:
+    if sum(each is not None for each in sources) != 1:
         raise ConfigError(
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"

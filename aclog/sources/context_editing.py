@@ -44,7 +44,7 @@ def use_context(path: Path, name: str | None) -> None:
         if name is None:
             contents.pop(CURRENT, None)
             return
-        _known(path, contents, name)
+        _contexts_with(path, contents, name)
         contents[CURRENT] = name
 
     change_file(path, use, check=name)
@@ -55,7 +55,7 @@ def remove_context(path: Path, name: str) -> None:
 
     def remove(contents: Contents) -> None:
         """See change_file."""
-        contexts = _known(path, contents, name)
+        contexts = _contexts_with(path, contents, name)
         del contexts[name]
         if not contexts:  # the library leaves no trace of a table that only had tables
             del contents[CONTEXTS]
@@ -70,7 +70,7 @@ def rename_context(path: Path, old: str, new: str) -> None:
 
     def rename(contents: Contents) -> None:
         """See change_file."""
-        contexts = _known(path, contents, old)
+        contexts = _contexts_with(path, contents, old)
         if new in contexts:
             raise ConfigError(f"{path}: context {new} exists already")
         contexts[new] = contexts.pop(old)
@@ -97,12 +97,12 @@ def change_file(path: Path, change: Callable[[Contents], None], *, check: str | 
     with _locked(target):
         read_context_file(path)  # it is the user's own, and sound
         text = target.read_bytes().decode("utf-8-sig") if target.exists() else _HEADER
-        wanted = tomllib.loads(text)
-        change(wanted)
+        contents = tomllib.loads(text)
+        change(contents)
         new = _changed(text, change)
-        if new is None or tomllib.loads(new) != wanted:
+        if new is None or tomllib.loads(new) != contents:
             raise ConfigError(f"{path}: this change would disturb something else in the file: make it with an editor")
-        file = context_file_of(TomlDocument(name=str(path), text=new, values=deepcopy(wanted)), path)
+        file = context_file_of(TomlDocument(name=str(path), text=new, values=deepcopy(contents)), path)
         if check is not None:
             file.context(check)
         replace_durably(target, new.encode())
@@ -121,7 +121,7 @@ def _changed(text: str, change: Callable[[Contents], None]) -> str | None:
         return None
 
 
-def _known(path: Path, contents: Contents, name: str) -> Contents:
+def _contexts_with(path: Path, contents: Contents, name: str) -> Contents:
     contexts: Contents = contents.get(CONTEXTS, {})
     if name not in contexts:
         raise read_context_file(path).unknown(name)

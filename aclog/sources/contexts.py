@@ -76,10 +76,10 @@ def config_file() -> Path | None:
         ConfigError: ACLOG_CONFIG is a relative path, which would mean another file in each directory.
 
     """
-    if given := os.environ.get(VARIABLE):
-        path = Path(given).expanduser()
+    if value := os.environ.get(VARIABLE):
+        path = Path(value).expanduser()
         if not path.is_absolute():
-            raise ConfigError(f"{VARIABLE}={given}: expected an absolute path, the same file in every directory")
+            raise ConfigError(f"{VARIABLE}={value}: expected an absolute path, the same file in every directory")
         return path
     if sys.platform in {"darwin", "win32"}:
         from platformdirs import user_config_path
@@ -201,19 +201,19 @@ def choose_context(name: str | None = None) -> ChosenContext | None:
         OSError: the file cannot be read.
 
     """
-    by, wanted = (ChosenBy.NAME, name) if name is not None else (ChosenBy.VARIABLE, os.environ.get(CONTEXT_VARIABLE))
-    if wanted == "":
+    by, selected = (ChosenBy.NAME, name) if name is not None else (ChosenBy.VARIABLE, os.environ.get(CONTEXT_VARIABLE))
+    if selected == "":
         return None
-    if wanted is None and not _file_exists():
+    if selected is None and not _file_exists():
         return None  # nothing else is imported: most commands have no contexts to look for
 
     file = read_context_file()
-    if wanted is None:
-        by, wanted = ChosenBy.CURRENT, file.current
-    if wanted is None:
+    if selected is None:
+        by, selected = ChosenBy.CURRENT, file.current
+    if selected is None:
         return None
     try:
-        return ChosenContext(context=file.context(wanted), by=by)
+        return ChosenContext(context=file.context(selected), by=by)
     except ConfigError as error:
         if by is ChosenBy.NAME:
             raise
@@ -286,12 +286,12 @@ def _check_keys(table: TomlTable, name: str) -> None:
 
 
 def _kind(table: TomlTable, name: str) -> str:
-    given = [key for key in KINDS if key in table.values]
-    if len(given) != 1:
-        found = " and ".join(given) or "no source"
-        where = table.document.place((*table.path, given[1]) if given else table.path)
-        raise ConfigError(f"{where}: context {name} has {found}: expected exactly one of {', '.join(KINDS)}")
-    (kind,) = given
+    keys = [key for key in KINDS if key in table.values]
+    if len(keys) != 1:
+        sources = " and ".join(keys) or "no source"
+        where = table.document.place((*table.path, keys[1]) if keys else table.path)
+        raise ConfigError(f"{where}: context {name} has {sources}: expected exactly one of {', '.join(KINDS)}")
+    (kind,) = keys
     for key, kinds in _BY_KIND.items():
         if key in table.values and kind not in kinds:
             raise table.error(key, f"only together with {' or '.join(kinds)}, not {kind}")
@@ -336,11 +336,11 @@ def check_own(path: Path) -> None:
     """
     if not hasattr(os, "getuid"):  # Windows: the directory of the user's profile is their own
         return
-    found = path.stat()
-    if found.st_uid not in {0, os.getuid()}:
-        raise ConfigError(f"{path}: it belongs to another user (uid {found.st_uid}): expected a file of your own")
-    if found.st_mode & _OTHERS_WRITE:
-        raise ConfigError(f"{path}: others may write it (mode {found.st_mode & 0o777:04o}): chmod go-w {path}")
+    status = path.stat()
+    if status.st_uid not in {0, os.getuid()}:
+        raise ConfigError(f"{path}: it belongs to another user (uid {status.st_uid}): expected a file of your own")
+    if status.st_mode & _OTHERS_WRITE:
+        raise ConfigError(f"{path}: others may write it (mode {status.st_mode & 0o777:04o}): chmod go-w {path}")
 
 
 # The file of contexts, read: config.toml of the user.
@@ -386,13 +386,13 @@ def read_context_file(path: Path | None = None) -> ContextFile:
         OSError: it cannot be read.
 
     """
-    found = path or own_file()
+    location = path or own_file()
     try:
-        check_own(found)
-        document = read_toml(found)
+        check_own(location)
+        document = read_toml(location)
     except FileNotFoundError:
-        return ContextFile(path=found)
-    return context_file_of(document, found)
+        return ContextFile(path=location)
+    return context_file_of(document, location)
 
 
 def own_file() -> Path:

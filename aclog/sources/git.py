@@ -56,7 +56,7 @@ class GitAnswer:
     """What a git command printed, and what it said on stderr; `output` is None if it failed."""
 
     output: bytes | None
-    said: str
+    message: str
 
 
 def ask_git(*arguments: str) -> GitAnswer:
@@ -73,14 +73,14 @@ def ask_git(*arguments: str) -> GitAnswer:
         capture_output=True,
         check=False,
     )
-    said = done.stderr.decode(errors="replace").strip()
+    message = done.stderr.decode(errors="replace").strip()
     if done.returncode == 0:
-        return GitAnswer(output=done.stdout, said=said)
-    if "not a git repository" in said:
+        return GitAnswer(output=done.stdout, message=message)
+    if "not a git repository" in message:
         raise ConfigError(f"{Path.cwd()}: not in a git repository: --ref and --to-ref read the one around it")
-    if "dubious ownership" in said or "cannot use bare repository" in said:
-        raise ConfigError(f"git refuses to read this repository: {_flat(said)}")
-    return GitAnswer(output=None, said=said)
+    if "dubious ownership" in message or "cannot use bare repository" in message:
+        raise ConfigError(f"git refuses to read this repository: {_flat(message)}")
+    return GitAnswer(output=None, message=message)
 
 
 def without_filters() -> list[str]:
@@ -107,9 +107,9 @@ def is_partial_clone() -> bool:
     return ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output is not None
 
 
-def _flat(said: str) -> str:
+def _flat(message: str) -> str:
     """Return what git said as one line, with its advice."""
-    return " ".join(said.removeprefix("fatal: ").split())
+    return " ".join(message.removeprefix("fatal: ").split())
 
 
 # The objects of a git repository, from one `git cat-file --batch`.
@@ -222,8 +222,8 @@ def _ended(id_: str) -> Exception:
 def _unexpected(id_: str, kind: bytes, header: list[bytes]) -> ConfigError:
     if header[1:2] == [kind]:
         return ConfigError(f"git object {id_}: {int(header[2]):,} bytes: expected at most {LARGEST:,}")
-    found = b" ".join(header[1:2]).decode(errors="replace")
-    return ConfigError(f"git object {id_}: expected a {kind.decode()}, found {found or 'nothing'}")
+    actual = b" ".join(header[1:2]).decode(errors="replace")
+    return ConfigError(f"git object {id_}: expected a {kind.decode()}, found {actual or 'nothing'}")
 
 
 def _parsed(content: bytes, id_size: int) -> dict[str, TreeEntry]:
@@ -257,7 +257,7 @@ def read_index() -> dict[str, dict[str, TreeEntry]]:
     """
     answer = ask_git("ls-files", "--stage", "-z", "--full-name", ":/")
     if answer.output is None:
-        raise ConfigError(f"no index (:PATH): {answer.said.removeprefix('fatal: ')}")
+        raise ConfigError(f"no index (:PATH): {answer.message.removeprefix('fatal: ')}")
     directories: dict[str, dict[str, TreeEntry]] = {ROOT: {}}
     for line in answer.output.split(b"\0")[:-1]:
         fields, _, raw = line.partition(b"\t")
@@ -354,19 +354,19 @@ def tree_id(place: GitPlace) -> str:
             time that the reflog does not reach.
 
     """
-    found = ask_git("rev-parse", "--verify", f"{place.ref}^{{tree}}")
-    if "only goes back to" in found.said or "only has" in found.said:
-        reach = found.said.splitlines()[0].removeprefix("warning: ")
+    answer = ask_git("rev-parse", "--verify", f"{place.ref}^{{tree}}")
+    if "only goes back to" in answer.message or "only has" in answer.message:
+        reach = answer.message.splitlines()[0].removeprefix("warning: ")
         raise ConfigError(f"{place.name}: this clone does not know what {place.ref} was: {reach}")
-    if "is ambiguous" in found.said:
+    if "is ambiguous" in answer.message:
         raise ConfigError(f"{place.name}: {place.ref!r} is ambiguous: expected refs/heads/... or refs/tags/...")
-    if found.output is None and "Needed a single revision" not in found.said:
-        raise ConfigError(f"{place.name}: git rev-parse: {found.said.splitlines()[0].removeprefix('fatal: ')}")
-    if found.output is None:
+    if answer.output is None and "Needed a single revision" not in answer.message:
+        raise ConfigError(f"{place.name}: git rev-parse: {answer.message.splitlines()[0].removeprefix('fatal: ')}")
+    if answer.output is None:
         raise ConfigError(
             f"{place.name}: no branch, tag or commit {place.ref!r} in this clone{way_out(place.ref, place.name)}"
         )
-    return found.output.decode().strip()
+    return answer.output.decode().strip()
 
 
 def way_out(ref: str, name: str) -> str:
@@ -402,7 +402,7 @@ _LONGEST_LINK = 4096
 
 
 @frozen(kw_only=True)
-class Found:
+class TreeNode:
     """An entry, and its path from the top of the repository, without symbolic links; empty for the top itself."""
 
     path: str
@@ -427,7 +427,7 @@ class GitFiles:
         """End the process of git; idempotent."""
         self._objects.close()
 
-    def find(self, path: str) -> Found | None:
+    def find(self, path: str) -> TreeNode | None:
         """Return what is at a path from the top of the repository, symbolic links followed; None if nothing is.
 
         Raises:
@@ -437,76 +437,76 @@ class GitFiles:
         """
         return self._find(path, path, [_LINKS])
 
-    def directory(self, found: Found) -> dict[str, TreeEntry]:
+    def directory(self, node: TreeNode) -> dict[str, TreeEntry]:
         """Return what a directory holds, by name. Raises ConfigError: it is not in this clone."""
-        id_ = found.entry.id
+        id_ = node.entry.id
         if id_ not in self._directories:
             try:
                 self._directories[id_] = self._objects.tree(id_)
             except MissingObjectError:
-                raise self._missing(found.path) from None
+                raise self._missing(node.path) from None
         return self._directories[id_]
 
-    def content(self, found: Found) -> bytes:
+    def content(self, node: TreeNode) -> bytes:
         """Return what a file holds. Raises ConfigError: it is not in this clone."""
         try:
-            return self._objects.blob(found.entry.id)
+            return self._objects.blob(node.entry.id)
         except MissingObjectError:
-            raise self._missing(found.path) from None
+            raise self._missing(node.path) from None
 
-    def shown(self, path: str) -> str:
+    def display(self, path: str) -> str:
         """Return a path from the top as messages name it."""
         return f"{self.place.ref}:{path}"
 
-    def _find(self, path: str, given: str, links: list[int]) -> Found | None:
+    def _find(self, path: str, name: str, links: list[int]) -> TreeNode | None:
         """`links`: how many may be followed yet, in all: `a -> b/b`, `b -> c/c` and so on double with each name."""
-        found = Found(path="", entry=self._top)
+        node = TreeNode(path="", entry=self._top)
         parts = [part for part in path.split("/") if part not in {"", "."}]
         for at, part in enumerate(parts):
-            if not found.entry.is_directory:
+            if not node.entry.is_directory:
                 return None
             if part == "..":
-                found = self._parent(found, given)
+                node = self._parent(node, name)
                 continue
-            entry = self.directory(found).get(part)
+            entry = self.directory(node).get(part)
             if entry is None:
                 return None
-            found = Found(path=posixpath.join(found.path, part), entry=entry)
+            node = TreeNode(path=posixpath.join(node.path, part), entry=entry)
             if entry.is_submodule:
-                raise ConfigError(f"{self.shown(found.path)}: a submodule: its files are in another repository")
+                raise ConfigError(f"{self.display(node.path)}: a submodule: its files are in another repository")
             if entry.is_link:
-                return self._follow(found, "/".join(parts[at + 1 :]), links)
-        return found
+                return self._follow(node, "/".join(parts[at + 1 :]), links)
+        return node
 
-    def _parent(self, found: Found, given: str) -> Found:
-        if not found.path:
-            raise ConfigError(f"{self.shown(given)}: leads out of the repository")
-        parent = self.find(posixpath.dirname(found.path))
-        return parent or Found(path="", entry=self._top)
+    def _parent(self, node: TreeNode, name: str) -> TreeNode:
+        if not node.path:
+            raise ConfigError(f"{self.display(name)}: leads out of the repository")
+        parent = self.find(posixpath.dirname(node.path))
+        return parent or TreeNode(path="", entry=self._top)
 
-    def _follow(self, link: Found, rest: str, links: list[int]) -> Found | None:
+    def _follow(self, link: TreeNode, rest: str, links: list[int]) -> TreeNode | None:
         content = self.content(link)
         if len(content) > _LONGEST_LINK:
-            raise ConfigError(f"{self.shown(link.path)}: a symbolic link of more than {_LONGEST_LINK:,} bytes")
+            raise ConfigError(f"{self.display(link.path)}: a symbolic link of more than {_LONGEST_LINK:,} bytes")
         target = content.decode("utf-8", "surrogateescape")
-        name = f"{self.shown(link.path)}: a symbolic link to {target}"
+        name = f"{self.display(link.path)}: a symbolic link to {target}"
         if target.startswith("/"):
             raise ConfigError(f"{name}, which is not in the repository")
         links[0] -= 1
         if links[0] < 0:
             raise ConfigError(f"{name}, which leads to more than {_LINKS} others")
         to = posixpath.join(posixpath.dirname(link.path), target)
-        found = self._find(to, link.path, links)
-        if found is None:
+        node = self._find(to, link.path, links)
+        if node is None:
             raise ConfigError(f"{name}: nothing is there")
-        return self._find(posixpath.join(found.path, rest), link.path, links) if rest else found
+        return self._find(posixpath.join(node.path, rest), link.path, links) if rest else node
 
     def _missing(self, path: str) -> ConfigError:
         if not is_partial_clone():
-            return ConfigError(f"{self.shown(path)}: not in this clone, which is damaged: try git fsck")
+            return ConfigError(f"{self.display(path)}: not in this clone, which is damaged: try git fsck")
         ref = self.place.ref or "HEAD"
         return ConfigError(
-            f"{self.shown(path)}: not in this clone, which is a partial one; "
+            f"{self.display(path)}: not in this clone, which is a partial one; "
             f"fetch it: git archive {ref} {path or '.'} > /dev/null"
         )
 
@@ -518,7 +518,7 @@ def top_directory() -> Path:
     """Return the top of the work tree. Raises ConfigError: the working directory is in none."""
     answer = ask_git("rev-parse", "--show-toplevel")
     if answer.output is None:
-        raise ConfigError(f"{Path.cwd()}: in no work tree of git: {answer.said.removeprefix('fatal: ')}")
+        raise ConfigError(f"{Path.cwd()}: in no work tree of git: {answer.message.removeprefix('fatal: ')}")
     return Path(os.fsdecode(answer.output.rstrip(b"\n")))
 
 
@@ -535,8 +535,8 @@ def path_from_top(path: str, top: Path | None = None) -> str:
     resolved = Path(os.path.normpath(full.parent.resolve() / full.name))
     if not resolved.is_relative_to(root):
         raise ConfigError(f"{path}: not in the repository {root}: the files of both sides must be in it")
-    found = resolved.relative_to(root).as_posix()
-    return "" if found == "." else found
+    relative = resolved.relative_to(root).as_posix()
+    return "" if relative == "." else relative
 
 
 def merge_base(one: str, other: str) -> str | None:
@@ -578,12 +578,12 @@ def changed_files(base: str, head: str | None) -> set[str]:
     compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--name-only", "-z")
     answer = ask_git(*without_filters(), *compared, *refs, "--")
     if answer.output is None:
-        raise ConfigError(f"{' '.join(refs)}: {answer.said.removeprefix('fatal: ')}")
-    found = set(answer.output.split(b"\0"))
+        raise ConfigError(f"{' '.join(refs)}: {answer.message.removeprefix('fatal: ')}")
+    names = set(answer.output.split(b"\0"))
     if head is None:
         new = ask_git("ls-files", "--others", "--exclude-standard", "--full-name", "-z", ":/")
-        found |= set((new.output or b"").split(b"\0"))
-    return {name.decode("utf-8", "surrogateescape") for name in found if name}
+        names |= set((new.output or b"").split(b"\0"))
+    return {name.decode("utf-8", "surrogateescape") for name in names if name}
 
 
 # A directory or a file, as of a commit or as in the index, as a FileTree.
@@ -614,11 +614,11 @@ class GitTree:
         path = _from_top(self.place)
         self._files = GitFiles(place=self.place)
         try:
-            found = self._existing(path)
+            node = self._existing(path)
         except ConfigError:
             self.close()
             raise
-        is_directory = found.entry.is_directory
+        is_directory = node.entry.is_directory
         self._root, self.file = (path, None) if is_directory else posixpath.split(path)
 
     def __enter__(self) -> Self:
@@ -648,20 +648,20 @@ class GitTree:
         """
         if self.file is not None:
             return [self.file]
-        found = []
+        files = []
         for number, path in enumerate(self._below("", self._existing(self._root), ())):
             if number == MOST_FILES:
                 raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
             if not path.endswith("/"):
-                found.append(path)
-        return sorted(found)
+                files.append(path)
+        return sorted(files)
 
     def read(self, path: str) -> bytes:
         """Return what a file holds. Raises ConfigError: it is none, or its content is not in the repository."""
-        found = self._existing(self._full(path))
-        if found.entry.is_directory:
+        node = self._existing(self._full(path))
+        if node.entry.is_directory:
             raise ConfigError(f"{self.display(path)}: not a regular file")
-        content = self._files.content(found)
+        content = self._files.content(node)
         for start, what in _POINTERS.items():
             if content.startswith(start):
                 raise ConfigError(f"{self.display(path)}: {what}")
@@ -669,38 +669,38 @@ class GitTree:
 
     def is_file(self, path: str) -> bool:
         """Return whether there is such a file. Raises as `paths`."""
-        found = self._files.find(self._full(path))
-        return found is not None and not found.entry.is_directory
+        node = self._files.find(self._full(path))
+        return node is not None and not node.entry.is_directory
 
     def entries(self, path: str) -> list[str]:
         """Return the names in a directory, sorted; none if it is no directory. Raises as `paths`.
 
         A path that begins with `/` is from the top of the repository.
         """
-        found = self._files.find(self._full(path))
-        return sorted(self._files.directory(found)) if found is not None and found.entry.is_directory else []
+        node = self._files.find(self._full(path))
+        return sorted(self._files.directory(node)) if node is not None and node.entry.is_directory else []
 
     def display(self, path: str) -> str:
         """Return the path from the top of the repository, after the commit."""
-        return self._files.shown(self._full(path))
+        return self._files.display(self._full(path))
 
     def _full(self, path: str) -> str:
         full = posixpath.normpath(posixpath.join(self._root, path))
         return "" if full == "." else full
 
-    def _existing(self, path: str) -> Found:
-        found = self._files.find(path)
-        if found is None:
+    def _existing(self, path: str) -> TreeNode:
+        node = self._files.find(path)
+        if node is None:
             where = f"in {self.place.ref}" if self.place.ref else "in the index"
-            raise ConfigError(f"{self._files.shown(path)}: no such file or directory {where}")
-        return found
+            raise ConfigError(f"{self._files.display(path)}: no such file or directory {where}")
+        return node
 
-    def _below(self, path: str, directory: Found, above: tuple[str, ...]) -> Iterator[str]:
+    def _below(self, path: str, directory: TreeNode, above: tuple[str, ...]) -> Iterator[str]:
         """Yield the files under a directory, and the directories, ending in `/`; none that leads back to one above."""
         if directory.path in above:
             return
         if len(above) == DEEPEST:
-            raise ConfigError(f"{self._files.shown(directory.path)}: more than {DEEPEST} levels of directories")
+            raise ConfigError(f"{self._files.display(directory.path)}: more than {DEEPEST} levels of directories")
         for name in self._files.directory(directory):
             if name.startswith("."):
                 continue

@@ -88,13 +88,13 @@ async def connect_to_first(servers: Sequence[HostPort], security: ClientSecurity
 
 async def _connect(server: HostPort, security: ClientSecurity, role: Role) -> Connection:
     connection = await connect(server, security)
-    found = role_of(connection.apis)
-    if found in (None, role):
+    actual = role_of(connection.apis)
+    if actual in (None, role):
         return connection
     await connection.close()
     raise WrongRoleError(
-        f"{server}: a {found.name.lower()}'s listener: expected a {role.name.lower()}'s with {role.value}, or this "
-        f"address with {found.value}"
+        f"{server}: a {actual.name.lower()}'s listener: expected a {role.name.lower()}'s with {role.value}, or this "
+        f"address with {actual.value}"
     )
 
 
@@ -225,8 +225,8 @@ async def _of_quorum(
         return None
     voters = sorted(each.replica_id for each in quorum.voters)
     places = ((voter, quorum.addresses.get(voter)) for voter in voters if voter not in brokers)
-    found: dict[int, int | None] = {voter: brokers.get(voter) for voter in voters}
-    found |= await _levels(
+    levels: dict[int, int | None] = {voter: brokers.get(voter) for voter in voters}
+    levels |= await _levels(
         LiveNodes(
             cluster_id=cluster_id,
             role=Role.CONTROLLER,
@@ -234,7 +234,7 @@ async def _of_quorum(
             security=security,
         )
     )
-    return found
+    return levels
 
 
 async def _finalized(connection: Connection) -> int:
@@ -247,8 +247,8 @@ async def _finalized(connection: Connection) -> int:
 
 def _at_least(level: int, levels: Mapping[int, int | None]) -> dict[int, int | None]:
     """Return the levels with that of the cluster for nodes that did not answer, if it states their generation."""
-    known = level if level >= RANGES_LEVEL else None
-    return {node: known if found is None else found for node, found in levels.items()}
+    floor = level if level >= RANGES_LEVEL else None
+    return {node: floor if reported is None else reported for node, reported in levels.items()}
 
 
 async def _levels(live: LiveNodes) -> dict[int, int | None]:
@@ -370,8 +370,8 @@ def opened_zookeeper(settings: ZkSettings) -> "ZkClient":
     try:
         return open_client(settings)
     except StoreError as error:
-        if told := _stranger(settings):
-            raise StoreError(f"{settings.where}: {told}") from error
+        if problem := _stranger(settings):
+            raise StoreError(f"{settings.where}: {problem}") from error
         raise
 
 
@@ -459,12 +459,12 @@ class AdminSource:
         rules, users = run(self._request())
         if self.max_age is not None:
             check_age(self.freshness(), self.max_age)
-        found = Image(acls=image_of(rules), scram=ScramImage(keyless=users))
-        if next(range_hosts(found.acls), None) is None:
-            return found  # every Kafka decides alike
-        controllers = ranges_concern_controllers(found.acls)
+        image = Image(acls=image_of(rules), scram=ScramImage(keyless=users))
+        if next(range_hosts(image.acls), None) is None:
+            return image  # every Kafka decides alike
+        controllers = ranges_concern_controllers(image.acls)
         levels = run(live_levels(self.servers, self.security, controllers=controllers))
-        return evolve(found, live_levels=levels.brokers, live_controllers=levels.controllers)
+        return evolve(image, live_levels=levels.brokers, live_controllers=levels.controllers)
 
     def topic_names(self) -> list[str]:
         """Return the topics that the login may describe, requested on each call. Raises as `image`."""
@@ -490,8 +490,8 @@ class AdminSource:
         """Return when the newest state was requested; None before the first."""
         if self._read is None:
             return None
-        server, asked = self._read
-        seconds = max(elapsed_seconds() - asked, 0.0)
+        server, requested_at = self._read
+        seconds = max(elapsed_seconds() - requested_at, 0.0)
         time = current_time_ms() - round(1000 * seconds)
         return Freshness(seconds=seconds, time=time, server=server, followed=False)
 
@@ -501,10 +501,10 @@ class AdminSource:
 
     async def _request(self) -> tuple[set[bytes], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
-            asked = elapsed_seconds()
-            found = await _all_contents(connection), await self._users(connection)
-            self._read = str(connection.address), asked
-            return found
+            requested_at = elapsed_seconds()
+            answer = await _all_contents(connection), await self._users(connection)
+            self._read = str(connection.address), requested_at
+            return answer
 
     async def _users(self, connection: Connection) -> tuple[UserCredentials, ...]:
         try:
@@ -634,10 +634,10 @@ class QuorumSource:
         image = self._caught_up()
         if self.max_age is None:
             return image
-        found = self.freshness()
+        freshness = self.freshness()
         # What was confirmed while the first replay ran: the age is that of what is returned.
         image = self._caught_up()
-        check_age(found, self.max_age)
+        check_age(freshness, self.max_age)
         return image
 
     def cluster_settings(self) -> ClusterSettings:
@@ -694,21 +694,21 @@ class QuorumSource:
 
     def _refuse_unconfirmed(self, moment: Moment) -> None:
         """Refuse a time after which a silent cluster may have changed: nobody knows its state then."""
-        found = self.freshness()
-        if found is None or found.seconds < STALE_SECONDS or not isinstance(moment, datetime):
+        freshness = self.freshness()
+        if freshness is None or freshness.seconds < STALE_SECONDS or not isinstance(moment, datetime):
             return
-        if milliseconds(moment) > found.time:
+        if milliseconds(moment) > freshness.time:
             raise StaleError(
-                f"{found.server}: as of {moment_text(moment)}: the state is unknown: nothing was confirmed since "
-                f"{utc_text(found.time)}{f': {found.problem}' if found.problem else ''}"
+                f"{freshness.server}: as of {moment_text(moment)}: the state is unknown: nothing was confirmed since "
+                f"{utc_text(freshness.time)}{f': {freshness.problem}' if freshness.problem else ''}"
             )
 
     def _recover(self, moment: Moment | None) -> Recovered:
         newer = NewerKafka(strict=False)
-        found = recover_log(self.log, self.log.checkpoints(), moment, newer=newer, progress=self.progress)
-        for note in found.notes:
+        recovered = recover_log(self.log, self.log.checkpoints(), moment, newer=newer, progress=self.progress)
+        for note in recovered.notes:
             self.notify(note)
-        return found
+        return recovered
 
 
 # Which Kafka each node of a running cluster runs, brokers and controllers, and whether that makes decisions differ.
@@ -746,11 +746,11 @@ class ClusterKafka:
         nodes = self.nodes
         if nodes.only is not None:
             what = "nodes" if self.brokers and self.controllers else "brokers" if self.brokers else "controllers"
-            known = f"all {what} run {nodes.only}"
+            versions = f"all {what} run {nodes.only}"
         else:
             runs = (f"{ids} {ids.verb('runs', 'run')} {each}" for each, ids in nodes.of_generation.items())
-            known = nodes.difference() or "".join(runs)
-        text = "; ".join(filter(None, (known, nodes.gap(), self.problem)))
+            versions = nodes.difference() or "".join(runs)
+        text = "; ".join(filter(None, (versions, nodes.gap(), self.problem)))
         if self.decides_alike and nodes.only is None:
             return f"{text}; all decide alike: no ACL that matters has a range of addresses as host"
         return text
@@ -760,8 +760,10 @@ class ClusterKafka:
         if self.decides_alike:
             return None
         if self.deciding is None:
-            found = self.nodes.difference()
-            return f"{found}; whether they decide alike is unknown, as the ACLs were not read" if found else None
+            difference = self.nodes.difference()
+            return (
+                f"{difference}; whether they decide alike is unknown, as the ACLs were not read" if difference else None
+            )
         what = "decide the same request differently" if self.decides_alike is False else "may decide differently"
         return f"{self.deciding.reason()}, and {ranges_text(self.deciding.hosts)}: nodes {what}"
 
@@ -794,14 +796,14 @@ def of_registrations(image: Image) -> ClusterKafka:
 def _over_brokers(source: AdminSource, image: Image | None) -> ClusterKafka:
     levels = run(live_levels(source.servers, source.security, controllers=True))
     problem = "the brokers do not list the controllers" if levels.controllers is None else ""
-    found = ClusterKafka(brokers=levels.brokers, controllers=levels.controllers or {}, problem=problem)
-    if found.decides_alike:
-        return found  # whatever the ACLs are
+    kafka = ClusterKafka(brokers=levels.brokers, controllers=levels.controllers or {}, problem=problem)
+    if kafka.decides_alike:
+        return kafka  # whatever the ACLs are
     try:
         image = source.image() if image is None else image
     except MetadataError as error:
-        return evolve(found, problem=_and(problem, f"the ACLs cannot be read: {error}"))
-    return evolve(found, deciding=_deciding(image, levels))
+        return evolve(kafka, problem=_and(problem, f"the ACLs cannot be read: {error}"))
+    return evolve(kafka, deciding=_deciding(image, levels))
 
 
 def _over_controllers(source: QuorumSource, image: Image | None) -> ClusterKafka:

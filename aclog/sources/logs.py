@@ -9,8 +9,8 @@ from uuid import UUID
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import ChangePlace, StandardAcl
-from aclog.authorizer.acls_image import LogOrigin, Origin
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import LogOrigin, Origin
 from aclog.authorizer.premises import Premise
 from aclog.metalog.batches import decode_batch, last_batch, read_header
 from aclog.metalog.committed_log import LogReader
@@ -121,13 +121,13 @@ class LogMark:
             self._compare_directory(marked)
             return
         try:
-            found = self.log.read(marked.offset, 1)
+            batch = self.log.read(marked.offset, 1)
         except (DecodeError, LogError) as error:
             if self._is_deleted(marked):  # meanwhile
                 self._compare_directory(marked)
                 return
             raise self._replaced(marked) from error
-        if found != marked.batch:
+        if batch != marked.batch:
             raise self._replaced(marked)
 
     def set_before(self, end: int) -> None:
@@ -222,10 +222,10 @@ def refuse_other_writers(directory: Path) -> None:
         DecodeError: its sync.properties is damaged.
 
     """
-    found = read_sync_properties(directory)
-    if found is not None:
+    properties = read_sync_properties(directory)
+    if properties is not None:
         raise LogError(
-            f"{directory}: the record of cluster {found.cluster_id}: only `aclog sync` appends to it; "
+            f"{directory}: the record of cluster {properties.cluster_id}: only `aclog sync` appends to it; "
             f"to change it, make a copy without {SYNC_FILE}"
         )
 
@@ -244,8 +244,8 @@ def cluster_id_of(directory: Path) -> str | None:
     if synced is not None:
         return synced.cluster_id
     place = kafka_log_dir(directory)
-    found = None if place is None else read_meta_properties(place)
-    return None if found is None else found.cluster_id
+    properties = None if place is None else read_meta_properties(place)
+    return None if properties is None else properties.cluster_id
 
 
 # State sources at a path: a log directory, a checkpoint file, or a file of ACLs.
@@ -368,9 +368,9 @@ class LogSource:
 
         """
         self._check_same()
-        found = self._recover(moment).image
+        image = self._recover(moment).image
         self._check_same()  # and was while it was read
-        return found
+        return image
 
     def freshness(self) -> None:
         """Return None: a directory is read as it is. A notice that its writer has left since is told."""
@@ -404,13 +404,13 @@ class LogSource:
             self._refuse_other_files()
         # A reader skips what a newer Kafka added, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
-        shown = None if self.progress is None else in_bytes(self.directory, self.progress)
-        found = recover_log(self.log, checkpoints, moment, newer=newer, progress=shown)
+        progress = None if self.progress is None else in_bytes(self.directory, self.progress)
+        recovered = recover_log(self.log, checkpoints, moment, newer=newer, progress=progress)
         if committed is not None and self.log is not None:
             self._notify(committed.notes(self.log.high_watermark()))
-        self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
-        self._last = found.applier
-        return found
+        self._notify(recovered.notes if self.log is None else (*_notes_of(self.log, recovered.image), *recovered.notes))
+        self._last = recovered.applier
+        return recovered
 
     def _refuse_other_files(self) -> None:
         """Refuse segments without a single whole batch: that is some other file, not a truncated log."""
@@ -523,11 +523,11 @@ class CheckpointSource:
     def _recover(self, moment: Moment | None) -> Image:
         if not self.path.is_file():
             raise LogError(f"{self.path}: not a file: expected a checkpoint")
-        found = recover(self.path, moment, strict=False)
-        for note in found.notes:
+        recovered = recover(self.path, moment, strict=False)
+        for note in recovered.notes:
             self.notify(note)
-        self._gaps = newer_gaps(found.applier.newer)
-        return found.image
+        self._gaps = newer_gaps(recovered.applier.newer)
+        return recovered.image
 
 
 def open_path(path: str, notify: Notify, progress: Advance | None = None) -> StateSource:
@@ -539,12 +539,12 @@ def open_path(path: str, notify: Notify, progress: Advance | None = None) -> Sta
     """
     if path == STDIN:
         return AclsSource(path)
-    found = Path(path)
-    if not found.exists():
+    location = Path(path)
+    if not location.exists():
         raise LogError(f"{path}: no such file or directory")
-    if found.is_dir():
-        return LogSource(found, notify, progress)
-    return CheckpointSource(found, notify) if ".checkpoint" in found.name else AclsSource(path)
+    if location.is_dir():
+        return LogSource(location, notify, progress)
+    return CheckpointSource(location, notify) if ".checkpoint" in location.name else AclsSource(path)
 
 
 # The history of the log that a source reads: what it begins with, and every change of an ACL.
@@ -603,15 +603,15 @@ _ID, _REST = 3, 19
 
 @frozen(kw_only=True)
 class LogPast:
-    """Where some rules were added, and when topics existed (aclog.authorizer.acls_image.Origins)."""
+    """Where some rules were added, and when topics existed (aclog.authorizer.origin.Origins)."""
 
     topics: TopicHistory
     _added: Mapping[StandardAcl, tuple[LogOrigin, int]] = field(alias="added")
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
         """Return the record that added a rule; none if it was asked of no log, or is older than the log reaches."""
-        found = self._added.get(acl)
-        return () if found is None else (found[0],)
+        addition = self._added.get(acl)
+        return () if addition is None else (addition[0],)
 
     def added(self, acls: Iterable[StandardAcl]) -> Iterator[tuple[StandardAcl, int]]:
         """Yield those of some rules whose addition the log has, with the end offset of the first state with each."""
@@ -619,7 +619,7 @@ class LogPast:
 
 
 @frozen
-class _Wanted:
+class _RecordFilter:
     """Which records are worth decoding: not the millions that add ACLs nobody asked for."""
 
     _ids: Collection[bytes]
@@ -647,13 +647,13 @@ def past_of(
     """
     log, begin = log_of(source), start_of(source)
     topics, added = TopicHistory.beginning(begin), dict[StandardAcl, tuple[LogOrigin, int]]()
-    for seen in visible_records(begin.provenance, log, _Wanted({each.bytes for each in rules})):
+    for entry in visible_records(begin.provenance, log, _RecordFilter({each.bytes for each in rules})):
         pause()
-        if seen.end_offset > end_offset:
+        if entry.end_offset > end_offset:
             break
-        if isinstance(seen.record, AccessControlEntryRecord):
-            origin = LogOrigin(offset=seen.offset, timestamp=seen.timestamp)
-            added[rules[seen.record.id]] = (origin, seen.end_offset)
+        if isinstance(entry.record, AccessControlEntryRecord):
+            origin = LogOrigin(offset=entry.offset, timestamp=entry.timestamp)
+            added[rules[entry.record.id]] = (origin, entry.end_offset)
         else:
-            topics.replay(seen)
+            topics.replay(entry)
     return LogPast(topics=topics, added=added)

@@ -95,10 +95,10 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
         path = _source_path(node, directory)
         return NamedSource(kind=_kind_of_path(path), value=path, place=_place(node))
     node.check_keys(_KEYS, "the source")
-    given = [key for key in _KINDS if node.get(key) is not None]
-    if len(given) != 1:
+    keys = [key for key in _KINDS if node.get(key) is not None]
+    if len(keys) != 1:
         raise node.error(f"expected a path, or exactly one of {', '.join(_KINDS)}")
-    (kind,) = given
+    (kind,) = keys
     value = node.required(kind)
     _check_companions(node, kind)
     return NamedSource(
@@ -124,19 +124,19 @@ def absolute_moment(text: str, *, now_ms: int) -> str:
 
 
 def _kind_of_path(path: str) -> str:
-    found = Path(path)
-    if found.is_dir():
-        return "log" if list_segments(found) or list_checkpoints(found) else "acls"
-    return "snapshot" if found.name.endswith(".checkpoint") else "acls"
+    location = Path(path)
+    if location.is_dir():
+        return "log" if list_segments(location) or list_checkpoints(location) else "acls"
+    return "snapshot" if location.name.endswith(".checkpoint") else "acls"
 
 
 def _check_companions(node: Node, kind: str) -> None:
     files = dict.fromkeys(("format", "modules", "topics"), ("acls", "ref"))
     fits = {**files, "command-config": _SERVERS, "as-of": ("log", "bootstrap-controller", "context")}
     for key, kinds in fits.items():
-        found = node.get(key)
-        if found is not None and kind not in kinds:
-            raise found.error(f"{key}: only together with {' or '.join(kinds)}, not {kind}")
+        member = node.get(key)
+        if member is not None and kind not in kinds:
+            raise member.error(f"{key}: only together with {' or '.join(kinds)}, not {kind}")
 
 
 def _moment(node: Node | None) -> str | None:
@@ -221,5 +221,5 @@ def store_properties(context: Context) -> Iterator[str]:
     if context.zookeeper_config is not None:
         from aclog.config.properties import read_properties
 
-        found, _ = read_properties(context.zookeeper_config)
-        yield from (f"{key}={value}" for key, value in found.items())
+        properties, _ = read_properties(context.zookeeper_config)
+        yield from (f"{key}={value}" for key, value in properties.items())

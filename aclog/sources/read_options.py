@@ -54,23 +54,23 @@ class ModuleTree:
 
     def read(self, path: str) -> bytes:
         """Return what a file of the tree or of a module holds. Raises as FileTree.read."""
-        tree, found = self._place(path)
-        return tree.read(found)
+        tree, relative = self._place(path)
+        return tree.read(relative)
 
     def is_file(self, path: str) -> bool:
         """Return whether there is such a file."""
-        tree, found = self._place(path)
-        return tree.is_file(found)
+        tree, relative = self._place(path)
+        return tree.is_file(relative)
 
     def entries(self, path: str) -> list[str]:
         """Return the names in a directory, sorted; none if it is no directory."""
-        tree, found = self._place(path)
-        return tree.entries(found)
+        tree, relative = self._place(path)
+        return tree.entries(relative)
 
     def display(self, path: str) -> str:
         """Return a path as messages name it: that of a module begins as the user gave it."""
-        tree, found = self._place(path)
-        return tree.display(found)
+        tree, relative = self._place(path)
+        return tree.display(relative)
 
     def _place(self, path: str) -> tuple[FileTree, str]:
         if not path.startswith("/"):

@@ -45,11 +45,11 @@ def find_settings_file(start: Path) -> Path | None:
     start = start.absolute()
     root = repository_root(start) or start
     for directory in (start, *start.parents):
-        found = directory / SETTINGS_FILE
-        if found.is_file():
-            if not found.resolve().is_relative_to(root.resolve()):
-                raise ConfigError(f"{shown_path(found)}: a symbolic link out of the repository: expected a file")
-            return found
+        path = directory / SETTINGS_FILE
+        if path.is_file():
+            if not path.resolve().is_relative_to(root.resolve()):
+                raise ConfigError(f"{shown_path(path)}: a symbolic link out of the repository: expected a file")
+            return path
         if directory == root:
             return None
     return None
@@ -150,7 +150,7 @@ class RepositorySettings:
 
 _MARK = b"aclog: ignore"
 _COMMENT = re.compile(r".*?(?:#|//)\s*aclog: ignore(?P<told>\s.*|)$")
-_TOLD = re.compile(
+_DIRECTIVE = re.compile(
     r"\s+(?P<lints>[\w-]+(?:\s*,\s*[\w-]+)*)(?P<reason>.*?)(?:\s+until\s+(?P<until>\d{4}-\d\d-\d\d))?\s*(?:\*/)?\s*"
 )
 _MOST, _LONGEST = 1000, 2000
@@ -184,13 +184,13 @@ def _of_tree(tree: FileTree) -> Iterator[Suppression]:
 def _of_text(text: str, file: str) -> Iterator[Suppression]:
     lines = [line.rstrip("\r") for line in text.split("\n")]
     depths = [_depth(line) for line in lines]
-    found = 0
+    count = 0
     for at, line in enumerate(lines):
         comment = _comment(line, f"{file}:{at + 1}")
         if comment is None:
             continue
-        found += 1
-        if found > _MOST:
+        count += 1
+        if count > _MOST:
             raise ConfigError(f"{file}:{at + 1}: more than {_MOST:,} comments `aclog: ignore` in one file")
         first = _next_statement(depths, at)
         yield _suppression(comment["told"], file, at + 1, (first + 1, _last(depths, first) + 1))
@@ -219,25 +219,25 @@ def _last(depths: Sequence[int | None], first: int) -> int:
     """Return the last line of a statement: of those after its first that are indented deeper."""
     depth, last = depths[first] or 0, first
     for at in range(first + 1, len(depths)):
-        found = depths[at]
-        if found is not None:
-            if found <= depth:
+        indent = depths[at]
+        if indent is not None:
+            if indent <= depth:
                 break
             last = at
     return last
 
 
-def _suppression(told: str, file: str, number: int, about: tuple[int, int]) -> Suppression:
+def _suppression(text: str, file: str, number: int, about: tuple[int, int]) -> Suppression:
     where = f"{file}:{number}"
-    found = _TOLD.fullmatch(told)
-    if found is None:
+    match = _DIRECTIVE.fullmatch(text)
+    if match is None:
         raise ConfigError(f"{where}: expected `aclog: ignore ID[,ID...] REASON [until YYYY-MM-DD]`")
-    reason = found["reason"].strip(" \t:-")
+    reason = match["reason"].strip(" \t:-")
     if not reason:
         raise ConfigError(f"{where}: aclog: ignore: expected a reason after the lint: why this finding is accepted")
     try:
-        lints = parse_lints(found["lints"].split(","))
-        expires = None if found["until"] is None else date.fromisoformat(found["until"])
+        lints = parse_lints(match["lints"].split(","))
+        expires = None if match["until"] is None else date.fromisoformat(match["until"])
     except (ConfigError, ValueError) as error:
         raise ConfigError(f"{where}: aclog: ignore: {error}") from error
     return Suppression(lints=lints, lines=(file, *about), reason=reason, expires=expires, where=where)
@@ -316,13 +316,13 @@ def load_repository_settings(config: Path | None = None) -> RepositorySettings:
         OSError: the file cannot be read.
 
     """
-    found = find_settings_file(Path.cwd()) if config is None else config
-    if found is None:
+    path = find_settings_file(Path.cwd()) if config is None else config
+    if path is None:
         return RepositorySettings()
-    shown = shown_path(found) if config is None else config
+    display = shown_path(path) if config is None else config
     root = repository_root(Path.cwd()) if config is None else None
-    settings = settings_of(read_toml(found, str(shown)), shown, root)
-    note(f"settings are those of {shown}")
+    settings = settings_of(read_toml(path, str(display)), display, root)
+    note(f"settings are those of {display}")
     return settings
 
 
@@ -354,9 +354,9 @@ class _Paths:
 
     def joined(self, table: TomlTable, key: str, path: str) -> str:
         """Return a path from the working directory. Raises ConfigError: it leads out of the repository, or to .git."""
-        found = self.directory / path
+        target = self.directory / path
         if self.repository is not None:
-            leads = destination(found, self.repository)
+            leads = destination(target, self.repository)
             if leads is not Destination.INSIDE:
                 where = "into .git" if leads is Destination.GIT else "out of the repository"
                 raise table.error(
@@ -364,7 +364,7 @@ class _Paths:
                     f"{path[:200]!r} leads {where}: a pull request may have written this: give it as a flag, or "
                     "name the file with --config",
                 )
-        return str(found)
+        return str(target)
 
 
 def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
@@ -434,12 +434,12 @@ def _files(table: TomlTable, text: str, paths: _Paths) -> list[str]:
     if Path(text).is_absolute():
         raise table.error("files", f"{text[:80]!r}: expected a glob relative to this file")
     try:
-        found = sorted(path for path in paths.directory.glob(text) if path.is_file())
+        matches = sorted(path for path in paths.directory.glob(text) if path.is_file())
     except ValueError as error:
         raise table.error("files", f"{text[:80]!r} is no glob: {error}") from error
-    if not found:
+    if not matches:
         raise table.error("files", f"no file matches {text[:80]!r}")
-    return [paths.joined(table, "files", str(path.relative_to(paths.directory))) for path in found]
+    return [paths.joined(table, "files", str(path.relative_to(paths.directory))) for path in matches]
 
 
 def _path(table: TomlTable, key: str, paths: _Paths) -> str | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from attrs import define, field
 
 from aclog.authorizer.acl import ChangePlace, StandardAcl
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.metalog.errors import ConfigError, ReplayError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
@@ -37,15 +38,15 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
     """
     if path == STDIN:
         return _file_rules(display_name(path), blocks(path, options.advance), DirectoryTree(path), options, check=check)
-    found = Path(path)
-    if found.is_dir():
+    location = Path(path)
+    if location.is_dir():
         from aclog.metalog.filelog.files import list_checkpoints, list_segments
         from aclog.sources.rule_trees import tree_rules
 
-        if list_segments(found) or list_checkpoints(found):
+        if list_segments(location) or list_checkpoints(location):
             raise ConfigError(f"{path}: a directory with a log, no files of rules: expected --log instead of --acls")
         return tree_rules(DirectoryTree(path, strict=options.strict), options, check)
-    if found.suffix == ".checkpoint":
+    if location.suffix == ".checkpoint":
         raise ConfigError(f"{path}: a checkpoint, no file of rules: expected --snapshot instead of --acls")
     return _file_rules(path, blocks(path, options.advance), DirectoryTree(path), options, check=check)
 
@@ -60,42 +61,42 @@ def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], No
         if tree.file is None:
             return tree_rules(tree, options, check)
         lines = unzipped(tree.read(tree.file), tree.name).split(b"\n")
-        found = (lines[at : at + _BLOCK_LINES] for at in range(0, len(lines), _BLOCK_LINES))
-        return _file_rules(tree.display(tree.file), found, tree, options, check=check)
+        chunks = (lines[at : at + _BLOCK_LINES] for at in range(0, len(lines), _BLOCK_LINES))
+        return _file_rules(tree.display(tree.file), chunks, tree, options, check=check)
 
 
 def _file_rules(
     name: str,
-    found: Iterator[list[bytes]],
+    chunks: Iterator[list[bytes]],
     beside: FileTree,
     options: ReadOptions,
     *,
     check: Callable[[StandardAcl], None],
 ) -> FoundRules:
     """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole."""
-    bounded = _bounded(name, found)
+    bounded = _bounded(name, chunks)
     first = [] if options.form is AclsFormat.JSONL else list(_until_text(bounded))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
-        return line_rules(name, chain(first, found), check)
+        return line_rules(name, chain(first, chunks), check)
     from aclog.sources.rule_trees import content_rules
 
     content = b"\n".join(line for lines in chain(first, bounded) for line in lines)
     return content_rules(name, content, beside, options, check=check)
 
 
-def _bounded(name: str, found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+def _bounded(name: str, chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     """Yield the blocks of what is held as a whole: a small file may decompress to more than the memory."""
     size = 0
-    for lines in found:
+    for lines in chunks:
         size += sum(map(len, lines)) + len(lines)
         if size > LARGEST:
             raise ConfigError(f"{name}: larger than {LARGEST >> 20} MiB")
         yield lines
 
 
-def _until_text(found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+def _until_text(chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     """Yield blocks until one has a line that is not blank."""
-    for lines in found:
+    for lines in chunks:
         yield lines
         if any(line and not line.isspace() for line in lines):
             return
@@ -157,15 +158,15 @@ class AclsSource:
         """
         if self._image is None:
             find = ref_rules if self.is_ref else find_rules
-            found = find(self.path, self.options, self.check)
+            rules = find(self.path, self.options, self.check)
             if self.notify is not None:
-                for text in found.notes:
+                for text in rules.notes:
                     self.notify(text)
             try:
-                acls = AclsImage.from_acls(found.rules)
+                acls = AclsImage.from_acls(rules.rules)
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
-            self._image, self._origins = Image(acls=acls), found.origins
+            self._image, self._origins = Image(acls=acls), rules.origins
         return self._image
 
     def freshness(self) -> None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from attrs import define, field, frozen
 
+from aclog.analysis.intents import Intent
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import REQUESTED, Request
 from aclog.analysis.rule_tests.case import (
@@ -38,7 +39,6 @@ from aclog.analysis.rule_tests.expectations import (
     WhoCan,
     parse_rule_text,
 )
-from aclog.analysis.who_can import Intent
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
@@ -50,8 +50,8 @@ from aclog.authorizer.acl import (
     host_address,
     parse_name,
 )
-from aclog.authorizer.acls_image import FileOrigin, origin_text
 from aclog.authorizer.audit import Basis
+from aclog.authorizer.origin import FileOrigin, origin_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings, named_generation, parse_super_users
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -92,9 +92,9 @@ class SourcePolicy:
         """Return the policy with these settings. Raises MetadataError: the source cannot be read."""
         if self._image is None:
             try:
-                chosen = self.source.open(note)
-                self._image, self._premises = chosen.image(), chosen.premises(frozenset())
-                chosen.source.close()
+                source = self.source.open(note)
+                self._image, self._premises = source.image(), source.premises(frozenset())
+                source.source.close()
             except OSError as error:
                 raise ConfigError(f"{self.source.place}: {error.strerror or error}: {error.filename}") from error
             except MetadataError as error:
@@ -129,14 +129,14 @@ class AccessesFile:
         """
         if self._counts is None:
             try:
-                found = read_accesses(self.path)
+                accesses = read_accesses(self.path)
             except OSError as error:
                 raise ConfigError(f"{self.place}: {error.strerror or error}: {self.path}") from error
-            if found.malformed:
-                raise ConfigError(f"{self.place}: {self.path}: {found.malformed:,} lines or rows are not accesses")
-            if not found.counts:
+            if accesses.malformed:
+                raise ConfigError(f"{self.place}: {self.path}: {accesses.malformed:,} lines or rows are not accesses")
+            if not accesses.counts:
                 raise ConfigError(f"{self.place}: {self.path}: no access in it")
-            self._counts = found.counts
+            self._counts = accesses.counts
         return self._counts
 
 
@@ -335,10 +335,10 @@ def _with_exceptions(item: Node, mask: int) -> ListedAccess:
 
 def _exception(node: Node, resource: ResourcePattern) -> ResourcePattern:
     kind = ResourceType(resource.resource_type)
-    found = parsed(node, "except", lambda text: parse_names(kind, text))
-    if resource.pattern_type == PatternType.LITERAL or not found.name.startswith(resource.name):
+    pattern = parsed(node, "except", lambda text: parse_names(kind, text))
+    if resource.pattern_type == PatternType.LITERAL or not pattern.name.startswith(resource.name):
         raise node.error("except: expected a part of the names that it is an exception of")
-    return found
+    return pattern
 
 
 def _host(node: Node) -> str:
@@ -395,19 +395,19 @@ class CaseNodes:
         yield from self._intents(subjects)
         yield from self._reasons(subjects)
         yield from self._who_can()
-        for key, made in (("same_as", same_as_case), ("no_new_access", no_new_access_case)):
-            found = self.node.get(key)
-            if found is not None:
-                yield made(found, test=self.name, directory=self.directory)
+        for key, make_case in (("same_as", same_as_case), ("no_new_access", no_new_access_case)):
+            member = self.node.get(key)
+            if member is not None:
+                yield make_case(member, test=self.name, directory=self.directory)
 
     def _subjects(self) -> list[CaseSubject]:
         """Return each principal from each host."""
         principals, hosts = self.node.get("principal"), self.node.get("host")
         if not any(self.node.get(key) for key in _ABOUT_PRINCIPALS):
             for key in ("principal", "except", *(("host",) if self.node.get("who_can") is None else ())):
-                found = self.node.get(key)
-                if found is not None:
-                    raise found.error(f"{key}: only together with {', '.join(_ABOUT_PRINCIPALS)}")
+                member = self.node.get(key)
+                if member is not None:
+                    raise member.error(f"{key}: only together with {', '.join(_ABOUT_PRINCIPALS)}")
             return []
         if principals is None:
             raise self.node.error("a test has no principal: expected TYPE:NAME, or User:* for everybody")
@@ -454,10 +454,10 @@ class CaseNodes:
                 )
 
     def _reasons(self, subjects: list[CaseSubject]) -> Iterator[Case]:
-        for asked, node in self._members("reason"):
-            operation, resource = _asked(asked, node)
+        for text, node in self._members("reason"):
+            operation, resource = _operation_on(text, node)
             if operation is AclOperation.ALL or resource.pattern_type != PatternType.LITERAL:
-                raise node.error(f"reason {asked[:60]!r}: expected one operation on one resource")
+                raise node.error(f"reason {text[:60]!r}: expected one operation on one resource")
             for subject in subjects:
                 if subject.principal == WILDCARD_PRINCIPAL:
                     raise node.error("reason: expected one principal, not everybody")
@@ -467,14 +467,14 @@ class CaseNodes:
                     subject=subject,
                     operation=operation,
                     resource=resource,
-                    expected=parsed(node, f"the reason of {asked}", parse_rule_text),
+                    expected=parsed(node, f"the reason of {text}", parse_rule_text),
                 )
 
     def _who_can(self) -> Iterator[Case]:
         hosts = _addresses(self.node.get("host"))
-        for asked, node in self._members("who_can"):
-            operation, resource = _asked(asked, node)
-            expected = tuple(dict.fromkeys(_holder(each) for each in node.items(f"who_can {asked}")))
+        for text, node in self._members("who_can"):
+            operation, resource = _operation_on(text, node)
+            expected = tuple(dict.fromkeys(_holder(each) for each in node.items(f"who_can {text}")))
             for host in hosts:
                 yield WhoCan(
                     test=self.name,
@@ -500,7 +500,7 @@ def _addresses(node: Node | None) -> list[str | None]:
     return [None] if node is None else [parsed(each, "host", host_address) for each in one_or_more(node, "host")]
 
 
-def _asked(text: str, node: Node) -> tuple[AclOperation, ResourcePattern]:
+def _operation_on(text: str, node: Node) -> tuple[AclOperation, ResourcePattern]:
     """Return an operation and a resource, as in `READ topic:bill.in`."""
     word, _, resource = text.strip().partition(" ")
     try:
@@ -630,19 +630,19 @@ def read_yaml_cases(path: str) -> RuleTestFile:
         OSError: the file cannot be read.
 
     """
-    found = Path(path)
-    documents = SourceFile(DirectoryTree(path), found.name).documents
+    file = Path(path)
+    documents = SourceFile(DirectoryTree(path), file.name).documents
     if len(documents) != 1:
         what = "no test" if not documents else f"{len(documents)} documents: expected one"
         raise ConfigError(f"{path}: {what}")
     (root,) = documents
     root.check_keys(_FILE_KEYS, "a file of tests")
     rules = root.get("rules")
-    cases = tuple(_cases(root.required("tests", "a file of tests"), found.parent))
+    cases = tuple(_cases(root.required("tests", "a file of tests"), file.parent))
     return RuleTestFile(
         path=path,
         cases=cases,
-        source=None if rules is None else parse_source(rules, found.parent),
+        source=None if rules is None else parse_source(rules, file.parent),
         settings=_settings(root),
     )
 
@@ -654,21 +654,21 @@ def _cases(tests: Node, directory: Path) -> Iterator[Case]:
         raise tests.error("tests is empty: expected at least one test")
     for item in items:
         test = CaseNodes.of(item, directory)
-        known = names.setdefault(test.name, item)
-        if known is not item and item.get("name") is not None:
-            raise item.error(f"the name {test.name[:60]!r} is that of the test on line {known.line}")
+        first = names.setdefault(test.name, item)
+        if first is not item and item.get("name") is not None:
+            raise item.error(f"the name {test.name[:60]!r} is that of the test on line {first.line}")
         yield from test.cases()
 
 
 def _settings(root: Node) -> AuthorizerSettings:
     users, everyone, semantics, version, cidr = (root.get(key) for key in _SETTINGS)
-    chosen = None if semantics is None else semantics.text("semantics")
-    if semantics is not None and chosen not in SEMANTICS:
-        raise semantics.error(f"semantics {chosen!r} is not one of {', '.join(SEMANTICS)}")
+    value = None if semantics is None else semantics.text("semantics")
+    if semantics is not None and value not in SEMANTICS:
+        raise semantics.error(f"semantics {value!r} is not one of {', '.join(SEMANTICS)}")
     return AuthorizerSettings(
         super_users=None if users is None else _super_users(users),
         allow_everyone=None if everyone is None else everyone.boolean("allow-everyone-if-no-acl-found"),
-        semantics=chosen,
+        semantics=value,
         cidr=_ranges(version, cidr),
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.acls_image import origin_text
+from aclog.authorizer.origin import origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import FoundRules, accept, line_rules
 from aclog.sources.formats.files import SourceFile
@@ -42,14 +42,14 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
     source = tree.beside if isinstance(tree, _OneFile) else tree
     whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
     context = ReadContext(tree=whole, topics=options.topics, modules=modules, strict=options.strict)
-    found: ReadFiles = read_tree(context, options.form)
-    rules = found.stated.rules()
+    files: ReadFiles = read_tree(context, options.form)
+    rules = files.stated.rules()
     for rule in rules:
         try:
             check(rule.acl)
         except ConfigError as error:
-            raise ConfigError(f"{origin_text(found.stated.of(rule.acl)[0])}: {error}") from error
-    return FoundRules(rules=rules, origins=found.stated, notes=found.notes)
+            raise ConfigError(f"{origin_text(files.stated.of(rule.acl)[0])}: {error}") from error
+    return FoundRules(rules=rules, origins=files.stated, notes=files.notes)
 
 
 @frozen

@@ -20,10 +20,10 @@ def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
     """Return the addresses in the value of a flag; empty if it is not given. Raises ConfigError: an invalid address."""
     if text is None:
         return ()
-    found = servers(Properties(values={flag: text}, where="command line"), flag)
-    if not found:
+    addresses = servers(Properties(values={flag: text}, where="command line"), flag)
+    if not addresses:
         raise ConfigError(f"{flag}: empty: expected HOST:PORT")
-    return found
+    return addresses
 
 
 def client_security(command_config: Path | None) -> ClientSecurity:
@@ -50,18 +50,18 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
 # The limit on the age of a followed state.
 
 
-def check_age(found: Freshness | None, max_age: float) -> None:
+def check_age(freshness: Freshness | None, max_age: float) -> None:
     """Check that a state is not older than `max_age` seconds.
 
     Raises:
         StaleError: it is, or nobody has confirmed it; says how old it is, since when, and who told it.
 
     """
-    if found is None:
+    if freshness is None:
         raise StaleError(f"no server has confirmed the state: expected one at most {max_age:g} s old")
-    if found.seconds > max_age:
-        why = f": {found.problem}" if found.problem else ""
+    if freshness.seconds > max_age:
+        why = f": {freshness.problem}" if freshness.problem else ""
         raise StaleError(
-            f"{found.server}: the state is {found.seconds:.1f} s old: nothing was confirmed since "
-            f"{utc_text(found.time)}: expected at most {max_age:g} s{why}"
+            f"{freshness.server}: the state is {freshness.seconds:.1f} s old: nothing was confirmed since "
+            f"{utc_text(freshness.time)}: expected at most {max_age:g} s{why}"
         )

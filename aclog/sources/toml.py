@@ -50,10 +50,10 @@ class TomlDocument:
         A line is right if, with the key replaced in it, the file says the same under another key; so no text in
         a string or a comment is taken for a key.
         """
-        found = _value_at(self.values, path)
+        value = _value_at(self.values, path)
         if path and isinstance(path[-1], int):
-            return self.line((*path, next(iter(found)))) if isinstance(found, dict) and found else self.line(path[:-1])
-        if not path or found is None:
+            return self.line((*path, next(iter(value)))) if isinstance(value, dict) and value else self.line(path[:-1])
+        if not path or value is None:
             return None
         tried, lines = 0, self.text.split("\n")
         for number, line in enumerate(lines):
@@ -62,7 +62,7 @@ class TomlDocument:
                 if tried > _MOST_LINES_TRIED:
                     return None
                 changed = line[: position[0]] + _SENTINEL + line[position[1] :]
-                if _has_moved("\n".join((*lines[:number], changed, *lines[number + 1 :])), path, found):
+                if _has_moved("\n".join((*lines[:number], changed, *lines[number + 1 :])), path, value):
                     return number + 1
         return None
 
@@ -74,23 +74,23 @@ def read_toml(path: Path, name: str | None = None) -> TomlDocument:
         ConfigError: too large, not UTF-8, or not TOML, with the line; OSError: it cannot be read.
 
     """
-    shown = str(path) if name is None else name
+    display = str(path) if name is None else name
     with path.open("rb") as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
-        raise ConfigError(f"{shown}: larger than {_LARGEST:,} bytes: expected a file of settings")
+        raise ConfigError(f"{display}: larger than {_LARGEST:,} bytes: expected a file of settings")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{shown}:{line}: byte {error.start} of the file is not UTF-8") from error
+        raise ConfigError(f"{display}:{line}: byte {error.start} of the file is not UTF-8") from error
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
-        raise ConfigError(f"{shown}: nested too deeply") from error
+        raise ConfigError(f"{display}: nested too deeply") from error
     except ValueError as error:  # a TOMLDecodeError, or a number that is too long
-        raise _not_toml(shown, str(error)) from error
-    return TomlDocument(name=shown, text=text.replace("\r\n", "\n"), values=values)
+        raise _not_toml(display, str(error)) from error
+    return TomlDocument(name=display, text=text.replace("\r\n", "\n"), values=values)
 
 
 def key_text(path: KeyPath) -> str:
@@ -100,17 +100,17 @@ def key_text(path: KeyPath) -> str:
 
 
 def _not_toml(name: str, what: str) -> ConfigError:
-    found = _PLACE.search(what)
-    if found is None or found[1] is None:
+    match = _PLACE.search(what)
+    if match is None or match[1] is None:
         return ConfigError(f"{name}: not TOML: {what}")
-    return ConfigError(f"{name}:{found[1]}: not TOML: {what[: found.start()]} at column {found[2]}")
+    return ConfigError(f"{name}:{match[1]}: not TOML: {what[: match.start()]} at column {match[2]}")
 
 
 def _positions(line: str, key: str) -> list[tuple[int, int]]:
     """Return where a line has the key as a word, with its quotes if it has any."""
     word = re.escape(key)
-    found = re.finditer(rf""""{word}"|'{word}'|(?<![\w-]){word}(?![\w-])""", line)
-    return [each.span() for each in found]
+    matches = re.finditer(rf""""{word}"|'{word}'|(?<![\w-]){word}(?![\w-])""", line)
+    return [each.span() for each in matches]
 
 
 def _has_moved(text: str, path: KeyPath, value: object) -> bool:
@@ -147,12 +147,12 @@ class TomlTable:
         """Return an error about a value of this table: file, line, key, and what is wrong."""
         return self.document.error((*self.path, key), what)
 
-    def only(self, known: Collection[str]) -> None:
+    def only(self, keys: Collection[str]) -> None:
         """Refuse every other key. Raises ConfigError."""
         for key in self.values:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(sorted(known))}"
+            if key not in keys:
+                near = get_close_matches(key, keys, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(sorted(keys))}"
                 where = f" in [{key_text(self.path)}]" if self.path else ""
                 raise ConfigError(f"{self.document.place((*self.path, key))}: unknown key {key[:80]!r}{where}: {hint}")
 

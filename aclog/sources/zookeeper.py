@@ -30,19 +30,19 @@ def store_properties(texts: Sequence[str]) -> dict[str, str]:
         ConfigError: one is not KEY=VALUE, or names a version that Kafka does not have.
 
     """
-    found = {}
+    properties = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise ConfigError(
                 f"--authorizer-properties {text!r}: expected KEY=VALUE, such as zookeeper.connect=HOST:PORT"
             )
-        found[key.strip()] = value.strip()
-    takes_prefixed(found)
-    for key in sorted(found.keys() - _USED_KEYS):
+        properties[key.strip()] = value.strip()
+    takes_prefixed(properties)
+    for key in sorted(properties.keys() - _USED_KEYS):
         near = get_close_matches(key, sorted(_USED_KEYS), n=1, cutoff=0.85)
         warn(f"--authorizer-properties {key}: not used{f' (did you mean {near[0]}?)' if near else ''}")
-    return found
+    return properties
 
 
 @contextmanager

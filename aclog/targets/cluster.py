@@ -48,7 +48,7 @@ from aclog.client.requests import (
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
-from aclog.planning.plan import ApplyNote, Batching, Made, PlaceState, Step
+from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
 from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     NOT_CONTROLLER,
@@ -90,7 +90,7 @@ class ClusterNodes:
     """Of the first node that was asked; all others must be of the same cluster. None before that."""
     _tells_no_mark: bool = field(default=False, init=False)
     _first: Connection | None = field(default=None, init=False)
-    _kept: dict[HostPort, Connection] = field(factory=dict, init=False)
+    _connections: dict[HostPort, Connection] = field(factory=dict, init=False)
 
     @property
     def name(self) -> str:
@@ -122,10 +122,10 @@ class ClusterNodes:
 
     async def at(self, address: HostPort) -> Connection:
         """Return a connection to this node. Raises as aclog.client.connection.connect, and as `first`."""
-        kept = self._kept.get(address)
-        if kept is None or kept.failure is not None:
-            kept = self._kept[address] = await self._of_this_cluster(await connect(address, self.security))
-        return kept
+        connection = self._connections.get(address)
+        if connection is None or connection.failure is not None:
+            connection = self._connections[address] = await self._of_this_cluster(await connect(address, self.security))
+        return connection
 
     async def _of_this_cluster(self, connection: Connection) -> Connection:
         """Return the connection if it leads to the cluster of all others: a name may lead to another one meanwhile."""
@@ -136,11 +136,11 @@ class ClusterNodes:
             raise
         return connection
 
-    def _check_cluster(self, found: str, address: HostPort) -> None:
-        if self._cluster_id not in {None, found}:
+    def _check_cluster(self, cluster_id: str, address: HostPort) -> None:
+        if self._cluster_id not in {None, cluster_id}:
             expected = f"expected one of cluster {self._cluster_id}, as the others"
-            raise LogError(f"{address}: a node of cluster {found}: {expected}")
-        self._cluster_id = found
+            raise LogError(f"{address}: a node of cluster {cluster_id}: {expected}")
+        self._cluster_id = cluster_id
 
     async def description(self) -> ClusterDescription:
         """Return the cluster's id and its nodes of this role, fenced ones included. Raises RequestError, LogError."""
@@ -172,16 +172,16 @@ class ClusterNodes:
         if len(nodes) == 1:
             return ((nodes[0], await self.first()),)  # by the address that was given: it may be the only way to it
         connections = await asyncio.gather(*(self.at(node.address) for node in nodes), return_exceptions=True)
-        found, failures = [], []
+        serving, failures = [], []
         for node, connection in zip(nodes, connections, strict=True):
             if isinstance(connection, BaseException):
                 failures.append(self._unreachable(node, connection))
             else:
-                found.append((node, connection))
+                serving.append((node, connection))
         needed = len(nodes) if self.role is Role.BROKER else len(nodes) // 2 + 1
-        if len(found) < needed:
+        if len(serving) < needed:
             raise failures[0]
-        return tuple(found)
+        return tuple(serving)
 
     def _unreachable(self, node: ClusterNode, error: BaseException) -> BaseException:
         if not isinstance(error, UnreachableError):
@@ -195,11 +195,11 @@ class ClusterNodes:
         """Return a connection to a node that takes changes: any broker, or the active controller. Raises as `at`."""
         if self.role is Role.BROKER:
             return await self.first()
-        found = await self.description()
-        active = next((node for node in found.nodes if node.node_id == found.controller_id), None)
+        description = await self.description()
+        active = next((node for node in description.nodes if node.node_id == description.controller_id), None)
         if active is None:
             raise UnreachableError(f"{self.name}: no controller is active now: try again in a few seconds")
-        return await (self.first() if len(found.nodes) == 1 else self.at(active.address))
+        return await (self.first() if len(description.nodes) == 1 else self.at(active.address))
 
     async def quorum(self) -> QuorumDescription | None:
         """Return the quorum as its leader sees it; None if the cluster has none, or never tells this login of it.
@@ -223,13 +223,13 @@ class ClusterNodes:
                     f"compared with one another: {error}"
                 )
                 return None
-            found = explained(connection, "DescribeQuorum", error, "DESCRIBE")
-            raise UnreachableError(str(found)) if error.code in _LEADERLESS else found from None
+            failure = explained(connection, "DescribeQuorum", error, "DESCRIBE")
+            raise UnreachableError(str(failure)) if error.code in _LEADERLESS else failure from None
 
     async def close(self) -> None:
         """Close all connections."""
-        kept = [*self._kept.values(), *([] if self._first is None else [self._first])]
-        await asyncio.gather(*(connection.close() for connection in kept), return_exceptions=True)
+        connections = [*self._connections.values(), *([] if self._first is None else [self._first])]
+        await asyncio.gather(*(connection.close() for connection in connections), return_exceptions=True)
 
 
 def explained(connection: Connection, request: str, error: MetadataError, right: str) -> RequestError:
@@ -264,16 +264,16 @@ async def settings_of(nodes: ClusterNodes) -> ClusterSettings:
     """
     if nodes.role is not Role.BROKER:
         return ClusterSettings(nodes=(NodeSettings(node="the brokers", problem=_NOT_ASKED),), serves_acls=True)
-    found = []
+    settings = []
     for node, connection in await nodes.serving():
         name = f"broker {node.node_id}"
         try:
             configs = await node_configs(connection, node.node_id, READ_CONFIGS)
         except RequestError as error:
-            found.append(NodeSettings(node=name, problem=refusal_text(error, "DESCRIBE_CONFIGS")))
+            settings.append(NodeSettings(node=name, problem=refusal_text(error, "DESCRIBE_CONFIGS")))
         else:
-            found.append(NodeSettings(node=name, values={key: config.value for key, config in configs.items()}))
-    return ClusterSettings(nodes=tuple(found), serves_acls=True)
+            settings.append(NodeSettings(node=name, values={key: config.value for key, config in configs.items()}))
+    return ClusterSettings(nodes=tuple(settings), serves_acls=True)
 
 
 def super_users_of(settings: ClusterSettings) -> frozenset[str] | None:
@@ -287,16 +287,16 @@ def allow_everyone_of(settings: ClusterSettings) -> bool | None:
 
 
 def _alike(settings: ClusterSettings, name: str, parse: Callable[[str], _T]) -> _T | None:
-    shown: set[_T | None] = set()
+    values: set[_T | None] = set()
     for node in settings.nodes:
         value = node.values.get(name, "")
         if node.authorizer not in KNOWN_AUTHORIZERS or value is None:  # of another one nobody knows the defaults
             return None
         try:
-            shown.add(parse(value))
+            values.add(parse(value))
         except MetadataError:  # a value that this Kafka's authorizer reads in another way
             return None
-    return shown.pop() if len(shown) == 1 else None
+    return values.pop() if len(values) == 1 else None
 
 
 # Reading all ACLs of a cluster from every node that serves, so that nobody takes a stale answer for the state.
@@ -364,7 +364,7 @@ class ReplicaComparison:
         serving = await self.nodes.serving()
         slots, distinct = asyncio.Semaphore(_AT_ONCE), list[set[bytes]]()
 
-        async def asked(node: ClusterNode, connection: Connection) -> set[bytes]:
+        async def contents_of(node: ClusterNode, connection: Connection) -> set[bytes]:
             """Return what a node answers: the very set that another one answered, if it is alike."""
             async with slots:
                 answer = await self._answer(node, connection, mark, until)
@@ -372,14 +372,14 @@ class ReplicaComparison:
                     distinct.append(answer)
                 return distinct[distinct.index(answer)]
 
-        answers = await asyncio.gather(*(asked(*each) for each in serving), return_exceptions=True)
-        found: list[set[bytes]] = []
+        answers = await asyncio.gather(*(contents_of(*each) for each in serving), return_exceptions=True)
+        replies: list[set[bytes]] = []
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
-            found.append(answer)
-        self._compare([node for node, _ in serving], found)
-        return ClusterState(contents=found[0], end_offset=mark)
+            replies.append(answer)
+        self._compare([node for node, _ in serving], replies)
+        return ClusterState(contents=replies[0], end_offset=mark)
 
     async def _answer(self, node: ClusterNode, connection: Connection, mark: int | None, until: float) -> set[bytes]:
         if mark is not None and self.nodes.role is Role.BROKER:
@@ -582,9 +582,9 @@ def _check_results(
     if not refused:
         return
     acl, error = refused[0]
-    found = explained(connection, request, error, "ALTER")
+    failure = explained(connection, request, error, "ALTER")
     others = f" ({len(refused):,} of the request's {len(acls):,} rules were refused)" if len(acls) > 1 else ""
-    raise RequestError(found.code, f"{found}: {acl_text(acl)}{others}")
+    raise RequestError(failure.code, f"{failure}: {acl_text(acl)}{others}")
 
 
 # A cluster as a place: any Kafka, or nodes of ours, by its brokers or its controllers.
@@ -626,7 +626,7 @@ class ServerPlace:
     """How long, in seconds, its nodes may take to agree, and to show what was written."""
     _written: dict[StandardAcl, bool] = field(factory=dict, init=False)
     """What was written last, and whether it is there since."""
-    _shown: ClusterSettings | None = field(default=None, init=False)
+    _settings: ClusterSettings | None = field(default=None, init=False)
     """What the brokers showed when they were asked last."""
     _changes: ClusterChanges = field(init=False)
 
@@ -651,22 +651,22 @@ class ServerPlace:
         """Return None: a cluster has an identity."""
         return None
 
-    def premises(self, given: AbstractSet[str]) -> Premises:
+    def premises(self, properties: AbstractSet[str]) -> Premises:
         """Return what brokers do not all show alike, as `settings` read it last. Raises as WritablePlace.settings."""
-        found = self._shown or self._run(settings_of(self._nodes))
-        shown = {SUPER_USERS_CONFIG: super_users_of(found), ALLOW_EVERYONE_CONFIG: allow_everyone_of(found)}
-        return found.premises(given | {name for name, value in shown.items() if value is not None})
+        settings = self._settings or self._run(settings_of(self._nodes))
+        values = {SUPER_USERS_CONFIG: super_users_of(settings), ALLOW_EVERYONE_CONFIG: allow_everyone_of(settings)}
+        return settings.premises(properties | {name for name, value in values.items() if value is not None})
 
     def settings(self) -> Settings | None:
         """Return the settings if all brokers tell alike of allow.everyone.if.no.acl.found; None if that is unknown.
 
         Super users that are not told count as none. Raises as WritablePlace.settings.
         """
-        found = self._shown = self._run(settings_of(self._nodes))
-        allow_everyone = allow_everyone_of(found)
+        settings = self._settings = self._run(settings_of(self._nodes))
+        allow_everyone = allow_everyone_of(settings)
         if allow_everyone is None:
             return None
-        return Settings(super_users=super_users_of(found) or frozenset(), allow_everyone=allow_everyone)
+        return Settings(super_users=super_users_of(settings) or frozenset(), allow_everyone=allow_everyone)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
         """Return what each broker answers, or what the controllers' log states; all may, if these do not tell.
@@ -697,9 +697,9 @@ class ServerPlace:
             MetadataError: one does not respond, or refuses.
 
         """
-        found = self._run(ReplicaComparison(self._nodes, self.patience).read())
-        self._changes.rules = len(found.contents)
-        return PlaceState(contents=found.contents, end_offset=found.end_offset)
+        state = self._run(ReplicaComparison(self._nodes, self.patience).read())
+        self._changes.rules = len(state.contents)
+        return PlaceState(contents=state.contents, end_offset=state.end_offset)
 
     def note_begin(self, note: ApplyNote) -> None:
         """Do nothing: a cluster keeps no record of applies."""
@@ -715,7 +715,7 @@ class ServerPlace:
         """Return False."""
         return False
 
-    def made(self, apply: str) -> Made | None:  # noqa: ARG002  # as the protocol has it
+    def completion(self, apply: str) -> Completion | None:  # noqa: ARG002  # as the protocol has it
         """Return None: a cluster keeps no record of applies."""
         return None
 
@@ -756,10 +756,10 @@ class ServerPlace:
         A broker answers for the controller at once, and applies the change itself a moment later. If it does not show
         it within `patience`, what it shows then is returned. Raises as `read`.
         """
-        wanted = {acl: self._written[acl] for acl in acls if acl in self._written}
-        return self._run(self._read_back(acls, wanted)) if acls else set()
+        written = {acl: self._written[acl] for acl in acls if acl in self._written}
+        return self._run(self._read_back(acls, written)) if acls else set()
 
-    async def _read_back(self, acls: Sequence[StandardAcl], wanted: dict[StandardAcl, bool]) -> set[StandardAcl]:
+    async def _read_back(self, acls: Sequence[StandardAcl], written: dict[StandardAcl, bool]) -> set[StandardAcl]:
         until = elapsed_seconds() + self.patience
         while True:
             try:
@@ -768,7 +768,7 @@ class ServerPlace:
                 if elapsed_seconds() > until:
                     raise
             else:
-                if all((acl in there) is present for acl, present in wanted.items()) or elapsed_seconds() > until:
+                if all((acl in there) is present for acl, present in written.items()) or elapsed_seconds() > until:
                     return there
             await asyncio.sleep(_RETRY_PAUSE_S)
 
@@ -778,10 +778,10 @@ class ServerPlace:
         if quorum is not None:  # else many rules would be listed in vain
             await caught_up(connection, quorum.high_watermark, until)
         try:
-            found = await acl_contents(connection, covering(acls), RESPONSE_S)
+            contents = await acl_contents(connection, covering(acls), RESPONSE_S)
         except RequestError as error:
             raise explained(connection, "DescribeAcls", error, "DESCRIBE") from None
-        return {acl for acl in acls if content_of(acl) in found}
+        return {acl for acl in acls if content_of(acl) in contents}
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return self._runner.run(work)

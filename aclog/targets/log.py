@@ -36,7 +36,7 @@ from aclog.metalog.records import (
     EndTransactionRecord,
     RemoveAccessControlEntryRecord,
 )
-from aclog.planning.plan import ApplyNote, Batching, Made, PlaceState, Step, StoppedError
+from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step, StoppedError
 from aclog.server.controller.activation import begun_log, formatted_log
 from aclog.snapshots.checkpoints import find_bootstrap
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image
@@ -208,17 +208,19 @@ def open_writer(
     with open_log(directory, create=create, force=force, timestamp=timestamp, node_id=node_id) as log:
         # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
         with progress(f"reading {directory}", BYTES) as advance:
-            shown = in_bytes(directory, advance)
-            found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True), progress=shown)
-        for text in (*log.notes, *found.notes):
+            advance_bytes = in_bytes(directory, advance)
+            recovered = recover_log(
+                log, list_checkpoints(directory), newer=NewerKafka(strict=True), progress=advance_bytes
+            )
+        for text in (*log.notes, *recovered.notes):
             note(text)
-        writer = LogWriter(log, found.image)
-        if found.applier.in_transaction:  # or the records to come would become part of it
+        writer = LogWriter(log, recovered.image)
+        if recovered.applier.in_transaction:  # or the records to come would become part of it
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
-        if not found.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
+        if not recovered.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
             # Of a log that was just begun, or whose beginning was interrupted: without these records no Kafka takes it.
-            writer.image = begun_log(log, found.applier)
+            writer.image = begun_log(log, recovered.applier)
         yield writer
 
 
@@ -305,8 +307,8 @@ class LogPlace:
         cluster = cluster_id_of(self.directory)  # a formatted directory tells, before there is a log
         if cluster is not None:
             return cluster
-        found = read_applies(self.directory)
-        return None if found is None else found.id
+        applies = read_applies(self.directory)
+        return None if applies is None else applies.id
 
     def fingerprint(self, end_offset: int) -> str | None:
         """Return the SHA-256 of the log's first batch and of the one before an offset. Raises as open_reader."""
@@ -321,7 +323,7 @@ class LogPlace:
                 digest.update(reader.read(offset, 1))  # one batch is whole, however large
         return digest.hexdigest()
 
-    def premises(self, given: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
+    def premises(self, properties: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
         """Return what the state lacks that was read: a log has no settings, and what is given decides there."""
         return ALL_KNOWN if self._source is None else gaps_of(self._source)
 
@@ -375,10 +377,10 @@ class LogPlace:
         """Return which of these ACLs the log has now: read anew, from the files that others read."""
         source = LogSource(self.directory, self.notify)
         try:
-            found = source.image().acls
+            image = source.image().acls
         finally:
             source.close()
-        return {acl for acl in acls if found.find(acl) is not None}
+        return {acl for acl in acls if image.find(acl) is not None}
 
     def note_done(self, note: ApplyNote) -> None:
         """Keep that the apply has ended.
@@ -399,42 +401,46 @@ class LogPlace:
 
     def noted(self, plan: str) -> ApplyNote | None:
         """Return the note of the newest apply of a plan. Raises as read_applies."""
-        found = read_applies(self.directory)
-        notes = () if found is None else found.applied
+        applies = read_applies(self.directory)
+        notes = () if applies is None else applies.applied
         return next((each.note for each in reversed(notes) if each.note.plan == plan), None)
 
     def was_noted(self, apply: str) -> bool:
         """Return whether applies.jsonl names the apply. Raises as read_applies."""
-        found = read_applies(self.directory)
-        return found is not None and any(each.note.apply == apply for each in found.applied)
+        applies = read_applies(self.directory)
+        return applies is not None and any(each.note.apply == apply for each in applies.applied)
 
-    def made(self, apply: str) -> Made | None:
+    def completion(self, apply: str) -> Completion | None:
         """Return whether the log has all records of an apply, or none; they are written at once.
 
         None: its records may have been deleted since, or it may have been made through a node, which keeps no note.
         Raises as read_applies and visible_records.
         """
-        kept = read_applies(self.directory)
-        found = next((each for each in (() if kept is None else kept.applied) if each.note.apply == apply), None)
-        if found is None:
-            return Made.NONE if cluster_id_of(self.directory) is None else None
-        return Made.ALL if found.done else self._made_records(found)
+        applies = read_applies(self.directory)
+        change = next((each for each in (() if applies is None else applies.applied) if each.note.apply == apply), None)
+        if change is None:
+            return Completion.NONE if cluster_id_of(self.directory) is None else None
+        return Completion.ALL if change.done else self._made_records(change)
 
     def _state(self, image: Image, end_offset: int) -> PlaceState:
         self._image = image
         return PlaceState.of_image(image.acls, end_offset)
 
-    def _made_records(self, found: AppliedChange) -> Made | None:
+    def _made_records(self, change: AppliedChange) -> Completion | None:
         """Return whether the records of an apply are the first that change ACLs from the offset of its note on."""
         if is_absent(self.directory) or formatted_log(self.directory) is not None:
-            return Made.NONE
+            return Completion.NONE
         with open_reader(self.directory) as reader:
-            if found.digest is None or reader.start_offset() > found.offset:
+            if change.digest is None or reader.start_offset() > change.offset:
                 return None
-            begin = Provenance(end_offset=found.offset)
+            begin = Provenance(end_offset=change.offset)
             changes = (each for each in visible_records(begin, reader) if isinstance(each.record, _CHANGES))
-            first = list(islice(changes, found.steps))
-        return Made.ALL if records_digest(encode_record(each.record) for each in first) == found.digest else Made.NONE
+            first = list(islice(changes, change.steps))
+        return (
+            Completion.ALL
+            if records_digest(encode_record(each.record) for each in first) == change.digest
+            else Completion.NONE
+        )
 
     def _append(self, writer: LogWriter, steps: Sequence[Step]) -> None:
         """Append the records of the steps, the note of the apply first, and wait until they are committed.
@@ -481,12 +487,12 @@ def is_absent(directory: Path) -> bool:
 
 
 def _record(acls: AclsImage, step: Step) -> AccessControlEntryRecord | RemoveAccessControlEntryRecord:
-    found = acls.find(step.acl)
-    if step.adds is (found is not None):
+    rule_id = acls.find(step.acl)
+    if step.adds is (rule_id is not None):
         raise StoppedError(f"{acl_text(step.acl)}: {'is there' if step.adds else 'is not there'} already")
-    if found is None:
+    if rule_id is None:
         return record_of(step.acl, random_uuid(secrets.token_bytes))
-    return RemoveAccessControlEntryRecord(id=found)
+    return RemoveAccessControlEntryRecord(id=rule_id)
 
 
 def _new_id() -> str:

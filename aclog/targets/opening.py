@@ -9,7 +9,8 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acls_image import NO_ORIGINS, Origins, ranges_among
+from aclog.authorizer.acls_image import ranges_among
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
@@ -32,7 +33,7 @@ from aclog.planning.plan import (
     Step,
     WritablePlace,
 )
-from aclog.planning.planner import Circumstances, DeleteLimit, Held, PlannedChange
+from aclog.planning.planner import Circumstances, DeleteLimit, Holdings, PlannedChange
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.targets.place_state import check_applied, check_others
 
@@ -99,7 +100,7 @@ class ToldSettings:
     """Of the Kafka that decides there."""
 
     @property
-    def given(self) -> frozenset[str]:
+    def properties(self) -> frozenset[str]:
         """The properties of brokers whose values it has."""
         values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
         return frozenset(name for name, value in values.items() if value is not None)
@@ -141,10 +142,10 @@ class FoundPlace:
     """The journals of other sources, as their files have them."""
 
     @property
-    def held(self) -> Held:
+    def holdings(self) -> Holdings:
         """What is there, and who owns it."""
         owned = frozenset[bytes]() if self.settled is None else self.settled.owned
-        return Held(there=self.state.contents, owned=owned, others=self.owned_by_others)
+        return Holdings(there=self.state.contents, owned=owned, others=self.owned_by_others)
 
     def check_plan(
         self, change: PlannedChange, steps: Sequence[Step], limit: DeleteLimit, *, origins: Origins = NO_ORIGINS
@@ -180,7 +181,7 @@ class FoundPlace:
 
 def find_place(
     address: PlaceAddress,
-    told: ToldSettings | None,
+    stated: ToldSettings | None,
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
@@ -189,8 +190,8 @@ def find_place(
 ) -> FoundPlace:
     """Read a place, and the journals of it; what is unknown of what decides there is noted.
 
-    `told`: None if nothing is decided, so that it does not matter what does. `hosts` are those that are ranges of rules
-    that may be added.
+    `stated`: None if nothing is decided, so that it does not matter what does. `hosts` are those that are ranges of
+    rules that may be added.
 
     Raises:
         RefusedError: it answers that it has nothing, though the journal owns something in it.
@@ -207,17 +208,17 @@ def find_place(
         for each in (own, *foreign):
             if each is not None:
                 check_journal(each, address, identity, place.name)
-        settled = None if own is None else settle(own, state.contents, place.made)
+        settled = None if own is None else settle(own, state.contents, place.completion)
         if own is not None and settled is not None:
             settled.journal.check_rules_there(state.contents, place.name)
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
-        owned_by_others = (settle(each, state.contents, place.made).journal.owned for each in foreign)
-        settings, known = _settings(told or ToldSettings(), by_place, address.kind)
+        owned_by_others = (settle(each, state.contents, place.completion).journal.owned for each in foreign)
+        settings, settings_known = _settings(stated or ToldSettings(), by_place, address.kind)
         ranges = chain(hosts, ranges_among(state.contents), _ranges_of(own))
-        kafka = _OLD_KAFKA if told is None else _kafka(told, place, ranges)
+        kafka = _OLD_KAFKA if stated is None else _kafka(stated, place, ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
-        premises = _premises(place, told, known=known)
+        premises = _premises(place, stated, settings_known=settings_known)
         for premise in premises.unknown:
             if premise is not COUNTS_AS_OPEN:  # which plans say
                 notify(premise.note())
@@ -229,10 +230,10 @@ def find_place(
             batching=place.batching,
             state=state,
             settings=settings,
-            settings_known=known,
-            settings_by_place=by_place is not None and (told is None or told.allow_everyone is None),
+            settings_known=settings_known,
+            settings_by_place=by_place is not None and (stated is None or stated.allow_everyone is None),
             kafka=kafka,
-            kafka_given=kafka is _OLD_KAFKA or (told is not None and told.generation is not None),
+            kafka_given=kafka is _OLD_KAFKA or (stated is not None and stated.generation is not None),
             premises=premises,
             check=place.check,
             journal=own,
@@ -242,13 +243,13 @@ def find_place(
         )
 
 
-def _kafka(told: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
+def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
     """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike.
 
     `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
     """
-    if told.generation is not None:
-        return DecidingKafka(generations=(told.generation,), stated=told.generation)
+    if stated.generation is not None:
+        return DecidingKafka(generations=(stated.generation,), stated=stated.generation)
     hosts = set(ranges)
     return place.kafka(hosts) if hosts else _OLD_KAFKA
 
@@ -260,12 +261,12 @@ def _ranges_of(journal: Journal | None) -> Iterable[str]:
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)
 
 
-def _premises(place: Place, told: ToldSettings | None, *, known: bool) -> Premises:
-    """Return what is unknown of a place; `known`: whether allow.everyone.if.no.acl.found is known."""
-    if told is None:
+def _premises(place: Place, stated: ToldSettings | None, *, settings_known: bool) -> Premises:
+    """Return what is unknown of a place; `settings_known`: whether allow.everyone.if.no.acl.found is known."""
+    if stated is None:
         return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
-    found = place.premises(told.given).without({ALLOW_EVERYONE_CONFIG})
-    return found if known else found.also(Premises((COUNTS_AS_OPEN,)))
+    premises = place.premises(stated.properties).without({ALLOW_EVERYONE_CONFIG})
+    return premises if settings_known else premises.also(Premises((COUNTS_AS_OPEN,)))
 
 
 def _mark(journal: Journal) -> JournalMark:
@@ -291,12 +292,12 @@ def read_own_journal(path: Path, notify: Callable[[str], None]) -> Journal:
 
 def other_journal(path: Path, own: Journal | None, notify: Callable[[str], None]) -> Journal:
     """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
-    found = read_journal(path, _new_id, notify)
-    if found.is_new:
+    journal = read_journal(path, _new_id, notify)
+    if journal.is_new:
         raise JournalError(f"--other-journal {path}: no such journal: what its source owns would be deleted")
-    if own is not None and found.id == own.id:
+    if own is not None and journal.id == own.id:
         raise JournalError(f"--other-journal {path}: the same as --journal {own.path}: expected another source's")
-    return found
+    return journal
 
 
 def _check_beside(journal: Journal, directory: Path) -> None:
@@ -308,21 +309,21 @@ def _check_beside(journal: Journal, directory: Path) -> None:
         )
 
 
-def _settings(told: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+def _settings(stated: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
     """Return what decides: what is said, then what the place tells; and whether allow.everyone is known at all.
 
     What is not known counts as open: then a plan that seems safe is safe.
     """
     told_users = by_place.super_users if by_place is not None else frozenset[str]()
-    given = Settings(
-        super_users=told_users if told.super_users is None else told.super_users,
-        documented=told.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
+    settings = Settings(
+        super_users=told_users if stated.super_users is None else stated.super_users,
+        documented=stated.documented or kind is PlaceKind.ZOOKEEPER,  # AclAuthorizer: `*` covers names that begin so
     )
-    if told.allow_everyone is not None:
-        return evolve(given, allow_everyone=told.allow_everyone), True
+    if stated.allow_everyone is not None:
+        return evolve(settings, allow_everyone=stated.allow_everyone), True
     if by_place is not None:
-        return evolve(given, allow_everyone=by_place.allow_everyone), True
-    return evolve(given, allow_everyone=True), False
+        return evolve(settings, allow_everyone=by_place.allow_everyone), True
+    return evolve(settings, allow_everyone=True), False
 
 
 def _new_id() -> str:
@@ -400,7 +401,7 @@ def told_outcome(plan: Plan, outcome: Outcome, name: str) -> str:
     if outcome.was_done:
         return f"{name}: apply {outcome.apply} of this plan was done before; nothing was changed"
     added = sum(step.adds for step in plan.steps)
-    before = f" ({outcome.made_before:,} of these steps were made before)" if outcome.made_before else ""
+    before = f" ({outcome.completed_before:,} of these steps were made before)" if outcome.completed_before else ""
     adopted = f", {len(plan.adopt):,} adopted" if plan.adopt else ""
     deleted = len(plan.steps) - added
     return f"{name}: {counted_rules(added)} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"

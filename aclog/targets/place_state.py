@@ -184,17 +184,17 @@ def with_applies(
     The changes begin with the state at `begin`. Which are those of an apply that began before it nobody can tell, as
     how many of them came before is unknown. What the log begins with is no change of it, and left out.
     """
-    known = (each for each in applied if each.done and each.offset >= begin)
-    waiting = deque(sorted(known, key=lambda each: each.offset))
-    left, newest = 0, None
+    finished = (each for each in applied if each.done and each.offset >= begin)
+    waiting = deque(sorted(finished, key=lambda each: each.offset))
+    remaining, newest = 0, None
     for change in changes:
         if change.first_seen:
             continue
         while waiting and change.offset >= waiting[0].offset:
             newest = waiting.popleft()
-            left = newest.steps
-        yield change, newest.note if newest is not None and left > 0 else None
-        left -= 1
+            remaining = newest.steps
+        yield change, newest.note if newest is not None and remaining > 0 else None
+        remaining -= 1
 
 
 # Whether a journal and the record beside a log tell of the same applies, or one of the two is an older copy.
@@ -213,19 +213,19 @@ def check_applied(directory: Path, identity: str | None, journal: Journal) -> No
         JournalError: one of them lacks an apply. DecodeError, LogError: as read_applies.
 
     """
-    kept = read_applies(directory)
-    if kept is None:
+    applies = read_applies(directory)
+    if applies is None:
         return
     begun = {entry.apply for entry in journal.entries}
-    for each in reversed(kept.applied):
+    for each in reversed(applies.applied):
         if each.note.journal == journal.id and each.note.apply not in begun:
             raise JournalError(
                 f"{journal.path}: does not have apply {each.note.apply} of {each.note.at}, which {directory} has: an "
                 "older copy of the journal: expected the newest one"
             )
-    noted = {each.note.apply for each in kept.applied}
+    noted = {each.note.apply for each in applies.applied}
     lost = next((each for each in reversed(journal.entries) if _wrote(each) and each.apply not in noted), None)
-    if lost is not None and identity == kept.id:
+    if lost is not None and identity == applies.id:
         raise JournalError(
             f"{directory / APPLIES_FILE}: does not have apply {lost.apply} of {lost.at}, which {journal.path} has: an "
             "older copy of the log: expected the newest one. If it was put back on purpose, begin a new journal, with "
@@ -242,11 +242,11 @@ def _wrote(entry: Entry) -> bool:
 
 
 def check_others(
-    plan: Plan, ready: Ready, place: WritablePlace, given: Sequence[Path], notify: Callable[[str], None]
+    plan: Plan, ready: Ready, place: WritablePlace, journals: Sequence[Path], notify: Callable[[str], None]
 ) -> None:
     """Check that other sources own none of the rules that are still to be removed, and applied nothing meanwhile.
 
-    An apply that goes on asks only what they own: a later plan would have to end it. `given` are their journals, if
+    An apply that goes on asks only what they own: a later plan would have to end it. `journals` are their journals, if
     they are not where they were when the plan was made.
 
     Raises:
@@ -256,30 +256,30 @@ def check_others(
     """
     if ready.is_done:
         return
-    elsewhere = {found.id: found for found in (_read(path, notify) for path in given)}
+    elsewhere = {journal.id: journal for journal in (_read(path, notify) for path in journals)}
     removed = {content_of(step.acl): step.acl for step in ready.remaining.steps if not step.adds}
     for mark in plan.others:
-        found = _journal_of(mark, elsewhere, notify)
-        owned = settle(found, ready.state.contents, place.made).journal.owned
+        journal = _journal_of(mark, elsewhere, notify)
+        owned = settle(journal, ready.state.contents, place.completion).journal.owned
         for content in sorted(removed.keys() & owned):
             raise JournalError(
-                f"{acl_text(removed[content])}: {found.path} owns it by now: nothing was changed; make the plan again"
+                f"{acl_text(removed[content])}: {journal.path} owns it by now: nothing was changed; make the plan again"
             )
-        if (len(found.entries), found.checksum) != (mark.entries, mark.checksum) and ready.begun is None:
+        if (len(journal.entries), journal.checksum) != (mark.entries, mark.checksum) and ready.begun is None:
             raise JournalError(
-                f"{found.path}: has {len(found.entries):,} entries, and had {mark.entries:,} when the plan was made, "
-                "or others: its source has applied something, or it is another copy: make the plan again"
+                f"{journal.path}: has {len(journal.entries):,} entries, and had {mark.entries:,} when the plan was "
+                "made, or others: its source has applied something, or it is another copy: make the plan again"
             )
 
 
 def _journal_of(mark: JournalMark, elsewhere: Mapping[str, Journal], notify: Callable[[str], None]) -> Journal:
-    found = elsewhere.get(mark.id)
-    if found is None:
-        found = _read(Path(mark.path), notify)
-    if found.is_new or found.id != mark.id:
-        what = "no such journal" if found.is_new else "another journal than the one that the plan was made with"
-        raise JournalError(f"{found.path}: {what}: expected that of another source: --other-journal says where it is")
-    return found
+    journal = elsewhere.get(mark.id)
+    if journal is None:
+        journal = _read(Path(mark.path), notify)
+    if journal.is_new or journal.id != mark.id:
+        what = "no such journal" if journal.is_new else "another journal than the one that the plan was made with"
+        raise JournalError(f"{journal.path}: {what}: expected that of another source: --other-journal says where it is")
+    return journal
 
 
 def _read(path: Path, notify: Callable[[str], None]) -> Journal:

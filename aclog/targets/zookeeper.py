@@ -14,7 +14,7 @@ from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.planning.plan import ApplyNote, Batching, Made, PlaceState, Stage, Step, overlapping
+from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Stage, Step, overlapping
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.sources.zookeeper import open_store, read_everything
 from aclog.zookeeper.acl_store import AclStore
@@ -81,10 +81,10 @@ class ZooKeeperPlace:
         node = self.store.client.get(_CLUSTER_ID)
         if node is None:
             return None
-        found = text_field(json_object(node.data, path=_CLUSTER_ID), "id")
-        if not found:
+        cluster_id = text_field(json_object(node.data, path=_CLUSTER_ID), "id")
+        if not cluster_id:
             raise DecodeError("expected the id of the cluster", path=_CLUSTER_ID)
-        return found
+        return cluster_id
 
     def fingerprint(self, end_offset: int) -> str | None:  # noqa: ARG002  # as the protocol has it
         """Return when the root of its ACLs was created, in ms; None if it has none yet.
@@ -94,7 +94,7 @@ class ZooKeeperPlace:
         node = self.store.client.get(LITERAL_TREE.root)
         return None if node is None else str(node.created_ms)
 
-    def premises(self, given: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
+    def premises(self, properties: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
         """Return none: a ZooKeeper has no settings of brokers, and what decides there is what is given."""
         return ALL_KNOWN
 
@@ -145,7 +145,7 @@ class ZooKeeperPlace:
         """Return False."""
         return False
 
-    def made(self, apply: str) -> Made | None:  # noqa: ARG002  # as the protocol has it
+    def completion(self, apply: str) -> Completion | None:  # noqa: ARG002  # as the protocol has it
         """Return None: ZooKeeper keeps no record of applies."""
         return None
 
@@ -184,7 +184,7 @@ class ZooKeeperPlace:
         removed = frozenset(entry_of(step.acl) for step in piece if not step.adds)
         if pattern in self._shared and piece[0].stage > self._stage:
             sleep(max(0.0, self._at + _SETTLE_S - elapsed_seconds()))
-        self.store.update(resource_path(pattern), lambda held: held - removed | added)
+        self.store.update(resource_path(pattern), lambda current: current - removed | added)
         if pattern in self._shared:
             self._stage, self._at = piece[0].stage, elapsed_seconds()
 

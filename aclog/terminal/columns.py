@@ -108,11 +108,11 @@ def selected(columns: Sequence[Column], keys: Iterable[str]) -> tuple[Column, ..
         ConfigError: there is no such column; its text names those that exist.
 
     """
-    known = {column.key.lower(): column for column in columns}
+    by_key = {column.key.lower(): column for column in columns}
     names = list(keys)
     for name in names:
-        if name.lower() not in known:
+        if name.lower() not in by_key:
             raise ConfigError(
                 f"--columns: no column {name[:80]!r}: expected some of {', '.join(column.key for column in columns)}"
             )
-    return tuple(known[name.lower()] for name in names) or tuple(columns)
+    return tuple(by_key[name.lower()] for name in names) or tuple(columns)

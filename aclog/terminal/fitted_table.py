@@ -22,7 +22,7 @@ _ELLIPSIS = "…"
 class _Layout:
     """Which columns are shown, and how wide; None for blocks."""
 
-    shown: tuple[int, ...]
+    visible: tuple[int, ...]
     widths: tuple[int, ...] | None
 
 
@@ -54,9 +54,9 @@ def fitted(
             continue
         heads = [tuple(column.head for column in columns)] if is_first else []
         for row in (*heads, *block):
-            yield _line(columns, layout.shown, row, layout.widths)
-    if layout is not None and len(layout.shown) < len(columns):
-        left_out([column.key for index, column in enumerate(columns) if index not in layout.shown])
+            yield _line(columns, layout.visible, row, layout.widths)
+    if layout is not None and len(layout.visible) < len(columns):
+        left_out([column.key for index, column in enumerate(columns) if index not in layout.visible])
 
 
 def cut_in_the_middle(text: str, width: int) -> str:
@@ -79,28 +79,28 @@ def _again(layout: _Layout | None, columns: Sequence[Column], natural: list[int]
         return _layout(columns, natural, width)
     if layout.widths is None:
         return layout
-    return _Layout(shown=layout.shown, widths=_cut_widths(columns, layout.shown, natural, width, _NARROWEST))
+    return _Layout(visible=layout.visible, widths=_cut_widths(columns, layout.visible, natural, width, _NARROWEST))
 
 
 def _layout(columns: Sequence[Column], natural: list[int], width: int | None) -> _Layout:
     """Return the first that fits: with names cut a little, then without what is spare, then with names cut more."""
     everything = tuple(range(len(columns)))
     spare = [index for index in everything if columns[index].spare]
-    gone = [set(spare[count:]) for count in range(len(spare), -1, -1)]
-    for without, floor in (*((each, _READABLE) for each in gone), (gone[-1], _NARROWEST)):
-        shown = tuple(index for index in everything if index not in without)
-        widths = _cut_widths(columns, shown, natural, width, floor)
+    hidden = [set(spare[count:]) for count in range(len(spare), -1, -1)]
+    for without, floor in (*((each, _READABLE) for each in hidden), (hidden[-1], _NARROWEST)):
+        visible = tuple(index for index in everything if index not in without)
+        widths = _cut_widths(columns, visible, natural, width, floor)
         if width is None or _total(widths) <= width:
-            return _Layout(shown=shown, widths=widths)
-    return _Layout(shown=everything, widths=None)
+            return _Layout(visible=visible, widths=widths)
+    return _Layout(visible=everything, widths=None)
 
 
 def _cut_widths(
-    columns: Sequence[Column], shown: Sequence[int], natural: Sequence[int], width: int | None, floor: int
+    columns: Sequence[Column], visible: Sequence[int], natural: Sequence[int], width: int | None, floor: int
 ) -> tuple[int, ...]:
     """Return the widths of columns: those of names are made narrower, the widest first, as far as it is needed."""
-    widths = {index: natural[index] for index in shown}
-    names = [index for index in shown if columns[index].cut]
+    widths = {index: natural[index] for index in visible}
+    names = [index for index in visible if columns[index].cut]
     over = 0 if width is None else _total(list(widths.values())) - width
     while over > 0 and names:
         index = max(names, key=widths.__getitem__)
@@ -115,9 +115,9 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _line(columns: Sequence[Column], shown: Sequence[int], row: Sequence[str], widths: Sequence[int]) -> str:
+def _line(columns: Sequence[Column], visible: Sequence[int], row: Sequence[str], widths: Sequence[int]) -> str:
     cells = []
-    for index, width in zip(shown, widths, strict=True):
+    for index, width in zip(visible, widths, strict=True):
         cell = cut_in_the_middle(row[index], width) if columns[index].cut else row[index]
         cells.append(cell + " " * (width - cell_len(cell)))
     return _GAP.join(cells).rstrip()

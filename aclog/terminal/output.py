@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 # What commands print on stdout: no other module of the command line prints.
 
 
-def shown() -> Callable[[object], str]:
+def value_formatter() -> Callable[[object], str]:
     """Return how a value of one line is shown on stdout: escaped on a terminal, in a pipe as it is."""
     return _printable if sys.stdout.isatty() else str
 
 
 def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
-    """Print a line for people, as `shown`."""
-    print(shown()(line), end=end, flush=flush)
+    """Print a line for people, in the form of `value_formatter`."""
+    print(value_formatter()(line), end=end, flush=flush)
 
 
 def emit(text: str, *, flush: bool = False) -> None:
-    """Print a text as it is: JSON (aclog.terminal.columns), or lines whose values are `shown`."""
+    """Print a text as it is: JSON (aclog.terminal.columns), or lines whose values `value_formatter` has formatted."""
     print(text, flush=flush)
 
 
@@ -101,15 +101,15 @@ def progress(what: str, unit: str = "", *, streams: bool = False) -> Iterator[Ad
         yield _ignore
         return
     amounts = Amounts()
-    shown = _Shown(printable(what), unit, amounts)
-    timer = threading.Timer(DELAY_SECONDS, shown.start)
+    line = _ProgressLine(printable(what), unit, amounts)
+    timer = threading.Timer(DELAY_SECONDS, line.start)
     timer.daemon = True
     timer.start()
     try:
         yield amounts.set
     finally:
         timer.cancel()
-        shown.stop()
+        line.stop()
 
 
 def tracked(
@@ -120,11 +120,11 @@ def tracked(
     With `streams`, each item becomes output: if that goes to a terminal, the first one is waited for only.
     """
     if streams and sys.stdout.isatty():
-        left = iter(items)
+        iterator = iter(items)
         with progress(what, unit):
-            first = list(islice(left, 1))
+            first = list(islice(iterator, 1))
         yield from first
-        yield from left
+        yield from iterator
         return
     with progress(what, unit, streams=streams) as advance:
         if advance is _ignore:
@@ -153,7 +153,7 @@ class Amounts:
 
 
 @define(eq=False)
-class _Shown:
+class _ProgressLine:
     """A bar that may be on the screen; started by the timer's thread, stopped by the one that works."""
 
     what: str
@@ -232,7 +232,7 @@ class FewNotices:
 
 TIMEZONE_VARIABLE = "ACLOG_TIMEZONE"
 
-_CHOSEN: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
+_ZONE: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
 """Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
 
 
@@ -243,7 +243,7 @@ def use_zone(text: str) -> None:
         ConfigError: no such zone.
 
     """
-    _CHOSEN.set(_parsed("--timezone", text))
+    _ZONE.set(_parsed("--timezone", text))
 
 
 def chosen_zone() -> tzinfo | None:
@@ -253,11 +253,11 @@ def chosen_zone() -> tzinfo | None:
         ConfigError: ACLOG_TIMEZONE is no zone.
 
     """
-    chosen = _CHOSEN.get()
-    if chosen is None and (text := os.environ.get(TIMEZONE_VARIABLE)):
-        chosen = _parsed(TIMEZONE_VARIABLE, text)
-        _CHOSEN.set(chosen)
-    return chosen
+    zone = _ZONE.get()
+    if zone is None and (text := os.environ.get(TIMEZONE_VARIABLE)):
+        zone = _parsed(TIMEZONE_VARIABLE, text)
+        _ZONE.set(zone)
+    return zone
 
 
 def shown_zone() -> tzinfo:
@@ -303,19 +303,22 @@ STALE_SECONDS = 5.0
 """From this age on a state is said to be old. A leader that works answers an observer at least every second."""
 
 
-def age_text(found: Freshness) -> str:
+def age_text(freshness: Freshness) -> str:
     """Return how old a state is, from when, from whom, and why it is no newer."""
-    time = time_text(found.time)
-    if not found.followed:
-        return f"this state was read {found.seconds:.0f} s ago from {found.server}, at {time}"
-    why = f": {found.problem}" if found.problem else ""
-    return f"the cluster has not answered for {found.seconds:.0f} s; this state is from {time}, by {found.server}{why}"
+    time = time_text(freshness.time)
+    if not freshness.followed:
+        return f"this state was read {freshness.seconds:.0f} s ago from {freshness.server}, at {time}"
+    why = f": {freshness.problem}" if freshness.problem else ""
+    return (
+        f"the cluster has not answered for {freshness.seconds:.0f} s; this state is from {time}, "
+        f"by {freshness.server}{why}"
+    )
 
 
-def warn_if_stale(found: Freshness | None) -> None:
+def warn_if_stale(freshness: Freshness | None) -> None:
     """Warn if the state may be out of date; None is the age of a state that no cluster has told."""
-    if found is not None and found.seconds >= STALE_SECONDS:
-        warn(age_text(found))
+    if freshness is not None and freshness.seconds >= STALE_SECONDS:
+        warn(age_text(freshness))
 
 
 @define
@@ -324,13 +327,13 @@ class AgeWatch:
 
     _next: float = field(default=0.0, init=False)
 
-    def tell(self, found: Freshness | None) -> None:
+    def tell(self, freshness: Freshness | None) -> None:
         """Warn if it is time to."""
-        if found is None or found.seconds < STALE_SECONDS:
+        if freshness is None or freshness.seconds < STALE_SECONDS:
             self._next = 0.0
-        elif found.seconds >= self._next:
-            self._next = 2 * found.seconds
-            warn(age_text(found))
+        elif freshness.seconds >= self._next:
+            self._next = 2 * freshness.seconds
+            warn(age_text(freshness))
 
 
 # A pager's process, and what stands for stdout while it shows what is printed.
@@ -470,8 +473,8 @@ def pager_command(environment: Any) -> str | None:
     """Return the pager to use, None for none: a program that is not installed is none."""
     if environment.get("TERM", "dumb") == "dumb":
         return None
-    chosen = next((text for name in (VARIABLE, "PAGER") if (text := environment.get(name)) is not None), "less")
-    command = chosen.strip()
+    setting = next((text for name in (VARIABLE, "PAGER") if (text := environment.get(name)) is not None), "less")
+    command = setting.strip()
     if command in _NONE:
         return None
     program = command.split()[0]
@@ -500,7 +503,7 @@ def paging() -> Iterator[None]:
 
 
 def confirms(question: str, no_answer: str) -> bool:
-    """Ask on stdout; return whether the answer on stdin is yes. Values in the question are `shown`.
+    """Ask on stdout; return whether the answer on stdin is yes. Values in the question: see `value_formatter`.
 
     Raises:
         ConfigError: stdin ends without an answer; its text is `no_answer`.
@@ -520,11 +523,11 @@ def confirms_on_terminal(question: str, nobody: str) -> bool:
         ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `nobody`.
 
     """
-    seen = next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
-    if seen is None or sys.stdin is None or not sys.stdin.isatty():
+    terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
+    if terminal is None or sys.stdin is None or not sys.stdin.isatty():
         raise ConfigError(nobody)
-    seen.write(f"{printable(question)} ")
-    seen.flush()
+    terminal.write(f"{printable(question)} ")
+    terminal.flush()
     answer = sys.stdin.readline()
     if not answer:
         raise ConfigError(nobody)

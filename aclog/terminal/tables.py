@@ -13,7 +13,7 @@ from attrs import evolve
 
 from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column, OutputFormat, Row, cell_text, json_text, selected, value_of
-from aclog.terminal.output import emit, is_reader_gone, note, shown
+from aclog.terminal.output import emit, is_reader_gone, note, value_formatter
 
 # Aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory.
 
@@ -57,20 +57,20 @@ def print_rows(
     rows: Iterable[Row],
     form: OutputFormat,
     *,
-    chosen: Sequence[str] = (),
+    keys: Sequence[str] = (),
     live: bool = False,
 ) -> None:
     """Print rows as a table, JSON, JSON lines, csv or Markdown; `form` is one of ROW_FORMATS.
 
-    `chosen`: the keys of `--columns`, in order; without any, JSON has the rows as they are, the other formats all
+    `keys`: those of `--columns`, in order; without any, JSON has the rows as they are, the other formats all
     columns. `live`: print each row at once; a table then has no columns that fit.
 
     Raises:
-        ConfigError: a chosen column does not exist.
+        ConfigError: a column of `keys` does not exist.
 
     """
-    picked = selected(columns, chosen)
-    if chosen:
+    picked = selected(columns, keys)
+    if keys:
         rows = ({column.key: value_of(row, column.key) for column in picked} for row in rows)
         picked = tuple(evolve(column, spare=False) for column in picked)  # what is asked for is not left out
     left_out: list[str] = []
@@ -138,7 +138,7 @@ def _jsonl(_columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Row]) -> Iterator[str]:
-    show = shown()
+    show = value_formatter()
     line = io.StringIO()
     write = csv.writer(line, lineterminator="\n" if sys.stdout.isatty() else "\r\n").writerow
     heads = [column.key for column in columns]

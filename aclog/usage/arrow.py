@@ -20,16 +20,16 @@ from aclog.metalog.vectors import Int64s
 
 def regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     """Yield the same rows in tables of at least `rows` rows, except for the last one."""
-    held: list[pa.RecordBatch] = []
+    buffer: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        held.append(batch)
+        buffer.append(batch)
         count += batch.num_rows
         if count >= rows:
-            yield pa.Table.from_batches(held)
-            held, count = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(buffer)
+            buffer, count = [], 0
+    if buffer:
+        yield pa.Table.from_batches(buffer)
 
 
 # Slices of a buffer as a binary Arrow array, without an object for each.

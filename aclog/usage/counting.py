@@ -136,50 +136,50 @@ class _Counts(NamedTuple):
 class AccessCounter:
     """Counts the distinct accesses of one task by step, as DecisionSteps numbers steps, and by day if asked to."""
 
-    seen: SeenAccesses
+    memory: SeenAccesses
     by_day: bool = False
-    _held: list[_Counts] = field(factory=list, init=False)
+    _parts: list[_Counts] = field(factory=list, init=False)
     _loose: int = field(default=0, init=False)
     """The counts in all but the first of them, which are those of single batches."""
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to emit the counts, and forget the accesses."""
-        return self.seen.is_full or (bool(self._held) and len(self._held[0].key) > _MOST_COUNTS)
+        return self.memory.is_full or (bool(self._parts) and len(self._parts[0].key) > _MOST_COUNTS)
 
     def add(self, columns: list[Any], times: Int64s) -> None:
         """Count rows: the columns REQUEST_COLUMNS, and the times in us since 1970."""
-        access_of = self.seen.number(columns)
-        keys = self.seen.steps_of(access_of, times)
+        access_of = self.memory.number(columns)
+        keys = self.memory.steps_of(access_of, times)
         if self.by_day:
             keys = keys << _DAY_BITS | (times // DAY + _DAY_0)
-        found = _added_up(_Counts(keys, access_of, np.ones(len(keys), np.int64), times, times))
-        self._hold(found)
+        counts = _added_up(_Counts(keys, access_of, np.ones(len(keys), np.int64), times, times))
+        self._hold(counts)
 
     def add_timeless(self, columns: list[Any]) -> None:
         """Count rows without a time, by a counter of one version for all times and not by day.
 
         An access without any time has a `first` that is later than its `last`.
         """
-        access_of = self.seen.number(columns)
-        steps, rows = self.seen.steps_of(access_of, access_of), np.ones_like(access_of)
+        access_of = self.memory.number(columns)
+        steps, rows = self.memory.steps_of(access_of, access_of), np.ones_like(access_of)
         first, last = (np.full(len(access_of), end, np.int64) for end in (_LATEST, _EARLIEST))
         self._hold(_added_up(_Counts(steps, access_of, rows, first, last)))
 
-    def _hold(self, found: _Counts) -> None:
-        self._held.append(found)
-        self._loose += len(found.key)
+    def _hold(self, counts: _Counts) -> None:
+        self._parts.append(counts)
+        self._loose += len(counts.key)
         if self._loose > _MOST_LOOSE:
             self._add_up()
 
     def table(self) -> pa.Table:
         """Return the counts (COUNTED, or COUNTED_BY_DAY)."""
         self._add_up()
-        if not self._held:
+        if not self._parts:
             return (COUNTED_BY_DAY if self.by_day else COUNTED).empty_table()
-        counts = self._held[0]
+        counts = self._parts[0]
         steps = counts.key >> _DAY_BITS if self.by_day else counts.key
-        numbers: list[Any] = [self.seen.versions_of(steps), counts.rows, counts.first, counts.last]
+        numbers: list[Any] = [self.memory.versions_of(steps), counts.rows, counts.first, counts.last]
         if self.by_day:
             numbers.append(((counts.key & ((1 << _DAY_BITS) - 1)) - _DAY_0).astype(np.int32))
         schema = COUNTED_BY_DAY if self.by_day else COUNTED
@@ -188,12 +188,12 @@ class AccessCounter:
     def _texts(self, access: Int64s) -> list[Any]:
         # an access may have many counts: its texts become Arrow values once
         once, at = np.unique(access, return_inverse=True)
-        accesses = [self.seen.accesses[number] for number in once.tolist()]
+        accesses = [self.memory.accesses[number] for number in once.tolist()]
         return [pa.array(part, pa.string()).take(pa.array(at, pa.int64())) for part in zip(*accesses, strict=True)]
 
     def _add_up(self) -> None:
-        if len(self._held) > 1:
-            self._held = [_added_up(_Counts(*map(np.concatenate, zip(*self._held, strict=True))))]
+        if len(self._parts) > 1:
+            self._parts = [_added_up(_Counts(*map(np.concatenate, zip(*self._parts, strict=True))))]
         self._loose = 0
 
 
@@ -265,19 +265,19 @@ class Tally:
         """Add distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`."""
         parsed = _parsed_accesses(table)
         version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
-        found = self.acls.find(parsed, version, np.asarray(table.column("decision_code")))
-        _add(self._matched, found.matched, count)
-        _add(self._needed, found.needed, count)
-        np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
-        self._note_last_needed(found.needed, last, [access.principal for access in parsed])
-        self._note_groups(found.groups)
-        self._note_matched(found.matched)
+        dependencies = self.acls.find(parsed, version, np.asarray(table.column("decision_code")))
+        _add(self._matched, dependencies.matched, count)
+        _add(self._needed, dependencies.needed, count)
+        np.maximum.at(self._last_matched, dependencies.matched.ordinal, last[dependencies.matched.access])
+        self._note_last_needed(dependencies.needed, last, [access.principal for access in parsed])
+        self._note_groups(dependencies.groups)
+        self._note_matched(dependencies.matched)
         # removing ACLs must not change what the same accesses would get now, either
         at_end = np.full(len(parsed), self.window.version, np.int64)
         if not np.array_equal(at_end, version):
-            found = self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end")))
-            self._note_groups(found.groups)
-            self._note_matched(found.matched)
+            dependencies = self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end")))
+            self._note_groups(dependencies.groups)
+            self._note_matched(dependencies.matched)
 
     def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
         """Of several principals at the same time, take the last by name: results must not depend on partitions."""
@@ -289,15 +289,15 @@ class Tally:
         lasts = lasts[times[lasts] >= self._last_needed[ordinals[lasts]]]
         for at in lasts.tolist():
             ordinal, time, principal = int(ordinals[at]), int(times[at]), principals[access[at]]
-            known = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
-            self._by[ordinal], self._last_needed[ordinal] = max(known, principal), time
+            previous = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
+            self._by[ordinal], self._last_needed[ordinal] = max(previous, principal), time
 
     def _note_groups(self, groups: Pairs) -> None:
         """Keep the groups that constrain a removal: those without an ACL that stays anyway."""
-        kept = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
-        kept[groups.access[self.window.stays[groups.ordinal]]] = True
-        left = ~kept[groups.access] & self.window.throughout[groups.ordinal]
-        access, ordinal = groups.access[left], groups.ordinal[left].astype(np.int32)
+        satisfied = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
+        satisfied[groups.access[self.window.stays[groups.ordinal]]] = True
+        unsettled = ~satisfied[groups.access] & self.window.throughout[groups.ordinal]
+        access, ordinal = groups.access[unsettled], groups.ordinal[unsettled].astype(np.int32)
         order = np.lexsort((ordinal, access))
         access, ordinal = access[order], ordinal[order]
         starts = np.append(_firsts(access), len(access)).tolist()
@@ -416,8 +416,8 @@ class DayTallies:
         if not len(once.rows):
             return evolve(DayTally.nothing(), unread=unread)
         parsed = _parsed([column.filter(pa.array(judged)) for column in columns])
-        found = self.acls.find(parsed, version[once.rows], codes[judged])
-        return evolve(_Tallying.of(counted, once, parsed).tally(found, self.denies), unread=unread)
+        dependencies = self.acls.find(parsed, version[once.rows], codes[judged])
+        return evolve(_Tallying.of(counted, once, parsed).tally(dependencies, self.denies), unread=unread)
 
 
 @frozen(eq=False, kw_only=True)
@@ -440,10 +440,10 @@ class _Once:
         _, rows, of_row = np.unique(keys, return_index=True, return_inverse=True)
         return cls(rows=rows.astype(np.int64), of_row=of_row.astype(np.int64))
 
-    def where(self, chosen: Bools) -> Self:
+    def where(self, which: Bools) -> Self:
         """Leave accesses out."""
-        number = np.where(chosen, np.cumsum(chosen) - 1, -1)
-        return type(self)(rows=self.rows[chosen], of_row=number[self.of_row])
+        number = np.where(which, np.cumsum(which) - 1, -1)
+        return type(self)(rows=self.rows[which], of_row=number[self.of_row])
 
 
 def _parsed(columns: list[Any]) -> list[ParsedAccess]:
@@ -482,10 +482,10 @@ class _Tallying:
         starts = np.searchsorted(access, np.arange(len(parsed) + 1))
         return cls(rows=_Rows(access, *columns), starts=starts, parsed=parsed)
 
-    def tally(self, found: AclDependencies, denies: Bools) -> DayTally:
+    def tally(self, dependencies: AclDependencies, denies: Bools) -> DayTally:
         """Tally what the accesses depend on."""
-        used = _Uses.of(found, len(denies))
-        sets, set_of = _sets(found, denies, len(self.parsed))
+        used = _Uses.of(dependencies, len(denies))
+        sets, set_of = _sets(dependencies, denies, len(self.parsed))
         of_row = set_of[self.rows.access]
         in_set = of_row >= 0
         return DayTally(
@@ -525,29 +525,31 @@ class _Uses(NamedTuple):
     needed: Bools
 
     @classmethod
-    def of(cls, found: AclDependencies, ordinals: int) -> Self:
+    def of(cls, dependencies: AclDependencies, ordinals: int) -> Self:
         """Join what matched and what was needed; `ordinals` is the number of ACLs."""
-        matched, needed = (pairs.access * ordinals + pairs.ordinal for pairs in (found.matched, found.needed))
+        matched, needed = (
+            pairs.access * ordinals + pairs.ordinal for pairs in (dependencies.matched, dependencies.needed)
+        )
         keys = np.union1d(matched, needed)
         return cls(keys // ordinals, keys % ordinals, np.isin(keys, matched), np.isin(keys, needed))
 
 
-def _sets(found: AclDependencies, denies: Bools, accesses: int) -> tuple[AccessSets, Int64s]:
+def _sets(dependencies: AclDependencies, denies: Bools, accesses: int) -> tuple[AccessSets, Int64s]:
     """Return the distinct sets of ACLs that match accesses together, and by access the place of its set, or -1.
 
     Without an ALLOW nothing is allowed, whatever else goes; and an ALLOW alone says all if it is needed.
     """
-    access, ordinal = found.matched
+    access, ordinal = dependencies.matched
     order = np.lexsort((ordinal, access))
     access, ordinal = access[order], ordinal[order]
     allowed = np.bincount(access[~denies[ordinal]], minlength=accesses)
     alone = np.zeros(accesses, np.bool_)
-    alone[found.needed.access] = np.bincount(access, minlength=accesses)[found.needed.access] == 1
-    wanted = (allowed > 0) & ~alone
+    alone[dependencies.needed.access] = np.bincount(access, minlength=accesses)[dependencies.needed.access] == 1
+    eligible = (allowed > 0) & ~alone
     data, starts = ordinal.tobytes(), np.searchsorted(access, np.arange(accesses + 1))
     place: dict[bytes, int] = {}
     set_of = np.full(accesses, -1, np.int64)
-    for at in np.flatnonzero(wanted).tolist():
+    for at in np.flatnonzero(eligible).tolist():
         key = data[_NUMBER_BYTES * starts[at] : _NUMBER_BYTES * starts[at + 1]]
         set_of[at] = place.setdefault(key, len(place))
     members = np.frombuffer(b"".join(place), np.int64)
@@ -659,8 +661,8 @@ class LogCounter:
                 denied: Any = pc.sum(pc.is_in(decisions, pa.array(["DENIED"])))
                 self.logged_denials += denied.as_py() or 0
         inside = timed if self.window is None else timed & _is_in(self.window, times)
-        known = inside if self.known_from is None else inside & (times >= self.known_from)
-        total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, known))
+        visible = inside if self.known_from is None else inside & (times >= self.known_from)
+        total, with_time, in_window, counted = len(times), *(int(each.sum()) for each in (timed, inside, visible))
         self.rows = evolve(
             self.rows,
             total=self.rows.total + total,
@@ -675,8 +677,8 @@ class LogCounter:
             else:
                 self._note_untimed(batch.filter(mask))
         if counted < total:
-            mask = pa.array(known)
-            columns, times = [column.filter(mask) for column in columns], times[known]
+            mask = pa.array(visible)
+            columns, times = [column.filter(mask) for column in columns], times[visible]
         if counted:
             self.accesses.add(columns, times)
 

@@ -100,12 +100,12 @@ class Coverage:
 
     def of_broker(self, broker: str | None) -> Self:
         """Return the rows of one broker."""
-        chosen = self.broker == self.brokers.index(broker)
+        which = self.broker == self.brokers.index(broker)
         return type(self)(
             brokers=(broker,),
-            broker=np.zeros(int(chosen.sum()), np.int64),
-            hour=self.hour[chosen],
-            rows=self.rows[chosen],
-            first=self.first[chosen],
-            last=self.last[chosen],
+            broker=np.zeros(int(which.sum()), np.int64),
+            hour=self.hour[which],
+            rows=self.rows[which],
+            first=self.first[which],
+            last=self.last[which],
         )

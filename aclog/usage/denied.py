@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from aclog.analysis.who_can import Intent
+from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.control import refusal as refusal_of
 from aclog.authorizer.index.layout import rule_mask
@@ -45,7 +45,7 @@ class Refusal:
 class Refusals:
     """What a state refuses of a log, and how many accesses it allows, or cannot decide."""
 
-    found: tuple[Refusal, ...]
+    refusals: tuple[Refusal, ...]
     refused: int
     allowed: int
     undecided: int
@@ -65,7 +65,7 @@ def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
     refused[of_rule] = denies[codes[of_rule]]
     count = np.asarray(counted.column("count"))
     return Refusals(
-        found=tuple(_refusals(counted.filter(pa.array(refused)), authorizer)),
+        refusals=tuple(_refusals(counted.filter(pa.array(refused)), authorizer)),
         refused=int(count[refused].sum()),
         allowed=int(count[~refused & ~errors].sum()),
         undecided=int(count[errors].sum()),
@@ -74,19 +74,19 @@ def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
 
 
 def _refusals(rows: pa.Table, authorizer: BulkAuthorizer) -> list[Refusal]:
-    found = []
+    entries = []
     for start in range(0, len(rows), _ROWS):
         block = rows.slice(start, _ROWS)
-        asked = [
+        accesses = [
             access
             for values in zip(*(block.column(name).to_pylist() for name in REQUEST_COLUMNS), strict=True)
             if isinstance(access := parse_access(Access(*values)), ParsedAccess)
         ]
         spans = zip(*(block.column(name).to_pylist() for name in ("count", "first", "last")), strict=True)
-        denies = _denies(asked, authorizer)
-        for access, (count, first, last), own in zip(asked, spans, denies, strict=True):
+        denies = _denies(accesses, authorizer)
+        for access, (count, first, last), own in zip(accesses, spans, denies, strict=True):
             is_timed = first <= last
-            found.append(
+            entries.append(
                 Refusal(
                     access=access,
                     count=count,
@@ -95,17 +95,17 @@ def _refusals(rows: pa.Table, authorizer: BulkAuthorizer) -> list[Refusal]:
                     denies=own,
                 )
             )
-    return found
+    return entries
 
 
-def _denies(asked: Sequence[ParsedAccess], authorizer: BulkAuthorizer) -> list[tuple[int, ...]]:
+def _denies(accesses: Sequence[ParsedAccess], authorizer: BulkAuthorizer) -> list[tuple[int, ...]]:
     """Return the DENY rules that match each access."""
-    matches = authorizer.index.matches(list(asked))
+    matches = authorizer.index.matches(list(accesses))
     denies: Bools = authorizer.index.denies(matches.row)
-    found: list[list[int]] = [[] for _ in asked]
+    by_access: list[list[int]] = [[] for _ in accesses]
     for access, ordinal in zip(matches.access[denies].tolist(), matches.ordinal[denies].tolist(), strict=True):
-        found[access].append(ordinal)
-    return [tuple(sorted(set(each))) for each in found]
+        by_access[access].append(ordinal)
+    return [tuple(sorted(set(each))) for each in by_access]
 
 
 # Refusals folded into attempts: what a principal was after on one resource, from all its hosts.
@@ -146,26 +146,26 @@ class _Key:
     resource_name: str
 
 
-def attempts_of(found: Iterable[Refusal], *, any_host: bool = False) -> list[Attempt]:
+def attempts_of(entries: Iterable[Refusal], *, any_host: bool = False) -> list[Attempt]:
     """Fold refusals, the most frequent attempts first; with `any_host` rules allow from every host."""
     of_key: dict[_Key, list[Refusal]] = defaultdict(list)
     groups: dict[str, set[str]] = defaultdict(set)
     transacts: set[str] = set()
-    for refusal in found:
-        asked = refusal.access
-        key = _Key(principal=asked.principal, resource_type=asked.resource_type, resource_name=asked.resource_name)
+    for refusal in entries:
+        access = refusal.access
+        key = _Key(principal=access.principal, resource_type=access.resource_type, resource_name=access.resource_name)
         of_key[key].append(refusal)
-        if asked.resource_type == ResourceType.GROUP:
-            groups[asked.principal].add(asked.resource_name)
-        elif asked.resource_type == ResourceType.TRANSACTIONAL_ID:
-            transacts.add(asked.principal)
-    told = []
+        if access.resource_type == ResourceType.GROUP:
+            groups[access.principal].add(access.resource_name)
+        elif access.resource_type == ResourceType.TRANSACTIONAL_ID:
+            transacts.add(access.principal)
+    attempts = []
     for key, own in of_key.items():
         by_intent = _by_intent(
             key, own, is_internal=_is_internal(key, groups[key.principal]), transacts=key.principal in transacts
         )
-        told += [_attempt(key, intent, part, any_host=any_host) for intent, part in by_intent.items()]
-    return sorted(told, key=_order)
+        attempts += [_attempt(key, intent, part, any_host=any_host) for intent, part in by_intent.items()]
+    return sorted(attempts, key=_order)
 
 
 _INTERNAL: Final = ("-changelog", "-repartition")
@@ -219,10 +219,10 @@ def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_ho
     of_host: dict[str, list[Refusal]] = defaultdict(list)
     for refusal in own:
         of_host[refusal.access.host].append(refusal)
-    wanted: dict[str, set[int]] = defaultdict(set)
+    operations_of: dict[str, set[int]] = defaultdict(set)
     for refusal in own:
         if not refusal.denies:
-            wanted[WILDCARD if any_host else refusal.access.host].add(refusal.access.operation)
+            operations_of[WILDCARD if any_host else refusal.access.host].add(refusal.access.operation)
     times = [(each.first, each.last) for each in own if each.first is not None and each.last is not None]
     return Attempt(
         principal=key.principal,
@@ -235,7 +235,7 @@ def _attempt(key: _Key, intent: Intent | None, own: Sequence[Refusal], *, any_ho
         accesses=sum(each.count for each in own),
         first=min((first for first, _ in times), default=None),
         last=max((last for _, last in times), default=None),
-        missing=tuple(rule for host in sorted(wanted) for rule in _least_rules(key, host, wanted[host])),
+        missing=tuple(rule for host in sorted(operations_of) for rule in _least_rules(key, host, operations_of[host])),
         denies=tuple(sorted({ordinal for each in own for ordinal in each.denies})),
     )
 
@@ -247,9 +247,9 @@ def _attempts(own: Sequence[Refusal]) -> int:
 
 def least(operations: Iterable[int]) -> list[int]:
     """Return the fewest of these operations whose ALLOW rules allow all of them."""
-    wanted = set(operations)
-    implied = {code for code in wanted for other in wanted if other != code and rule_mask(other, _ALLOW) >> code & 1}
-    return sorted(wanted - implied)
+    codes = set(operations)
+    implied = {code for code in codes for other in codes if other != code and rule_mask(other, _ALLOW) >> code & 1}
+    return sorted(codes - implied)
 
 
 def _least_rules(key: _Key, host: str, operations: Iterable[int]) -> list[StandardAcl]:

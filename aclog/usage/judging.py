@@ -51,17 +51,17 @@ class CountedLog:
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
         """Return the sum of at least one."""
-        found = list(parts)
+        logs = list(parts)
         return cls(
-            accesses=_added_up(pa.concat_tables([part.accesses for part in found])),
-            rows=_sum([part.rows for part in found]),
-            days=frozenset[int]().union(*(part.days for part in found)),
-            earliest=min((part.earliest for part in found if part.earliest is not None), default=None),
-            latest=max((part.latest for part in found if part.latest is not None), default=None),
-            rejects=sum((part.rejects for part in found), Counter[Reason]()),
-            unread=UnreadAccesses.sum_of(part.unread for part in found),
-            coverage=Coverage.sum(part.coverage for part in found),
-            logged_denials=sum(part.logged_denials for part in found),
+            accesses=_added_up(pa.concat_tables([part.accesses for part in logs])),
+            rows=_sum([part.rows for part in logs]),
+            days=frozenset[int]().union(*(part.days for part in logs)),
+            earliest=min((part.earliest for part in logs if part.earliest is not None), default=None),
+            latest=max((part.latest for part in logs if part.latest is not None), default=None),
+            rejects=sum((part.rejects for part in logs), Counter[Reason]()),
+            unread=UnreadAccesses.sum_of(part.unread for part in logs),
+            coverage=Coverage.sum(part.coverage for part in logs),
+            logged_denials=sum(part.logged_denials for part in logs),
         )
 
 
@@ -170,7 +170,7 @@ class HowToCount:
     timeless: bool = False
     """Whether rows without a time are counted, too (LogCounter)."""
 
-    def seen(self) -> SeenAccesses:
+    def memory(self) -> SeenAccesses:
         """Return a memory of accesses that were seen, of one process."""
         if self.own_time:
             return SeenAccesses(NecessaryAcls.of(self.intervals, self.settings))
@@ -190,8 +190,8 @@ def count_log(
         OSError: a file is gone.
 
     """
-    found = each(parts, partial(_counting, how))
-    return CountedLog.sum_of(_noted(found, counted) or [PartCounter(how).nothing()])
+    logs = each(parts, partial(_counting, how))
+    return CountedLog.sum_of(_noted(logs, counted) or [PartCounter(how).nothing()])
 
 
 def _counting(how: HowToCount) -> Callable[[AccessPart], CountedLog]:
@@ -199,11 +199,11 @@ def _counting(how: HowToCount) -> Callable[[AccessPart], CountedLog]:
 
 
 def _noted(parts: Iterable[CountedLog], counted: Callable[[int], None]) -> list[CountedLog]:
-    found = []
+    logs = []
     for part in parts:
-        found.append(part)
+        logs.append(part)
         counted(part.rows.total)
-    return found
+    return logs
 
 
 @define(eq=False)
@@ -211,30 +211,30 @@ class PartCounter:
     """Counts parts, one after another."""
 
     how: HowToCount
-    seen: SeenAccesses = field(init=False, default=Factory(lambda self: self.how.seen(), takes_self=True))
+    memory: SeenAccesses = field(init=False, default=Factory(lambda self: self.how.memory(), takes_self=True))
 
     def count(self, part: AccessPart) -> CountedLog:
         """Return what is in a part."""
-        found, rejects, unread = [], Counter[Reason](), list[UnreadAccesses]()
+        tables, rejects, unread = [], Counter[Reason](), list[UnreadAccesses]()
         counter = self._counter()
         for read in read_part(part):
             rejects += read.rejects
             unread.append(read.unread)
             if counter.accesses.is_full:
                 # take before forgetting: the counter holds counts by the numbers of the accesses seen
-                found.append(counter.accesses.table())
-                self.seen.forget()
-                counter.accesses = AccessCounter(self.seen, by_day=self.how.by_day)
+                tables.append(counter.accesses.table())
+                self.memory.forget()
+                counter.accesses = AccessCounter(self.memory, by_day=self.how.by_day)
             counter.add(read.rows)
-        found.append(counter.accesses.table())
+        tables.append(counter.accesses.table())
         return CountedLog(
-            accesses=pa.concat_tables(found),
+            accesses=pa.concat_tables(tables),
             rows=counter.rows,
             days=frozenset(counter.days),
             earliest=counter.earliest,
             latest=counter.latest,
             rejects=rejects,
-            unread=UnreadAccesses.sum_of((*unread, counter.unread.found)),
+            unread=UnreadAccesses.sum_of((*unread, counter.unread.total)),
             coverage=Coverage.nothing() if counter.coverage is None else counter.coverage.coverage(),
             logged_denials=counter.logged_denials,
         )
@@ -245,7 +245,7 @@ class PartCounter:
         return CountedLog(accesses=counter.accesses.table(), rows=counter.rows, days=frozenset())
 
     def _counter(self) -> LogCounter:
-        accesses = AccessCounter(self.seen, by_day=self.how.by_day)
+        accesses = AccessCounter(self.memory, by_day=self.how.by_day)
         how = self.how
         return LogCounter(
             accesses=accesses,
@@ -324,7 +324,7 @@ def _tallying(how: HowToCount) -> Callable[[AccessPart], TalliedPart]:
     def tally(part: AccessPart) -> TalliedPart:
         """Tally a part."""
         counted = counter.count(part)
-        found = tuple(tallies.tallies(counted.accesses))
-        return TalliedPart(tallies=found, counted=evolve(counted, accesses=counted.accesses.slice(0, 0)))
+        day_tallies = tuple(tallies.tallies(counted.accesses))
+        return TalliedPart(tallies=day_tallies, counted=evolve(counted, accesses=counted.accesses.slice(0, 0)))
 
     return tally

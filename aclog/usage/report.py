@@ -41,7 +41,7 @@ class RuleUsage:
     """Whether there may be any: their number may be unknown."""
 
 
-def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
+def rule_table(rules: Rules, usage: RuleUsage) -> pa.Table:
     """Return a row for each ACL, by ordinal."""
     intervals = rules.intervals
     times = {
@@ -52,14 +52,14 @@ def rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
         {
             **{name: rules.table.column(name) for name in rules.table.schema.names},
             **times,
-            "answer": _answers(found),
-            "matched": found.matched,
-            "needed": found.needed,
-            "last_matched_at": found.last_matched.cast(_TIMESTAMP),
-            "last_needed_at": found.last_needed.cast(_TIMESTAMP),
-            "last_needed_by": found.last_needed_by,
-            "removable": found.removable,
-            "unread": found.unread,
+            "answer": _answers(usage),
+            "matched": usage.matched,
+            "needed": usage.needed,
+            "last_matched_at": usage.last_matched.cast(_TIMESTAMP),
+            "last_needed_at": usage.last_needed.cast(_TIMESTAMP),
+            "last_needed_by": usage.last_needed_by,
+            "removable": usage.removable,
+            "unread": usage.unread,
         }
     )
 
@@ -71,10 +71,10 @@ def _times(micros: Int64s, none: Bools) -> Any:
     return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
 
 
-def _answers(found: RuleUsage) -> Any:
+def _answers(usage: RuleUsage) -> Any:
     answers = list(Answer)
     number = np.select(
-        [~found.throughout, found.needed > 0, found.concerned, found.matched > 0],
+        [~usage.throughout, usage.needed > 0, usage.concerned, usage.matched > 0],
         [answers.index(each) for each in (Answer.NOT_JUDGED, Answer.NEEDED, Answer.NOT_JUDGED, Answer.NEVER_NEEDED)],
         answers.index(Answer.NEVER_MATCHED),
     )
@@ -149,8 +149,8 @@ class Judged:
     @property
     def known_from(self) -> int | None:
         """The time from which accesses can be judged, in us since 1970; None for at all times."""
-        known = self.rules.intervals.known_from
-        return known * 1000 if self.own_time and known > ALWAYS else None
+        begin = self.rules.intervals.known_from
+        return begin * 1000 if self.own_time and begin > ALWAYS else None
 
     @property
     def has_times(self) -> bool:
@@ -160,13 +160,13 @@ class Judged:
 
     def assessed(self, unread: UnreadAccesses) -> WindowRules:
         """Return which ACLs are assessed; `unread` are the accesses of the window that could not be."""
-        found = WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
+        window_rules = WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
         if not unread:
-            return found
+            return window_rules
         who: Any = self.rules.table.column("principal").to_pylist()
         denies = np.asarray(self.rules.table.column("permissionType").to_numpy()) != "ALLOW"
         by_presence = self.settings.allow_everyone
-        return found.but_for(
+        return window_rules.but_for(
             unread.concerned(who, denies, by_presence=by_presence), unread.counts(who, denies, by_presence=by_presence)
         )
 
@@ -226,22 +226,22 @@ def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsag
     worth = worth_of(rows, tally.window)
     if tally.acls.presence_counts:
         # ACLs that do not match an access decide, too: only groups know of them
-        kept = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
+        keep = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
     else:
         may_go = assessed.throughout & ~assessed.concerned & (worth < np.iinfo(np.int64).max)
         clauses = keep_clauses(tally.matched_sets(), present=np.ones_like(may_go), may_go=may_go)
-        kept = sorted(fewest_kept(clauses, lambda ordinal: int(worth[ordinal])))
-    return usage_of(rows, kept, tally.window)
+        keep = sorted(fewest_kept(clauses, lambda ordinal: int(worth[ordinal])))
+    return usage_of(rows, keep, tally.window)
 
 
-def usage_of(rows: pa.Table, kept: Any, window: WindowRules) -> RuleUsage:
+def usage_of(rows: pa.Table, keep: Any, window: WindowRules) -> RuleUsage:
     """Return the usage of each ACL from tallies (TALLY), which are added up by ACL already.
 
-    `kept` has the ordinals of ACLs that stand for a group of which one must stay (tally.rules_to_keep).
+    `keep` has the ordinals of ACLs that stand for a group of which one must stay (tally.rules_to_keep).
     """
     matched, needed = (_by_ordinal(rows, name, window) for name in ("matched", "needed"))
     removable = window.throughout & ~window.concerned & (needed == 0)
-    removable[kept] = False
+    removable[keep] = False
     row = np.full(len(window.throughout), -1, np.int64)
     row[np.asarray(rows.column("ordinal"))] = np.arange(len(rows))
     rows_of: Any = pa.array(row, mask=row < 0)
@@ -326,6 +326,6 @@ def most_denied(decided: pa.Table, rules: Rules, top: int) -> pa.Table:
 
 def days_without_access(window: Window, days: Collection[int]) -> pa.Table:
     """Return the days (UTC) of the window that are not among these (since 1970), in the column `day`."""
-    found = frozenset(days)
-    holes: list[date] = [day for day in window.days if (day - EPOCH.date()) // timedelta(days=1) not in found]
+    with_access = frozenset(days)
+    holes: list[date] = [day for day in window.days if (day - EPOCH.date()) // timedelta(days=1) not in with_access]
     return pa.table({"day": pa.array(holes, pa.date32())})

@@ -71,9 +71,9 @@ def simulate(
     changes = [_change(*pair) for pair in zip(was[flipped], now[flipped], strict=True)]
     columns: dict[str, Any] = {"change": pa.array(changes, pa.string())}
     columns |= {name: rows.column(name) for name in (*REQUEST_COLUMNS, "count")}
-    known = pc.less_equal(rows.column("first"), rows.column("last"))
+    timed = pc.less_equal(rows.column("first"), rows.column("last"))
     for name in ("first", "last"):
-        columns[f"{name}_at"] = pc.if_else(known, rows.column(name), pa.scalar(None, pa.int64())).cast(_TIME)
+        columns[f"{name}_at"] = pc.if_else(timed, rows.column(name), pa.scalar(None, pa.int64())).cast(_TIME)
     for side, (rules, _), own in zip(("before", "after"), (before, after), codes, strict=True):
         texts = rules.texts.of_codes(pa.array(own[flipped]))
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
@@ -89,14 +89,14 @@ def simulate(
 def may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> UnreadAccesses:
     """Return those to which a rule may apply that only one state has: all others are decided the same."""
     (old, settings), (new, other) = before, after
-    left = unread.but_of(settings.super_users & other.super_users)
-    if not left or settings != other or old.intervals.kafka != new.intervals.kafka:
-        return left
+    remaining = unread.but_of(settings.super_users & other.super_users)
+    if not remaining or settings != other or old.intervals.kafka != new.intervals.kafka:
+        return remaining
     changed = _rule_rows(old) ^ _rule_rows(new)
     who = {row[ACL_FIELDS.index("principal")] for row in changed}
     if not who or (not settings.allow_everyone and all(":" in name and name != WILDCARD_PRINCIPAL for name in who)):
-        return left.of_principals(who) if who else UnreadAccesses()
-    return left
+        return remaining.of_principals(who) if who else UnreadAccesses()
+    return remaining
 
 
 def _rule_rows(rules: Rules) -> set[tuple[str, ...]]:
@@ -139,13 +139,15 @@ class Replay:
     """The rows of the log's accesses (COUNTED) that are decided otherwise; none if the removal is sound."""
 
 
-def replay(accesses: pa.Table, rules: Rules, gone: Sequence[RuleRow], settings: Settings, *, own_time: bool) -> Replay:
+def replay(
+    accesses: pa.Table, rules: Rules, removed: Sequence[RuleRow], settings: Settings, *, own_time: bool
+) -> Replay:
     """Decide accesses (COUNTED) with all rules and without those that are gone, and compare.
 
     By the rules in force at the time of each access, if `own_time`, and by the last ones. An access that Kafka's
     authorizer throws on, with all rules, is left out.
     """
-    without = _without(rules, _is_gone(rules, gone))
+    without = _without(rules, _is_removed(rules, removed))
     columns = [accesses.column(name).combine_chunks() for name in REQUEST_COLUMNS]
     times = [None, np.asarray(accesses.column("first"))] if own_time else [None]
     decided, flips = np.zeros(len(accesses), np.bool_), np.zeros(len(accesses), np.bool_)
@@ -158,24 +160,24 @@ def replay(accesses: pa.Table, rules: Rules, gone: Sequence[RuleRow], settings: 
     return Replay(decided=int(count[decided].sum()), flipped=accesses.take(np.flatnonzero(flips)))
 
 
-def _without(rules: Rules, gone: Bools) -> Rules:
-    left, intervals = np.flatnonzero(~gone), rules.intervals
-    table = rules.table.take(left)
+def _without(rules: Rules, removed: Bools) -> Rules:
+    remaining, intervals = np.flatnonzero(~removed), rules.intervals
+    table = rules.table.take(remaining)
     for name, times, missing in (
-        ("visible_from", intervals.visible_from[left], ALWAYS),
-        ("visible_to", intervals.visible_to[left], FOREVER),
+        ("visible_from", intervals.visible_from[remaining], ALWAYS),
+        ("visible_to", intervals.visible_to[remaining], FOREVER),
     ):
         table = table.append_column(name, pa.array(times, mask=times == missing))
     known_from = None if intervals.known_from == ALWAYS else intervals.known_from
     return Rules.of_table(table, known_from=known_from).with_kafka(intervals.kafka)
 
 
-def _is_gone(rules: Rules, gone: Sequence[RuleRow]) -> Bools:
-    wanted = set(gone)
+def _is_removed(rules: Rules, removed: Sequence[RuleRow]) -> Bools:
+    removed_rows = set(removed)
     rows = zip(*(rules.table.column(name).to_pylist() for name in rules.table.schema.names), strict=True)
-    named = np.fromiter((row in wanted for row in rows), np.bool_, len(rules.table))
-    found: Bools = named & (rules.intervals.visible_to == FOREVER)
-    return found
+    named = np.fromiter((row in removed_rows for row in rows), np.bool_, len(rules.table))
+    is_removed: Bools = named & (rules.intervals.visible_to == FOREVER)
+    return is_removed
 
 
 def _allowed(rules: Rules, settings: Settings, columns: Sequence[Any], times: Int64s | None) -> tuple[Bools, Bools]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import differences
+from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction
-from aclog.analysis.who_can import Intent, needs_of
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -63,8 +63,8 @@ class _Used:
 
     def has(self, kind: int, operations: int) -> bool:
         """Return whether all of these operations, but for implied ones, were used on the type."""
-        wanted = operations & ~_IMPLIED
-        return self.operations.get(kind, 0) & wanted == wanted
+        needed = operations & ~_IMPLIED
+        return self.operations.get(kind, 0) & needed == needed
 
     def streams(self) -> bool:
         """Return whether an internal topic of a Streams application was read and written: `<group>-...`."""
@@ -77,7 +77,7 @@ class _Used:
 class Intents:
     """Names the intents of grants."""
 
-    _found: Mapping[str, tuple[Intent, ...]]
+    _by_principal: Mapping[str, tuple[Intent, ...]]
     """By principal."""
 
     @classmethod
@@ -96,16 +96,16 @@ class Intents:
         if 1 << acl.operation & _IMPLIED:
             return ()
         kind, bit = acl.resource_type, 1 << acl.operation
-        found = (i for i in self._found.get(acl.principal, ()) if _operations(i).get(kind, 0) & bit)
-        return tuple(found)
+        intents = (i for i in self._by_principal.get(acl.principal, ()) if _operations(i).get(kind, 0) & bit)
+        return tuple(intents)
 
 
 def _has(intent: Intent, used: _Used) -> bool:
     if intent is Intent.STREAM:
         return used.streams()
     if intent is Intent.ADMIN:
-        wanted = _operations(intent)[_TOPIC] & ~_IMPLIED
-        return bool(used.operations.get(_TOPIC, 0) & wanted)
+        needed = _operations(intent)[_TOPIC] & ~_IMPLIED
+        return bool(used.operations.get(_TOPIC, 0) & needed)
     return all(used.has(kind, operations) for kind, operations in _operations(intent).items())
 
 
@@ -113,10 +113,10 @@ def _operations(intent: Intent) -> dict[int, int]:
     """Return the operations of an intent by resource type."""
     if intent is Intent.STREAM:
         return {_TOPIC: 1 << _READ | 1 << _WRITE, _GROUP: 1 << _READ}
-    found: dict[int, int] = {}
+    operations: dict[int, int] = {}
     for need in needs_of(intent, ()):
-        found[need.resource_type] = found.get(need.resource_type, 0) | need.operations
-    return found
+        operations[need.resource_type] = operations.get(need.resource_type, 0) | need.operations
+    return operations
 
 
 # Names that begin alike: where a prefix could stand for several of them.
@@ -144,9 +144,9 @@ def groups_below(names: Iterable[str], prefix: str, least: int) -> Iterator[Name
         end = _SEPARATOR.search(name, len(prefix))
         if end is not None:
             by_head.setdefault(name[: end.end()], []).append(name)
-    for head, found in by_head.items():
-        if len(found) >= least:
-            yield NameGroup(prefix=_longest(head, found), names=tuple(found))
+    for head, members in by_head.items():
+        if len(members) >= least:
+            yield NameGroup(prefix=_longest(head, members), names=tuple(members))
 
 
 def _longest(head: str, names: list[str]) -> str:
@@ -179,11 +179,11 @@ class Evidence:
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
         """Return the sum of several."""
-        found = list(parts)
+        evidence = list(parts)
         return cls(
-            accesses=sum(part.accesses for part in found),
-            first=min((part.first for part in found if part.first is not None), default=None),
-            last=max((part.last for part in found if part.last is not None), default=None),
+            accesses=sum(part.accesses for part in evidence),
+            first=min((part.first for part in evidence if part.first is not None), default=None),
+            last=max((part.last for part in evidence if part.last is not None), default=None),
         )
 
 
@@ -211,7 +211,7 @@ class Needs:
         counts = np.asarray(counted.column("count"))
         times = (counted.column(name).to_pylist() for name in ("first", "last"))
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        found: dict[ParsedAccess, list[Evidence]] = {}
+        by_access: dict[ParsedAccess, list[Evidence]] = {}
         names: dict[int, dict[str, set[str]]] = {}
         for row, ruled, is_allowed, count, first, last in zip(
             rows, by_rule.tolist(), allowed.tolist(), counts.tolist(), *times, strict=True
@@ -221,9 +221,9 @@ class Needs:
                 continue
             _see(access, names, is_allowed=is_allowed)
             if ruled:
-                found.setdefault(access, []).append(_evidence(count, first, last))
+                by_access.setdefault(access, []).append(_evidence(count, first, last))
         return cls(
-            by_access={access: Evidence.sum_of(parts) for access, parts in found.items()},
+            by_access={access: Evidence.sum_of(parts) for access, parts in by_access.items()},
             names={kind: {name: frozenset(who) for name, who in each.items()} for kind, each in names.items()},
             denied=int(counts[~allowed & ~np.isin(codes, UNDECIDED)].sum()),
             undecided=unknown,
@@ -246,8 +246,8 @@ def _see(access: ParsedAccess, names: dict[int, dict[str, set[str]]], *, is_allo
 
 def _evidence(count: int, first: int, last: int) -> Evidence:
     # a first time that is later than the last one stands for none (AccessCounter.add_timeless)
-    known = first <= last
-    return Evidence(accesses=count, first=first if known else None, last=last if known else None)
+    timed = first <= last
+    return Evidence(accesses=count, first=first if timed else None, last=last if timed else None)
 
 
 # The proof of a suggestion: no access is lost, and no request is allowed that was not.
@@ -278,8 +278,8 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
     image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
     before, after = (each.with_options(documented=settings.documented, cidr=settings.cidr) for each in (old, image))
     sides = [(Rules.of_image(image), settings) for image in (old, after)]
-    found = simulate(counted, sides[0], sides[1])
-    for flip in found.flips.to_pylist():
+    simulation = simulate(counted, sides[0], sides[1])
+    for flip in simulation.flips.to_pylist():
         # a denial may become an error or the reverse: nobody gets in, either way
         if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
             what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
@@ -368,14 +368,14 @@ class RuleIndex:
         """Yield the rules that may apply to a request that another rule applies to; rather one too many."""
         kind, name = rule.resource_type, rule.resource_name
         who = None if rule.principal == WILDCARD_PRINCIPAL else rule.principal
-        found: Iterator[StandardAcl]
+        rules: Iterator[StandardAcl]
         if rule.pattern_type == _PREFIXED:
-            found = chain(self.on_all(kind, name, who), self.on_some(kind, name, who))
+            rules = chain(self.on_all(kind, name, who), self.on_some(kind, name, who))
         elif name == WILDCARD:
-            found = chain(self.on_all(kind, "", who), self.on_some(kind, "", who))
+            rules = chain(self.on_all(kind, "", who), self.on_some(kind, "", who))
         else:
-            found = self.on_name(kind, name, who)
-        return (each for each in found if overrules(each, rule, self.settings))
+            rules = self.on_name(kind, name, who)
+        return (each for each in rules if overrules(each, rule, self.settings))
 
     def _of(self, pattern: _Pattern, principal: str | None) -> Iterator[StandardAcl]:
         by_principal = self._rules.get(pattern)
@@ -446,12 +446,12 @@ class Grant:
 
     def with_all_of(self, others: Iterable["Grant"]) -> "Grant":
         """Return it with what stands for others, too."""
-        found = [self, *others]
+        grants = [self, *others]
         return evolve(
             self,
-            evidence=Evidence.sum_of(each.evidence for each in found),
-            names=frozenset[str]().union(*(each.names for each in found)),
-            replaces=frozenset[StandardAcl]().union(*(each.replaces for each in found)),
+            evidence=Evidence.sum_of(each.evidence for each in grants),
+            names=frozenset[str]().union(*(each.names for each in grants)),
+            replaces=frozenset[StandardAcl]().union(*(each.replaces for each in grants)),
         )
 
 
@@ -484,13 +484,13 @@ def literal_grants(needs: Mapping[ParsedAccess, Evidence], present: RuleIndex) -
 
 def _hosts(covering: Iterable[StandardAcl], used: Iterable[str], settings: Settings) -> Iterator[tuple[str, list[str]]]:
     """Yield the hosts of present rules that cover the addresses used, few rather than many, and which they cover."""
-    left = list(used)
+    addresses = list(used)
     hosts = sorted({rule.host for rule in covering}, key=lambda host: (host != WILDCARD, host))
-    while left:
-        covered = {host: [each for each in left if host_covers(host, each, settings)] for host in hosts}
+    while addresses:
+        covered = {host: [each for each in addresses if host_covers(host, each, settings)] for host in hosts}
         best = WILDCARD if WILDCARD in covered else max(hosts, key=lambda host: len(covered[host]))
         yield best, covered[best]
-        left = [each for each in left if each not in covered[best]]
+        addresses = [each for each in addresses if each not in covered[best]]
 
 
 def _pattern(kind: int, name: str, behind: Iterable[StandardAcl]) -> tuple[int, str]:
@@ -512,18 +512,18 @@ def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
         by_acl.setdefault(grant.acl, []).append(grant)
     index = RuleIndex.of(by_acl, settings)
     over = {acl: _wider(acl, index) for acl in by_acl}
-    kept: dict[StandardAcl, list[Grant]] = {}
-    for acl, found in by_acl.items():
+    by_top: dict[StandardAcl, list[Grant]] = {}
+    for acl, group in by_acl.items():
         top = acl
         while (wider := over[top]) is not None:
             top = wider
-        kept.setdefault(top, []).extend(found)
-    return [_one(acl, found) for acl, found in kept.items()]
+        by_top.setdefault(top, []).extend(group)
+    return [_one(acl, group) for acl, group in by_top.items()]
 
 
-def _one(acl: StandardAcl, found: list[Grant]) -> Grant:
+def _one(acl: StandardAcl, grants: list[Grant]) -> Grant:
     # one of its own comes first: it says why
-    first, *others = sorted(found, key=lambda grant: grant.acl != acl)
+    first, *others = sorted(grants, key=lambda grant: grant.acl != acl)
     return first.with_all_of(others)
 
 
@@ -533,8 +533,8 @@ def covers(index: RuleIndex, acl: StandardAcl) -> Iterator[StandardAcl]:
     literal = acl.pattern_type == PatternType.LITERAL
     if literal and name == WILDCARD:
         return  # what covers LITERAL * is LITERAL * alone
-    found = (index.on_name if literal else index.on_all)(kind, name, acl.principal)
-    for rule in found:
+    rules = (index.on_name if literal else index.on_all)(kind, name, acl.principal)
+    for rule in rules:
         if allows(rule, acl.operation) and host_covers(rule.host, acl.host, index.settings):
             yield rule
 
@@ -581,18 +581,18 @@ class Folding:
     def fold(self, grants: Iterable[Grant]) -> Folded:
         """Fold grants by name."""
         groups: dict[tuple[str, str, int, int], dict[str, Grant]] = {}
-        left: list[Grant] = []
+        unfolded: list[Grant] = []
         for grant in grants:
             acl = grant.acl
             if self.least is None or acl.pattern_type != PatternType.LITERAL or grant.names != {acl.resource_name}:
-                left.append(grant)
+                unfolded.append(grant)
                 continue
             key = (acl.principal, acl.host, acl.operation, acl.resource_type)
             groups.setdefault(key, {})[acl.resource_name] = grant
         refused: list[str] = []
         for by_name in groups.values():
-            left.extend(self._folded(by_name, refused))
-        return Folded(grants=tuple(left), refused=tuple(refused))
+            unfolded.extend(self._folded(by_name, refused))
+        return Folded(grants=tuple(unfolded), refused=tuple(refused))
 
     def _folded(self, by_name: dict[str, Grant], refused: list[str]) -> Iterator[Grant]:
         assert self.least is not None  # noqa: S101 - else nothing is to be folded
@@ -724,18 +724,18 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
     )
     grants, refused = _grants(needs, folding, [*staying, *(rule.acl for rule in unjudged)], settings)
     intents = Intents.of(needs.by_access)
-    found = [*unjudged, *(_granted(grant, intents) for grant in grants)]
-    kept = [*(rule.acl for rule in found), *staying]
+    suggested = [*unjudged, *(_granted(grant, intents) for grant in grants)]
+    remaining = [*(rule.acl for rule in suggested), *staying]
     stays = {rule.acl for rule in unjudged}
-    found += (rule for rule in _denies(denies, kept, settings) if rule.acl not in stays)
+    suggested += (rule for rule in _denies(denies, remaining, settings) if rule.acl not in stays)
     if settings.allow_everyone:
-        closing = list(_closed(present, [*(rule.acl for rule in found), *staying], settings))
-        found += closing
-        known = {rule.acl for rule in found}
+        closing = list(_closed(present, [*(rule.acl for rule in suggested), *staying], settings))
+        suggested += closing
+        acls = {rule.acl for rule in suggested}
         overruling = _denies(denies, [rule.acl for rule in closing], settings)
-        found += [rule for rule in overruling if rule.acl not in known]
-    known = set(staying)
-    rules = sorted((rule for rule in found if rule.acl not in known), key=lambda rule: _order(rule.acl))
+        suggested += [rule for rule in overruling if rule.acl not in acls]
+    acls = set(staying)
+    rules = sorted((rule for rule in suggested if rule.acl not in acls), key=lambda rule: _order(rule.acl))
     return Suggestion(rules=tuple(rules), staying=tuple(staying), refused=refused)
 
 
@@ -757,32 +757,32 @@ def _unjudged(present: Collection[StandardAcl], question: Question) -> list[Sugg
 
 def _names(needs: Needs, topics: Iterable[str]) -> Mapping[int, Mapping[str, Collection[str]]]:
     unowned: Collection[str] = ()
-    known = {kind: dict[str, Collection[str]](names) for kind, names in needs.names.items()}
-    of_topics = known.setdefault(ResourceType.TOPIC, {})
+    by_kind = {kind: dict[str, Collection[str]](names) for kind, names in needs.names.items()}
+    of_topics = by_kind.setdefault(ResourceType.TOPIC, {})
     for topic in topics:
         of_topics.setdefault(topic, unowned)
-    return known
+    return by_kind
 
 
 def _grants(
     needs: Needs, folding: Folding, staying: Iterable[StandardAcl], settings: Settings
 ) -> tuple[list[Grant], tuple[str, ...]]:
-    given = RuleIndex.of(filter(is_allow, staying), settings)
-    left = {need: evidence for need, evidence in needs.by_access.items() if not _is_given(need, given)}
-    own = {need: evidence for need, evidence in left.items() if need.operation not in _IMPLIED_OPERATIONS}
+    granted = RuleIndex.of(filter(is_allow, staying), settings)
+    remaining = {need: evidence for need, evidence in needs.by_access.items() if not _is_granted(need, granted)}
+    own = {need: evidence for need, evidence in remaining.items() if need.operation not in _IMPLIED_OPERATIONS}
     first = folding.fold(literal_grants(own, folding.allowing))
     # only now is it known which DESCRIBEs another operation implies
-    known = RuleIndex.of((grant.acl for grant in first.grants), settings)
-    implied = {need: evidence for need, evidence in left.items() if need.operation in _IMPLIED_OPERATIONS}
-    alone = {need: evidence for need, evidence in implied.items() if not _is_given(need, known)}
+    suggested = RuleIndex.of((grant.acl for grant in first.grants), settings)
+    implied = {need: evidence for need, evidence in remaining.items() if need.operation in _IMPLIED_OPERATIONS}
+    alone = {need: evidence for need, evidence in implied.items() if not _is_granted(need, suggested)}
     second = folding.fold(literal_grants(alone, folding.allowing))
     return without_covered([*first.grants, *second.grants], settings), (*first.refused, *second.refused)
 
 
-def _is_given(need: ParsedAccess, given: RuleIndex) -> bool:
+def _is_granted(need: ParsedAccess, rules: RuleIndex) -> bool:
     return any(
-        allows(rule, need.operation) and host_covers(rule.host, need.host, given.settings)
-        for rule in given.on_name(need.resource_type, need.resource_name, need.principal)
+        allows(rule, need.operation) and host_covers(rule.host, need.host, rules.settings)
+        for rule in rules.on_name(need.resource_type, need.resource_name, need.principal)
     )
 
 
@@ -797,11 +797,11 @@ def _granted(grant: Grant, intents: Intents) -> SuggestedRule:
     )
 
 
-def _denies(denies: Iterable[StandardAcl], kept: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
+def _denies(denies: Iterable[StandardAcl], rules: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
     """Yield the present DENYs that overrule some of what is kept."""
     index = RuleIndex.of(denies, settings)
     over: dict[StandardAcl, StandardAcl] = {}
-    for rule in kept:
+    for rule in rules:
         if is_allow(rule):
             for deny in index.touching(rule):
                 over.setdefault(deny, rule)
@@ -809,9 +809,11 @@ def _denies(denies: Iterable[StandardAcl], kept: Iterable[StandardAcl], settings
         yield _unused(deny, "it overrules some of what the other rules allow")
 
 
-def _closed(present: Iterable[StandardAcl], kept: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
+def _closed(
+    present: Iterable[StandardAcl], others: Iterable[StandardAcl], settings: Settings
+) -> Iterator[SuggestedRule]:
     """Yield a present rule for each pattern that would have none: with allow.everyone it would be open to all."""
-    index = RuleIndex.of(kept, settings)
+    index = RuleIndex.of(others, settings)
     by_pattern: dict[tuple[int, int, str], list[StandardAcl]] = {}
     for rule in present:
         by_pattern.setdefault((rule.resource_type, rule.pattern_type, rule.resource_name), []).append(rule)
@@ -831,12 +833,12 @@ def _from_wide(item: tuple[tuple[int, int, str], object]) -> tuple[object, ...]:
 def _covered(kind: int, pattern_type: int, name: str, index: RuleIndex) -> bool:
     """Return whether all names that a pattern covers have a rule."""
     if pattern_type == PatternType.PREFIXED:
-        found = index.on_all(kind, name, None)
+        rules = index.on_all(kind, name, None)
     else:
-        found = index.on_name(kind, name, None)
+        rules = index.on_name(kind, name, None)
         if name == WILDCARD:  # covers all names, where PREFIXED `*` covers few
-            found = (rule for rule in found if rule.pattern_type == pattern_type)
-    return next(found, None) is not None
+            rules = (rule for rule in rules if rule.pattern_type == pattern_type)
+    return next(rules, None) is not None
 
 
 def _unused(acl: StandardAcl, why: str) -> SuggestedRule:

@@ -43,15 +43,15 @@ def undecided_rows(
     errors = [_error_of(access if as_written else spelled_as_kafka(access)) for access in accesses]
     is_undecided = np.array([error is not None for error in errors], np.bool_)[access_of]
     times: Any = rows.column("timestamp").cast(pa.int64())
-    chosen = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
+    positions = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
     decisions: Any = rows.column("loggedDecision")
     counter = UnreadCounter()
-    places = zip(chosen.tolist(), times.take(pa.array(chosen)).to_pylist(), strict=True)
+    places = zip(positions.tolist(), times.take(pa.array(positions)).to_pylist(), strict=True)
     for at, time in places:
         access = accesses[access_of[at]]
         reason = errors[access_of[at]] or DecisionCode.NO_TIME
         counter.add(access.principal, decisions[at].as_py(), reason.name, UnreadSpan(1, time, time))
-    return counter.found
+    return counter.total
 
 
 def _error_of(access: Access) -> DecisionCode | None:
@@ -61,13 +61,13 @@ def _error_of(access: Access) -> DecisionCode | None:
 
 def undecided(counted: pa.Table, codes: Int32s) -> UnreadAccesses:
     """Return the undecided of some rows: `principal`, `count`, `first` and `last` as in COUNTED, and their codes."""
-    chosen = np.isin(codes, UNDECIDED)
+    which = np.isin(codes, UNDECIDED)
     counter = UnreadCounter()
-    if chosen.any():
-        rows: Any = counted.select(["principal", "count", "first", "last"]).filter(pa.array(chosen))
-        names = [DecisionCode(code).name for code in codes[chosen].tolist()]
+    if which.any():
+        rows: Any = counted.select(["principal", "count", "first", "last"]).filter(pa.array(which))
+        names = [DecisionCode(code).name for code in codes[which].tolist()]
         for name, row in zip(names, rows.to_pylist(), strict=True):
             is_timed = row["first"] <= row["last"]  # else it has no time (AccessCounter.add_timeless)
             span = UnreadSpan(row["count"], row["first"] if is_timed else None, row["last"] if is_timed else None)
             counter.add(row["principal"], None, name, span)
-    return counter.found
+    return counter.total

@@ -76,13 +76,13 @@ def keep_clauses(sets: AccessSets, *, present: Bools, may_go: Bools) -> set[Keep
     free_then = (denies.all == 0) & (allows.all == allows.may_go)
     free_now = (denies.present == 0) & (allows.present == allows.may_go)
     allowed = (allows.may_go > 0) & (free_then | free_now)
-    found = {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, overrules, sets.denies & goes)}
-    found |= {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, allowed, ~sets.denies & goes)}
+    clauses = {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, overrules, sets.denies & goes)}
+    clauses |= {KeepClause(NO_PREMISE, each) for each in _members(sets, owner, allowed, ~sets.denies & goes)}
     overruling = _members(sets, owner, overrules_what_may_go, sets.denies & goes)
     overruled = _members(sets, owner, overrules_what_may_go, ~sets.denies & goes)
     for those, whom in zip(overruling, overruled, strict=True):
-        found |= {KeepClause(premise, those) for premise in whom}
-    return found
+        clauses |= {KeepClause(premise, those) for premise in whom}
+    return clauses
 
 
 def _counts(sets: AccessSets, owner: Int64s, kind: Bools, present: Bools, may_go: Bools) -> _Counts:
@@ -90,9 +90,9 @@ def _counts(sets: AccessSets, owner: Int64s, kind: Bools, present: Bools, may_go
     return _Counts(*(np.bincount(owner[kind & each], minlength=count) for each in (True, present, may_go)))
 
 
-def _members(sets: AccessSets, owner: Int64s, chosen: Bools, wanted: Bools) -> Iterator[tuple[int, ...]]:
+def _members(sets: AccessSets, owner: Int64s, which: Bools, eligible: Bools) -> Iterator[tuple[int, ...]]:
     """Yield the wanted members of each chosen set, none of which is without any, ascending."""
-    at = np.flatnonzero(wanted & chosen[owner])
+    at = np.flatnonzero(eligible & which[owner])
     order = at[np.lexsort((sets.members[at], owner[at]))]
     members = sets.members[order].tolist()
     starts = np.flatnonzero(np.diff(owner[order], prepend=-1)).tolist()
@@ -113,8 +113,8 @@ def presence_clauses(patterns: Int64s, lives: Int64s, may_go: Bools) -> set[Keep
         return set()
     emptied = np.logical_and.reduceat(goes, starts).tolist()
     spans = pairwise([*starts.tolist(), len(members)])
-    chosen = (tuple(members[start:end]) for (start, end), empty in zip(spans, emptied, strict=True) if empty)
-    return {KeepClause(NO_PREMISE, each) for each in chosen}
+    groups = (tuple(members[start:end]) for (start, end), empty in zip(spans, emptied, strict=True) if empty)
+    return {KeepClause(NO_PREMISE, each) for each in groups}
 
 
 # Where keys of 16 bytes stand among others: a million in a tenth of a second.
@@ -127,19 +127,19 @@ def places_of(keys: Bytes, among: Bytes) -> Int64s:
     """
     if not len(among):
         return np.full(len(keys), -1, np.int64)
-    (known, known_low), (wanted, wanted_low) = _halves(among), _halves(keys)
-    order = np.argsort(known)
-    ordered = known[order]
+    (among_high, among_low), (key_high, key_low) = _halves(among), _halves(keys)
+    order = np.argsort(among_high)
+    ordered = among_high[order]
     # Random keys hardly ever share their first halves; numbered ones do.
     if (ordered[1:] == ordered[:-1]).any():
         order = np.argsort(_whole(among))
         at = np.searchsorted(_whole(among)[order], _whole(keys))
     else:
-        by_key = np.argsort(wanted)  # bisections in ascending order stay in the cache
+        by_key = np.argsort(key_high)  # bisections in ascending order stay in the cache
         at = np.empty(len(keys), np.int64)
-        at[by_key] = np.searchsorted(ordered, wanted[by_key])
-    found = order[np.minimum(at, len(among) - 1)]
-    return np.where((known[found] == wanted) & (known_low[found] == wanted_low), found, -1)
+        at[by_key] = np.searchsorted(ordered, key_high[by_key])
+    places = order[np.minimum(at, len(among) - 1)]
+    return np.where((among_high[places] == key_high) & (among_low[places] == key_low), places, -1)
 
 
 def _halves(keys: Bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -220,14 +220,14 @@ HOUR = 3_600_000_000
 """In us; a shorter silence may go unseen, since hours are what the index knows."""
 
 
-def silences(heard: Mapping[str | None, HeardHours], start: int, until: int, *, gap: int) -> Iterator[Silence]:
+def silences(broker_hours: Mapping[str | None, HeardHours], start: int, until: int, *, gap: int) -> Iterator[Silence]:
     """Yield the silences of at least `gap` in the window from `start` to `until` (us since 1970), broker by broker.
 
     A silence counts as long as it lies in the window. A broker is expected to log all the while, before its first line
     and after its last one, too.
     """
-    for broker in sorted(heard, key=lambda name: (name is not None, name or "")):
-        hours = heard[broker]
+    for broker in sorted(broker_hours, key=lambda name: (name is not None, name or "")):
+        hours = broker_hours[broker]
         lasts = np.concatenate(([np.iinfo(np.int64).min], hours.last))
         firsts = np.concatenate((hours.first, [np.iinfo(np.int64).max]))
         begins, ends = np.maximum(lasts, start), np.minimum(firsts, until)
@@ -239,14 +239,14 @@ def silences(heard: Mapping[str | None, HeardHours], start: int, until: int, *, 
             )
 
 
-def first_heard(heard: Iterable[HeardHours], start: int) -> int | None:
+def first_heard(all_hours: Iterable[HeardHours], start: int) -> int | None:
     """Return the time of the first known line of any broker from `start` on; None if there is none."""
-    found = []
-    for hours in heard:
+    times = []
+    for hours in all_hours:
         at = int(np.searchsorted(hours.last, start))
         if at < len(hours.first):
-            found.append(max(int(hours.first[at]), start))
-    return min(found, default=None)
+            times.append(max(int(hours.first[at]), start))
+    return min(times, default=None)
 
 
 # An exact search for a smallest set that satisfies clauses, in bounded steps.
@@ -271,40 +271,40 @@ class SmallestSearch:
         """Return a smallest set, or the best of those found with the looks that are left."""
         todo: list[tuple[set[int], set[int]]] = [(set(), set())]
         while todo and self.looks_left > 0:
-            kept, dropped = todo.pop()
-            broken = self._broken(kept, dropped)
+            keep, dropped = todo.pop()
+            broken = self._broken(keep, dropped)
             if not broken:
-                self.best = kept if len(kept) < len(self.best) else self.best
-            elif broken[0] and len(kept) + _apart(broken) < len(self.best):
-                todo += reversed(list(self._branches(broken[0], kept, dropped)))
+                self.best = keep if len(keep) < len(self.best) else self.best
+            elif broken[0] and len(keep) + _apart(broken) < len(self.best):
+                todo += reversed(list(self._branches(broken[0], keep, dropped)))
         return self.best
 
     def _branches(
-        self, members: tuple[int, ...], kept: set[int], dropped: set[int]
+        self, members: tuple[int, ...], keep: set[int], dropped: set[int]
     ) -> Iterator[tuple[set[int], set[int]]]:
         dropped = set(dropped)
         for number in sorted(members, key=self.rank.__getitem__):
-            yield kept | {number}, set(dropped)
+            yield keep | {number}, set(dropped)
             dropped.add(number)
 
-    def _broken(self, kept: set[int], dropped: set[int]) -> list[tuple[int, ...]]:
+    def _broken(self, keep: set[int], dropped: set[int]) -> list[tuple[int, ...]]:
         """Return the members to choose from of each clause that holds and is not satisfied, the fewest first."""
         self.looks_left -= len(self.clauses)
-        found = {
+        broken = {
             tuple(number for number in clause.members if number not in dropped)
             for clause in self.clauses
-            if (clause.premise == NO_PREMISE or clause.premise in kept) and kept.isdisjoint(clause.members)
+            if (clause.premise == NO_PREMISE or clause.premise in keep) and keep.isdisjoint(clause.members)
         }
-        return sorted(found, key=lambda members: (len(members), members))
+        return sorted(broken, key=lambda members: (len(members), members))
 
 
 def _apart(broken: Sequence[tuple[int, ...]]) -> int:
     """Return how many of these clauses, taken in order, have no member in common."""
-    taken: set[int] = set()
+    used: set[int] = set()
     count = 0
     for members in broken:
-        if taken.isdisjoint(members):
-            taken.update(members)
+        if used.isdisjoint(members):
+            used.update(members)
             count += 1
     return count
 
@@ -323,24 +323,24 @@ MOST_LOOKS = 200_000
 
 def fewest_kept(clauses: Iterable[KeepClause], worth: Callable[[int], int]) -> set[int]:
     """Return the ACLs to keep; of equals those of the higher `worth`, such as the number of accesses they matched."""
-    kept, left = _forced(set(clauses))
+    keep, unsettled = _forced(set(clauses))
     looks = MOST_LOOKS
-    for group in sorted(_separate_clauses(left), key=len):
+    for group in sorted(_separate_clauses(unsettled), key=len):
         greedy, rank = _greedily(group, worth)
         search = SmallestSearch(clauses=group, rank=rank, best=greedy, looks_left=looks)
-        kept |= search.smallest()
+        keep |= search.smallest()
         looks = search.looks_left
-    return kept
+    return keep
 
 
 def _forced(clauses: set[KeepClause]) -> tuple[set[int], set[KeepClause]]:
     """Return what stays in any case, and the clauses that this does not settle."""
-    kept: set[int] = set()
-    while new := {each.members[0] for each in clauses if each.premise == NO_PREMISE and len(each.members) == 1} - kept:
-        kept |= new
-        left = (each for each in clauses if kept.isdisjoint(each.members))
-        clauses = {KeepClause(NO_PREMISE, each.members) if each.premise in kept else each for each in left}
-    return kept, clauses
+    keep: set[int] = set()
+    while new := {each.members[0] for each in clauses if each.premise == NO_PREMISE and len(each.members) == 1} - keep:
+        keep |= new
+        unsettled = (each for each in clauses if keep.isdisjoint(each.members))
+        clauses = {KeepClause(NO_PREMISE, each.members) if each.premise in keep else each for each in unsettled}
+    return keep, clauses
 
 
 def _separate_clauses(clauses: Collection[KeepClause]) -> list[list[KeepClause]]:
@@ -376,30 +376,30 @@ def _greedily(clauses: Sequence[KeepClause], worth: Callable[[int], int]) -> tup
 
 def _thinned(clauses: Sequence[KeepClause], start: Collection[int], order: Sequence[int]) -> set[int]:
     """Return what is left when everything goes, in this order, that can go by itself; again until nothing can."""
-    kept, of_member, of_premise = set(start), defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    keep, of_member, of_premise = set(start), defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for at, clause in enumerate(clauses):
         for number in clause.members:
             of_member[number].append(at)
         of_premise[clause.premise].append(at)
-    holds = [each.premise == NO_PREMISE or each.premise in kept for each in clauses]
-    left = [sum(number in kept for number in each.members) for each in clauses]
+    holds = [each.premise == NO_PREMISE or each.premise in keep for each in clauses]
+    counts = [sum(number in keep for number in each.members) for each in clauses]
     changed = True
     while changed:
         changed = False
         for number in order:
-            if number in kept and all(left[at] > 1 or not holds[at] for at in of_member[number]):
-                kept.remove(number)
+            if number in keep and all(counts[at] > 1 or not holds[at] for at in of_member[number]):
+                keep.remove(number)
                 changed = True
                 for at in of_member[number]:
-                    left[at] -= 1
+                    counts[at] -= 1
                 for at in of_premise[number]:
                     holds[at] = False
-    return kept
+    return keep
 
 
 def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[int]:
     """Return what is kept when the ACL that settles the most clauses is taken, again and again."""
-    kept: set[int] = set()
+    keep: set[int] = set()
     of_member: dict[int, set[KeepClause]] = defaultdict(set)
     of_premise: dict[int, list[KeepClause]] = defaultdict(list)
     for clause in clauses:
@@ -407,7 +407,7 @@ def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[
     queue: list[tuple[int, int, int]] = []
     premise = NO_PREMISE
     while True:
-        opened = [each for each in of_premise.pop(premise, ()) if kept.isdisjoint(each.members)]
+        opened = [each for each in of_premise.pop(premise, ()) if keep.isdisjoint(each.members)]
         for clause in opened:
             for number in clause.members:
                 of_member[number].add(clause)
@@ -419,9 +419,9 @@ def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[
             if of_member[number]:
                 heappush(queue, (-len(of_member[number]), place, number))
         if not queue:
-            return kept
+            return keep
         premise = heappop(queue)[2]
-        kept.add(premise)
+        keep.add(premise)
         for clause in list(of_member[premise]):
             for number in clause.members:
                 of_member[number].discard(clause)
@@ -447,9 +447,9 @@ class StateRules:
     def of(cls, acls: AclsImage) -> Self:
         """Number the rules of an image."""
         overlay = acls.index.overlay
-        left = np.ones(len(acls.index.base), np.bool_)
-        left[list(overlay.removed)] = False
-        return cls(acls=acls, rows=np.flatnonzero(left), added=tuple(map(rule_of, overlay.added.values())))
+        present = np.ones(len(acls.index.base), np.bool_)
+        present[list(overlay.removed)] = False
+        return cls(acls=acls, rows=np.flatnonzero(present), added=tuple(map(rule_of, overlay.added.values())))
 
     def __len__(self) -> int:
         """Return the number of rules."""
@@ -476,8 +476,8 @@ class StateRules:
         """Which rules deny: as in Kafka, every permission but ALLOW does."""
         of_base = np.frombuffer(self._base.permissions, np.uint8)[self.rows]
         of_added = np.array([rule.acl.permission_type & 0xFF for rule in self.added], np.uint8)
-        found: Bools = np.concatenate((of_base, of_added)) != int(AclPermissionType.ALLOW)
-        return found
+        denies: Bools = np.concatenate((of_base, of_added)) != int(AclPermissionType.ALLOW)
+        return denies
 
     @property
     def throwing(self) -> Bools:
@@ -486,10 +486,10 @@ class StateRules:
         on = (
             np.isin(self.patterns[: len(self.rows)], list(base.colonless_resources)) if base.colonless_resources else ()
         )
-        asked = [*np.flatnonzero(on).tolist(), *range(len(self.rows), len(self))]
-        found = np.zeros(len(self), np.bool_)
-        found[[number for number in asked if ":" not in self.rule(number).acl.principal]] = True
-        return found
+        numbers = [*np.flatnonzero(on).tolist(), *range(len(self.rows), len(self))]
+        throwing = np.zeros(len(self), np.bool_)
+        throwing[[number for number in numbers if ":" not in self.rule(number).acl.principal]] = True
+        return throwing
 
     @property
     def patterns(self) -> Int64s:
@@ -523,28 +523,28 @@ class StateRules:
         places = (numbers - len(self.rows)).tolist()
         return [next(of_base) if at < 0 else self.added[at].acl.principal for at in places]
 
-    def in_text_order(self, chosen: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
+    def in_text_order(self, which: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
         """Yield the number of each rule, or of the chosen ones, and the rule, by their text as `acls list` sorts them.
 
         One name at a time: they are never all in memory.
         """
         base, keys = self._base, self._base.resources
-        wanted = np.ones(len(self), np.bool_) if chosen is None else chosen
+        included = np.ones(len(self), np.bool_) if which is None else which
         number_of_row = np.full(len(base), -1, np.int64)
-        number_of_row[self.rows] = np.where(wanted[: len(self.rows)], np.arange(len(self.rows)), -1)
+        number_of_row[self.rows] = np.where(included[: len(self.rows)], np.arange(len(self.rows)), -1)
         places = [(*_place(key[0], resource_name(key)), at) for at, key in enumerate(map(keys.key, range(len(keys))))]
-        chosen_added = np.flatnonzero(wanted[len(self.rows) :]).tolist()
-        acls = ((at, self.added[at].acl) for at in chosen_added)
+        added_positions = np.flatnonzero(included[len(self.rows) :]).tolist()
+        acls = ((at, self.added[at].acl) for at in added_positions)
         places += [(*_place(acl.resource_type, acl.resource_name), ~at) for at, acl in acls]
         for _, together in groupby(sorted(places), key=itemgetter(0, 1)):
-            found: list[tuple[int, StandardAclWithId]] = []
+            batch: list[tuple[int, StandardAclWithId]] = []
             for *_, at in together:
                 if at < 0:
-                    found.append((len(self.rows) + ~at, self.added[~at]))
+                    batch.append((len(self.rows) + ~at, self.added[~at]))
                     continue
                 numbers = number_of_row[slice(*_row_range(base, at))]
-                found += ((number, self.rule(number)) for number in numbers[numbers >= 0].tolist())
-            yield from sorted(found, key=_text)
+                batch += ((number, self.rule(number)) for number in numbers[numbers >= 0].tolist())
+            yield from sorted(batch, key=_text)
 
 
 def _row_range(base: Base, resource: int) -> tuple[int, int]:
@@ -663,8 +663,8 @@ class Judgement:
 
     def is_(self, answer: Answer) -> Bools:
         """Return which rules have this answer."""
-        found: Bools = self.answer == _code(answer)
-        return found
+        matches: Bools = self.answer == _code(answer)
+        return matches
 
     @property
     def unused(self) -> Bools:
@@ -715,7 +715,7 @@ class WindowUse:
     worth: Callable[[Int64s], Int64s]
     """Returns what these lives are worth, to choose which of them to keep: how many accesses they matched."""
     sets: AccessSets
-    heard: Mapping[str | None, HeardHours]
+    broker_hours: Mapping[str | None, HeardHours]
     """By expected broker, at any time."""
     first_access: int | None
     """In the window, us since 1970."""
@@ -752,7 +752,7 @@ class Unused:
     @classmethod
     def of(cls, rules: StateRules, lives: RuleLives, use: WindowUse, window: JudgedWindow) -> "Unused":
         """Judge the rules of a state."""
-        silent = list(silences(use.heard, window.start, window.until, gap=window.gap))
+        silent = list(silences(use.broker_hours, window.start, window.until, gap=window.gap))
         old = lives.older_than(window.start, use.first_access)
         matched, needed = (_of_rules(each, lives) for each in (use.matched, use.needed))
         unread = _concerned(rules, use, needed)
@@ -774,14 +774,14 @@ class Unused:
 
 def _concerned(rules: StateRules, use: WindowUse, needed: Bools) -> Bools:
     """Return which rules an unread access may have needed, of those that are not known to be needed."""
-    found = np.zeros(len(rules), np.bool_)
+    concerned = np.zeros(len(rules), np.bool_)
     if use.unread and (use.allow_everyone or use.unread.may_be_anybodys):
-        found = ~needed  # without an object for each of a million rules
+        concerned = ~needed  # without an object for each of a million rules
     elif use.unread:
         numbers = np.flatnonzero(~needed)
         who, denies = rules.principals(numbers), rules.denies[numbers]
-        found[numbers] = use.unread.concerned(who, denies, by_presence=use.allow_everyone)
-    return found
+        concerned[numbers] = use.unread.concerned(who, denies, by_presence=use.allow_everyone)
+    return concerned
 
 
 def _removable(rules: StateRules, lives: RuleLives, use: WindowUse, *, old: Bools, may_go: Bools) -> Bools:
@@ -794,8 +794,8 @@ def _removable(rules: StateRules, lives: RuleLives, use: WindowUse, *, old: Bool
         clauses |= presence_clauses(rules.patterns[old], lives.number[old], may_go[old])
     named = np.array(sorted({number for clause in clauses for number in clause.members}), np.int64)
     worth = dict(zip(named.tolist(), use.worth(named).tolist(), strict=True)) if len(named) else {}
-    kept = fewest_kept(clauses, lambda number: worth.get(number, 0))
-    going[list(kept)] = False
+    keep = fewest_kept(clauses, lambda number: worth.get(number, 0))
+    going[list(keep)] = False
     return may_go & _of_rules(going, lives)
 
 
@@ -813,9 +813,9 @@ def _kept_shut(rules: StateRules, never_needed: Bools, *, young: Bools) -> Int64
 
 def _of_rules(by_life: Bools, lives: RuleLives) -> Bools:
     """Return by rule what is known by life; False for a rule without a life."""
-    return _taken(by_life, lives.number) & (lives.number >= 0)
+    return _values_at(by_life, lives.number) & (lives.number >= 0)
 
 
-def _taken(values: NDArray[_Item], at: Int64s) -> NDArray[_Item]:
+def _values_at(values: NDArray[_Item], at: Int64s) -> NDArray[_Item]:
     """Return the value at each place, any for -1."""
     return values[at] if len(values) else np.zeros(len(at), values.dtype)

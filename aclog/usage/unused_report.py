@@ -68,19 +68,19 @@ class UnusedReport:
         window = JudgedWindow.ending(until, question.days, gap=question.gap)
         expected = _expected(coverage, question.ignored)
         lives, use = index.lives(), index.window(window.first_day, window.last_day)
-        heard = {broker: _heard(coverage, broker) for broker in coverage.brokers}
-        known = WindowUse(
+        broker_hours = {broker: _hours(coverage, broker) for broker in coverage.brokers}
+        window_use = WindowUse(
             matched=_mask(use.matched, len(lives)),
             needed=_mask(use.needed, len(lives)),
             worth=lambda numbers: _matched(index.used(window.last_day - _LATELY, window.last_day), numbers),
             sets=index.sets(use.sets),
-            heard={broker: heard[broker] for broker in expected},
-            first_access=first_heard(heard.values(), window.start),
+            broker_hours={broker: broker_hours[broker] for broker in expected},
+            first_access=first_heard(broker_hours.values(), window.start),
             allow_everyone=any(run.settings.get("allow_everyone") for run in index.runs()),
             unread=index.unread(window.start, (window.last_day + 1) * DAY - 1),
         )
-        found = Unused.of(rules, lives_of(rules, lives), known, window)
-        return cls(unused=found, index=index, expected=expected)
+        unused = Unused.of(rules, lives_of(rules, lives), window_use, window)
+        return cls(unused=unused, index=index, expected=expected)
 
     def without_removals(self) -> "UnusedReport":
         """Return the report with no rule that can go: where a setting is unknown, nothing proves that one can."""
@@ -106,12 +106,12 @@ def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
     """
     open_ = lives.is_open
     if rules.has_ids:
-        number = _found(rules.ids, lives.keys, open_ & lives.has(HAS_ID))
+        number = _life_numbers(rules.ids, lives.keys, open_ & lives.has(HAS_ID))
         nameless = open_ & ~lives.has(HAS_ID)
         if nameless.any() and (number < 0).any():
-            number = np.where(number < 0, _found(digests(rules.acls.records()), lives.digests, nameless), number)
+            number = np.where(number < 0, _life_numbers(digests(rules.acls.records()), lives.digests, nameless), number)
     else:
-        number = _found(digests(rules.acls.records()), lives.digests, open_)
+        number = _life_numbers(digests(rules.acls.records()), lives.digests, open_)
     if not len(lives):
         return RuleLives(number=number, begin=np.zeros(len(rules), np.int64), exact=np.zeros(len(rules), np.bool_))
     begin, since = lives.begins[number], lives.judged_since[number]
@@ -122,9 +122,9 @@ def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
     )
 
 
-def _found(keys: Bytes, among: Bytes, chosen: Bools) -> Int64s:
+def _life_numbers(keys: Bytes, among: Bytes, eligible: Bools) -> Int64s:
     """Return the number of the chosen life with each key, -1 if none has it."""
-    numbers = np.flatnonzero(chosen)
+    numbers = np.flatnonzero(eligible)
     if not len(numbers):
         return np.full(len(keys), -1, np.int64)
     at = places_of(keys, among[numbers])
@@ -145,15 +145,15 @@ def _expected(coverage: Coverage, ignored: Collection[str]) -> list[str | None]:
     return [broker for name, broker in names.items() if name not in ignored]
 
 
-def _heard(coverage: Coverage, broker: str | None) -> HeardHours:
+def _hours(coverage: Coverage, broker: str | None) -> HeardHours:
     hours = coverage.of_broker(broker)
     return HeardHours(first=hours.first, last=hours.last)
 
 
 def _mask(numbers: BitMap, count: int) -> Bools:
-    found = np.zeros(count, np.bool_)
-    found[np.frombuffer(numbers.to_array(), np.uint32)] = True
-    return found
+    mask = np.zeros(count, np.bool_)
+    mask[np.frombuffer(numbers.to_array(), np.uint32)] = True
+    return mask
 
 
 def _matched(used: Used, numbers: Int64s) -> Int64s:

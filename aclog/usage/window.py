@@ -220,17 +220,17 @@ class UnreadAccesses:
 
     def by_reason(self) -> Counter[str]:
         """Return how many there are for each reason."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for key, span in self.spans.items():
-            found[key.reason] += span.accesses
-        return found
+            counts[key.reason] += span.accesses
+        return counts
 
     def by_principal(self) -> dict[str | None, UnreadSpan]:
         """Return how many there are of each principal, and between which times; those of nobody known come first."""
-        found: dict[str | None, list[UnreadSpan]] = {}
+        spans_of: dict[str | None, list[UnreadSpan]] = {}
         for key, span in self.spans.items():
-            found.setdefault(key.principal, []).append(span)
-        ordered = sorted(found.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+            spans_of.setdefault(key.principal, []).append(span)
+        ordered = sorted(spans_of.items(), key=lambda each: (each[0] is not None, each[0] or ""))
         return {principal: _joined(spans) for principal, spans in ordered}
 
     def between(self, start: int, until: int) -> Self:
@@ -248,8 +248,8 @@ class UnreadAccesses:
 
     def of_principals(self, principals: Collection[str]) -> Self:
         """Return those that may be of one of these principals."""
-        chosen = {key: span for key, span in self.spans.items() if key.principal is None or key.principal in principals}
-        return type(self)(spans=chosen)
+        spans = {key: span for key, span in self.spans.items() if key.principal is None or key.principal in principals}
+        return type(self)(spans=spans)
 
     def may_be_refusals(self) -> Self:
         """Return those that the log does not call allowed."""
@@ -323,11 +323,11 @@ class UnreadCounter:
         if key not in self.spans and len(self.spans) >= _MOST_KEYS:
             key = UnreadKey(None, None, reason, None)
             span = span._replace(first=None)
-        known = self.spans.get(key)
-        self.spans[key] = span if known is None else _joined([known, span])
+        previous = self.spans.get(key)
+        self.spans[key] = span if previous is None else _joined([previous, span])
 
     @property
-    def found(self) -> UnreadAccesses:
+    def total(self) -> UnreadAccesses:
         """What was added so far."""
         return UnreadAccesses(spans=dict(self.spans))
 

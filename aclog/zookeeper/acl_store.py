@@ -157,12 +157,12 @@ class AclStore:
         first, *others = (self.read_path(path) for path in (resource_path(pattern), *legacy_paths(pattern)))
         return [first, *(acls for acls in others if acls.version != NO_VERSION)]
 
-    def update(self, path: str, change: Change, *, known: ResourceAcls | None = None) -> ResourceAcls:
+    def update(self, path: str, change: Change, *, last_read: ResourceAcls | None = None) -> ResourceAcls:
         """Change the ACLs of a znode and create its change event in one transaction; return the new ACLs.
 
         The write is conditional on the version that was read. After a version conflict or a lost response it starts
-        over with a read; it waits for a lost connection as long as a session lasts. `known` is an earlier read, which
-        saves the first one. A znode without ACLs left is deleted.
+        over with a read; it waits for a lost connection as long as a session lasts. `last_read` is an earlier read,
+        which saves the first one. A znode without ACLs left is deleted.
 
         Raises:
             DecodeError: the znode cannot be decoded; it is left unchanged.
@@ -174,10 +174,10 @@ class AclStore:
         conflicts, lost = 0, None
         for attempt in count():
             try:
-                # `known` may be stale. For a write that does not matter, its version is checked; but "nothing to do"
-                # must be concluded from a fresh read.
-                trusted = known is not None and attempt == 0 and change(known.entries) != known.entries
-                before = known if known is not None and trusted else self.read_path(path)
+                # `last_read` may be stale. For a write that does not matter, its version is checked; but "nothing to
+                # do" must be concluded from a fresh read.
+                trusted = last_read is not None and attempt == 0 and change(last_read.entries) != last_read.entries
+                before = last_read if last_read is not None and trusted else self.read_path(path)
                 return self._write(before, change(before.entries))
             except ConflictError as e:
                 conflicts += 1
@@ -405,15 +405,15 @@ class StoreFollower:
 
     def _patterns(self, tree: AclTree, events: Sequence[str]) -> dict[ResourcePattern, None]:
         """Return the resources of some events, without duplicates."""
-        found: dict[ResourcePattern, None] = {}
+        patterns: dict[ResourcePattern, None] = {}
         for path, node in self.store.client.get_many(events):
             if node is None:
                 raise _MissedEventsError(f"{path}: purged before it was read")
             try:
-                found[decode_event(tree, node.data, path=path)] = None
+                patterns[decode_event(tree, node.data, path=path)] = None
             except DecodeError as e:
                 raise _MissedEventsError(str(e)) from e
-        return found
+        return patterns
 
     def _update(self, patterns: Iterable[ResourcePattern]) -> None:
         paths: list[str] = []

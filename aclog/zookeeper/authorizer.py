@@ -70,15 +70,15 @@ class AclCache:
         """Return the last read of a znode; None if it did not exist or was never read."""
         return self._resources.get(path)
 
-    def known(self, path: str) -> ResourceAcls | None:
+    def last_read(self, path: str) -> ResourceAcls | None:
         """Return the last read of a znode, empty if it did not exist; None if nothing is known about it."""
-        found = self._resources.get(path)
-        return absent(path) if found is None and self._complete else found
+        acls = self._resources.get(path)
+        return absent(path) if acls is None and self._complete else acls
 
     def replace(self, resources: Mapping[str, ResourceAcls], *, keep: Iterable[str] = ()) -> None:
         """Replace everything, except for the znodes in `keep`, which stay as they are."""
-        kept = {path: self._resources[path] for path in keep if path in self._resources}
-        resources = {**resources, **kept}
+        unchanged = {path: self._resources[path] for path in keep if path in self._resources}
+        resources = {**resources, **unchanged}
         patterns = {acls.pattern for acls in resources.values()}
         entries = ((pattern, entry) for pattern in patterns for entry in _union(pattern, resources))
         acls = (StandardAclWithId(id=_id(pattern, entry), acl=entry.on(pattern)) for pattern, entry in entries)
@@ -211,7 +211,7 @@ class StoreChanges:
     def delete(self, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
         """Delete matching ACLs; return one result per filter, in order. Each ACL is reported for its first filter."""
         owned = self._owned_error()
-        errors: list[MetadataError | None] = [filter_error(wanted) or owned for wanted in filters]
+        errors: list[MetadataError | None] = [filter_error(acl_filter) or owned for acl_filter in filters]
         deleted: list[list[StandardAclWithId]] = [[] for _ in filters]
         for path, numbers in self._affected(filters, errors).items():
             removal = _Removal(pattern=pattern_of(path), filters=[(number, filters[number]) for number in numbers])
@@ -227,7 +227,7 @@ class StoreChanges:
 
     def _update(self, path: str, change: AclChange) -> None:
         with self.lock:
-            self.updated([self.store.update(path, change, known=self.cache.known(path))])
+            self.updated([self.store.update(path, change, last_read=self.cache.last_read(path))])
 
     def _affected(
         self, filters: Sequence[AclBindingFilter], errors: Sequence[MetadataError | None]
@@ -237,15 +237,15 @@ class StoreChanges:
         These are the paths of all matching ACLs in the cache, and the paths that a filter names, since the cache may
         lag behind the store.
         """
-        found: dict[str, dict[int, None]] = {}
-        for number, wanted in enumerate(filters):
+        by_path: dict[str, dict[int, None]] = {}
+        for number, acl_filter in enumerate(filters):
             if errors[number] is None:
-                for path in (*self._cached_paths(wanted), *_named_paths(wanted)):
-                    found.setdefault(path, {})[number] = None
-        return {path: list(numbers) for path, numbers in found.items()}
+                for path in (*self._cached_paths(acl_filter), *_named_paths(acl_filter)):
+                    by_path.setdefault(path, {})[number] = None
+        return {path: list(numbers) for path, numbers in by_path.items()}
 
-    def _cached_paths(self, wanted: AclBindingFilter) -> Iterator[str]:
-        patterns = {resource_of(found.acl): None for found in self.cache.image.matching(wanted)}
+    def _cached_paths(self, acl_filter: AclBindingFilter) -> Iterator[str]:
+        patterns = {resource_of(rule.acl): None for rule in self.cache.image.matching(acl_filter)}
         for pattern in patterns:
             yield from (path for path in paths_of(pattern) if self.cache.get(path) is not None)
 
@@ -258,17 +258,17 @@ class _Removal:
     filters: Sequence[tuple[int, AclBindingFilter]]
     _removed: dict[AclEntry, int] | None = None
 
-    def __call__(self, held: frozenset[AclEntry]) -> frozenset[AclEntry]:
+    def __call__(self, entries: frozenset[AclEntry]) -> frozenset[AclEntry]:
         # Collected over all attempts: if the response to one is lost, the next may find the ACLs already removed.
         removed = self._removed = {} if self._removed is None else self._removed
         matching = set()
-        for entry in held:
+        for entry in entries:
             acl = entry.on(self.pattern)
-            number = next((number for number, wanted in self.filters if filter_matches(wanted, acl)), None)
+            number = next((number for number, acl_filter in self.filters if filter_matches(acl_filter, acl)), None)
             if number is not None:
                 removed.setdefault(entry, number)
                 matching.add(entry)
-        return held - matching
+        return entries - matching
 
     def removed(self) -> Iterator[tuple[int, StandardAcl]]:
         """Yield each removed ACL with the index of its first matching filter."""
@@ -278,31 +278,31 @@ class _Removal:
 
 def _adding(entries: Iterable[AclEntry]) -> AclChange:
     more = frozenset(entries)
-    return lambda held: held | more
+    return lambda current: current | more
 
 
 def _by_pattern(
     acls: Sequence[StandardAcl], errors: Sequence[MetadataError | None]
 ) -> dict[ResourcePattern, list[int]]:
     """Return the indexes of the valid ACLs by resource."""
-    found: dict[ResourcePattern, list[int]] = {}
+    indexes: dict[ResourcePattern, list[int]] = {}
     for number, (acl, error) in enumerate(zip(acls, errors, strict=True)):
         if error is None:
-            found.setdefault(resource_of(acl), []).append(number)
-    return found
+            indexes.setdefault(resource_of(acl), []).append(number)
+    return indexes
 
 
-def _named_paths(wanted: AclBindingFilter) -> Iterator[str]:
+def _named_paths(acl_filter: AclBindingFilter) -> Iterator[str]:
     """Yield the paths of the resources that a filter names (ResourcePatternFilter.matchesAtMostOne, and ANY)."""
     kinds = {PatternType.ANY: (PatternType.LITERAL, PatternType.PREFIXED)}.get(
-        PatternType(wanted.pattern_type), (wanted.pattern_type,)
+        PatternType(acl_filter.pattern_type), (acl_filter.pattern_type,)
     )
-    name = wanted.resource_name
-    if wanted.resource_type == ResourceType.ANY or wanted.pattern_type == PatternType.MATCH or name is None:
+    name = acl_filter.resource_name
+    if acl_filter.resource_type == ResourceType.ANY or acl_filter.pattern_type == PatternType.MATCH or name is None:
         return
     if name_problem(name) is None:
         for kind in kinds:
-            yield from paths_of(ResourcePattern(resource_type=wanted.resource_type, name=name, pattern_type=kind))
+            yield from paths_of(ResourcePattern(resource_type=acl_filter.resource_type, name=name, pattern_type=kind))
 
 
 def _store_error(acl: StandardAcl) -> AclRequestError | None:
@@ -514,22 +514,22 @@ class AclAuthorizer(Authorizer, AclMutator):
 
     def _denied_everywhere(self, context: RequestContext, operation: int, resource_type: int) -> bool:
         """Return whether a DENY on LITERAL `*` matches the request."""
-        wanted = AclBindingFilter(
+        acl_filter = AclBindingFilter(
             resource_type=resource_type,
             resource_name=WILDCARD,
             pattern_type=PatternType.LITERAL,
             permission_type=AclPermissionType.DENY,
         )
         return any(
-            found.acl.principal in {context.principal, WILDCARD_PRINCIPAL}
-            and found.acl.host in {context.host, WILDCARD}
-            and found.acl.operation in {operation, AclOperation.ALL}
-            for found in self._cache.image.matching(wanted)
+            rule.acl.principal in {context.principal, WILDCARD_PRINCIPAL}
+            and rule.acl.host in {context.host, WILDCARD}
+            and rule.acl.operation in {operation, AclOperation.ALL}
+            for rule in self._cache.image.matching(acl_filter)
         )
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
         """Yield the ACLs that match the filter, from one image and unordered; they have no ids."""
-        return (StandardAclWithId(id=None, acl=found.acl) for found in self._cache.image.matching(acl_filter))
+        return (StandardAclWithId(id=None, acl=rule.acl) for rule in self._cache.image.matching(acl_filter))
 
     def acl_count(self) -> int:
         """Return the number of ACLs."""

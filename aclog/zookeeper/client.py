@@ -156,9 +156,9 @@ class _Reader:
     prefix: str
 
     def text(self, key: str) -> str:
-        return self._found(key)[1]
+        return self._entry(key)[1]
 
-    def _found(self, key: str) -> tuple[str, str]:
+    def _entry(self, key: str) -> tuple[str, str]:
         for name in (f"{self.prefix}{key}", key):
             value = self.properties.get(name, "").strip()
             if value:
@@ -167,7 +167,7 @@ class _Reader:
 
     def positive(self, key: str, default: int) -> int:
         """Return a positive 32-bit integer; the default if it is not set."""
-        name, value = self._found(key)
+        name, value = self._entry(key)
         if not value:
             return default
         if not (value.isascii() and value.isdigit()) or int(value) < 1 or int(value) > 2**31 - 1:
@@ -180,14 +180,14 @@ class _Reader:
 
     def flag(self, key: str) -> bool:
         """Return a boolean; false if it is not set."""
-        name, value = self._found(key)
+        name, value = self._entry(key)
         if value.lower() not in {"", "true", "false"}:
             raise ConfigError(f"{name} {value!r}: expected true or false")
         return value.lower() == "true"
 
     def refuse(self, key: str, *accepted: str) -> None:
         """Raise ConfigError if the property has a value that is not accepted."""
-        name, value = self._found(key)
+        name, value = self._entry(key)
         if value and value not in accepted:
             only = f": expected {' or '.join(accepted)}" if accepted else ""
             raise ConfigError(f"{name} {value!r} is not supported{only}")

@@ -126,13 +126,13 @@ class StateChange:
         )
 
 
-def difference(current: AccessState, wanted: AccessState) -> StateChange:
+def difference(current: AccessState, target: AccessState) -> StateChange:
     """Return the changes that turn the current state into the wanted one."""
     return StateChange(
-        removed_acls=tuple(sorted(current.acls - wanted.acls, key=listing_key)),
-        added_acls=tuple(sorted(wanted.acls - current.acls, key=listing_key)),
-        credentials=tuple(_credential_changes(current, wanted)),
-        tokens=tuple(_token_changes(current, wanted)),
+        removed_acls=tuple(sorted(current.acls - target.acls, key=listing_key)),
+        added_acls=tuple(sorted(target.acls - current.acls, key=listing_key)),
+        credentials=tuple(_credential_changes(current, target)),
+        tokens=tuple(_token_changes(current, target)),
     )
 
 
@@ -142,18 +142,18 @@ def listing_key(acl: StandardAcl) -> tuple[object, ...]:
     return acl.permission_type != AclPermissionType.DENY, resource, acl.principal, acl.host, acl.operation
 
 
-def _credential_changes(current: AccessState, wanted: AccessState) -> Iterator[ScramChange]:
-    for name, mechanism in sorted(current.credentials.keys() - wanted.credentials.keys()):
+def _credential_changes(current: AccessState, target: AccessState) -> Iterator[ScramChange]:
+    for name, mechanism in sorted(current.credentials.keys() - target.credentials.keys()):
         yield RemoveUserScramCredentialRecord(name=name, mechanism=mechanism)
-    for key, record in sorted(wanted.credentials.items()):
+    for key, record in sorted(target.credentials.items()):
         if current.credentials.get(key) != record:
             yield record
 
 
-def _token_changes(current: AccessState, wanted: AccessState) -> Iterator[TokenChange]:
-    for token_id in sorted(current.tokens.keys() - wanted.tokens.keys()):
+def _token_changes(current: AccessState, target: AccessState) -> Iterator[TokenChange]:
+    for token_id in sorted(current.tokens.keys() - target.tokens.keys()):
         yield RemoveDelegationTokenRecord(token_id=token_id)
-    for token_id, record in sorted(wanted.tokens.items()):
+    for token_id, record in sorted(target.tokens.items()):
         if current.tokens.get(token_id) != record:
             yield record
 
@@ -275,13 +275,13 @@ def _host(acl: StandardAcl, rng: random.Random) -> str:
     if acl.host == "*":
         return rng.choice(_ADDRESSES)
     try:
-        found = parse_cidr(acl.host) if "/" in acl.host else None
+        cidr = parse_cidr(acl.host) if "/" in acl.host else None
     except ConfigError:
-        found = None
-    if found is None:
+        cidr = None
+    if cidr is None:
         return acl.host
     # A client inside the range, for which no Kafka before 4.4 lets the rule decide. No IPv4 range contains 0.0.0.0.
-    return str(IPv6Address(found.first) if found.version == _IPV6 else IPv4Address(found.first or 1))
+    return str(IPv6Address(cidr.first) if cidr.version == _IPV6 else IPv4Address(cidr.first or 1))
 
 
 def _name(acl: StandardAcl, rng: random.Random) -> str:
@@ -431,25 +431,25 @@ def store_state(contents: Mapping[str, NodeContent], directories: Sequence[str])
 def _credentials(
     contents: Mapping[str, NodeContent], left_out: list[LeftOut]
 ) -> dict[CredentialKey, UserScramCredentialRecord]:
-    found: dict[CredentialKey, tuple[str, UserScramCredentialRecord]] = {}
+    by_key: dict[CredentialKey, tuple[str, UserScramCredentialRecord]] = {}
     every = [(path, record) for path, content in contents.items() for record in content.credentials]
     for path, record in sorted(every, key=lambda pair: (pair[0] != user_path(pair[1].name), pair[0])):
-        first, _ = found.setdefault((record.name, record.mechanism), (path, record))
+        first, _ = by_key.setdefault((record.name, record.mechanism), (path, record))
         if first != path:
             reason = f"a credential of user {record.name!r}, who also has one in {first}"
             left_out.append(LeftOut(path=path, reason=reason, unreadable=True))
-    return {key: record for key, (_, record) in found.items()}
+    return {key: record for key, (_, record) in by_key.items()}
 
 
 def _tokens(contents: Mapping[str, NodeContent], left_out: list[LeftOut]) -> dict[str, DelegationTokenRecord]:
-    found: dict[str, tuple[str, DelegationTokenRecord]] = {}
+    by_id: dict[str, tuple[str, DelegationTokenRecord]] = {}
     every = [(path, content.token) for path, content in contents.items() if content.token is not None]
     for path, token in sorted(every, key=lambda pair: (pair[0] != token_path(pair[1].token_id), pair[0])):
-        first, _ = found.setdefault(token.token_id, (path, token))
+        first, _ = by_id.setdefault(token.token_id, (path, token))
         if first != path:
             reason = f"token {token.token_id!r}, which is also in {first}"
             left_out.append(LeftOut(path=path, reason=reason, unreadable=True))
-    return {token_id: token for token_id, (_, token) in found.items()}
+    return {token_id: token for token_id, (_, token) in by_id.items()}
 
 
 # Plan of the changes that bring ZooKeeper to a wanted access state without allowing too much in between.
@@ -524,21 +524,21 @@ def _acl_problem(acl: StandardAcl) -> str | None:
 
 def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozenset[StandardAcl]:
     """Return the ACLs of resources that have too many for one znode."""
-    found: set[StandardAcl] = set()
+    oversized: set[StandardAcl] = set()
     for pattern, entries in _by_resource(acls).items():
         size = len(encode_acls(entries))
         if size > MAX_NODE_BYTES:
-            found |= {entry.on(pattern) for entry in entries}
+            oversized |= {entry.on(pattern) for entry in entries}
             reason = f"{len(entries)} ACLs of {size} bytes: expected at most {MAX_NODE_BYTES}, the limit of one node"
             left_out.append(LeftOut(path=resource_path(pattern), reason=reason, unreadable=True))
-    return frozenset(found)
+    return frozenset(oversized)
 
 
 def _by_resource(acls: Iterable[StandardAcl]) -> dict[ResourcePattern, frozenset[AclEntry]]:
-    found = defaultdict(set)
+    by_resource = defaultdict(set)
     for acl in acls:
-        found[resource_of(acl)].add(entry_of(acl))
-    return {pattern: frozenset(entries) for pattern, entries in found.items()}
+        by_resource[resource_of(acl)].add(entry_of(acl))
+    return {pattern: frozenset(entries) for pattern, entries in by_resource.items()}
 
 
 def _credential_problem(record: UserScramCredentialRecord) -> str | None:
@@ -559,8 +559,8 @@ def _token_problem(token: DelegationTokenRecord) -> str | None:
     return None
 
 
-def store_plan(wanted: AccessState, change: StateChange) -> StorePlan:
-    """Plan the writes of `change`, which leads to `wanted`."""
+def store_plan(target: AccessState, change: StateChange) -> StorePlan:
+    """Plan the writes of `change`, which leads to `target`."""
     deny = AclPermissionType.DENY
     first = _changes(
         (acl for acl in change.added_acls if acl.permission_type == deny),
@@ -572,7 +572,7 @@ def store_plan(wanted: AccessState, change: StateChange) -> StorePlan:
     )
     # A user's znode is written as a whole, so a user with one changed credential needs all of them.
     users: dict[str, list[UserScramCredentialRecord]] = {each.name: [] for each in change.credentials}
-    for record in wanted.credentials.values():
+    for record in target.credentials.values():
         if record.name in users:
             users[record.name].append(record)
     return StorePlan(
@@ -701,15 +701,15 @@ class StoreWatch:
 
     def _list(self, path: str, nodes: set[str]) -> int:
         """Read a znode's children, and add new ones to `nodes`; return how many lists were read."""
-        found = self._client.children(path, lambda: self._changed.put(path))
-        known = self._children.pop(path, None)
-        names = frozenset(found.names if found is not None else ())
-        for name in (known or frozenset()) - names:
+        children = self._client.children(path, lambda: self._changed.put(path))
+        previous = self._children.pop(path, None)
+        names = frozenset(children.names if children is not None else ())
+        for name in (previous or frozenset()) - names:
             self._forget(f"{path}/{name}")
-        if found is None:
-            return int(known is not None)
+        if children is None:
+            return int(previous is not None)
         self._children[path] = names
-        return 1 + sum(self._discover(f"{path}/{name}", nodes) for name in sorted(names - (known or frozenset())))
+        return 1 + sum(self._discover(f"{path}/{name}", nodes) for name in sorted(names - (previous or frozenset())))
 
     def _discover(self, path: str, nodes: set[str]) -> int:
         """Handle a new znode: a list, a znode with data, or an unknown directory."""

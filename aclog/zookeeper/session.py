@@ -146,8 +146,8 @@ class ZkClient:
     @property
     def session(self) -> tuple[int, bytes]:
         """The session id and password."""
-        found: tuple[int, bytes] = self._kazoo.client_id
-        return found
+        client_id: tuple[int, bytes] = self._kazoo.client_id
+        return client_id
 
     def listen(self, changed: Callable[[bool], None]) -> None:
         """Call `changed` with True on every connect and False on every disconnect; it must not block."""
@@ -194,13 +194,13 @@ class ZkClient:
             yield from map(self._node, portion, results)
             return
         try:
-            found = self._wait(results[0], portion[0])
+            responses = self._wait(results[0], portion[0])
         except UnimplementedError as e:
             # The client has reconnected to a server before 3.6, which also closes the connection on an unknown opcode.
             # The caller retries as after any disconnect, and then without multiRead.
             self._multi_read = False
             raise DisconnectedError(f"{self.settings.where}: {_reason(e)}: retry without multiRead") from e
-        for path, each in zip(portion, found, strict=True):
+        for path, each in zip(portion, responses, strict=True):
             if isinstance(each, NoNodeError):
                 yield path, None
             elif isinstance(each, KazooException):
@@ -330,13 +330,13 @@ def _reason(error: Exception) -> str:
         return "no response in time"
     if isinstance(error, _DISCONNECTED):
         return "the connection is lost"
-    known = {
+    reasons = {
         BadArgumentsError: "invalid path",
         NoAuthError: "not authorized: its ZooKeeper ACL is for another identity",
         InvalidACLError: "zookeeper.set.acl needs an authenticated client, and this one is not",
     }
-    name = known.get(type(error), type(error).__name__)
-    return f"{name}: {error}" if str(error) and type(error) not in known else name
+    name = reasons.get(type(error), type(error).__name__)
+    return f"{name}: {error}" if str(error) and type(error) not in reasons else name
 
 
 def _acl(path: str, settings: ZkSettings) -> list[Any] | None:

@@ -352,9 +352,9 @@ def name_problem(name: str) -> str | None:
         return "expected no /, which separates the names in a ZooKeeper path"
     if name in {".", ".."}:
         return "expected neither . nor .., which ZooKeeper rejects as znode names"
-    found = _INVALID_IN_PATH.search(name)
-    if found is not None:
-        return f"expected no U+{ord(found[0]):04X} (at {found.start()}), which ZooKeeper rejects in paths"
+    match = _INVALID_IN_PATH.search(name)
+    if match is not None:
+        return f"expected no U+{ord(match[0]):04X} (at {match.start()}), which ZooKeeper rejects in paths"
     return None
 
 
@@ -495,8 +495,8 @@ def percent_decoded(text: str) -> str:
         DecodeError: a `%` without two hexadecimal digits after it, or bytes that are not UTF-8.
 
     """
-    if found := _BAD_ESCAPE.search(text):
-        raise DecodeError(f"{text!r}: expected two hexadecimal digits after each %", position=found.start())
+    if match := _BAD_ESCAPE.search(text):
+        raise DecodeError(f"{text!r}: expected two hexadecimal digits after each %", position=match.start())
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
@@ -634,8 +634,8 @@ def encode_credential(record: UserScramCredentialRecord) -> str:
 
 def with_credentials(config: UserConfig, records: Iterable[UserScramCredentialRecord]) -> UserConfig:
     """Return the configuration with exactly these credentials, and its quotas unchanged."""
-    wanted = {ScramMechanism(record.mechanism).mechanism_name: encode_credential(record) for record in records}
-    credentials = {name: wanted[name] for name in _WRITE_ORDER if name in wanted}
+    texts = {ScramMechanism(record.mechanism).mechanism_name: encode_credential(record) for record in records}
+    credentials = {name: texts[name] for name in _WRITE_ORDER if name in texts}
     others = {name: text for name, text in config.values.items() if name not in _MECHANISMS}
     return UserConfig(values={**credentials, **others})
 

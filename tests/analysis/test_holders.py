@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import operations_of
-from aclog.analysis.who_can import Intent, holders, needs_of
+from aclog.analysis.who_can import holders
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

@@ -121,7 +121,7 @@ def test_nothing_offers_to_apply_to_who_may_not_alter_the_cluster(browser: Brows
             seeing.page.goto(plan)
             seeing.sees("Nothing is written here", "only to who may ALTER the cluster")
             assert offers(seeing.page) == []
-        with watched(browser, console.url, known=("status of 403",)) as context:
+        with watched(browser, console.url, expected=("status of 403",)) as context:
             page = context.new_page()
             log_in(page, f"{console.url}/rules", "shop")
             expect(page.get_by_role("link", name="Draft", exact=True)).to_have_count(0)

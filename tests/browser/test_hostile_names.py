@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from aclog.authorizer.settings import name_text
 from tests.support.builders.acls import acl
 from tests.support.builders.hostile_names import ON_PAGES as NAMES
-from tests.support.builders.hostile_names import shown
+from tests.support.builders.hostile_names import visible_text
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import write_rules
 from tests.support.web.visitor import Hands
@@ -39,17 +39,17 @@ CASES = [
 def test_a_name_is_shown_as_text_and_leads_back_to_itself(visit, name, hands):
     visitor, name = visit(hands), NAMES[name]
     visitor.start("/rules")
-    visitor.follow(shown(name))
+    visitor.follow(visible_text(name))
     assert asked_for(visitor.page.url) == name
-    visitor.sees(shown(f"anything on TOPIC {name_text(name)}: 1 principal, and nobody else"))
+    visitor.sees(visible_text(f"anything on TOPIC {name_text(name)}: 1 principal, and nobody else"))
     visitor.fill("Operation", "READ")
     visitor.submit("Who can?")
-    visitor.sees(shown(f"READ on TOPIC {name_text(name)}: 1 principal, and nobody else"))
-    visitor.follow(shown(f"User:{name}"))
+    visitor.sees(visible_text(f"READ on TOPIC {name_text(name)}: 1 principal, and nobody else"))
+    visitor.follow(visible_text(f"User:{name}"))
     assert asked_for(visitor.page.url) == f"User:{name}"
-    visitor.sees(shown(f"User:{name}: may do 1 thing"))
+    visitor.sees(visible_text(f"User:{name}: may do 1 thing"))
     visitor.submit("What can it do?")
-    visitor.follow(shown(name))
+    visitor.follow(visible_text(name))
     assert asked_for(visitor.page.url) == name
 
 

@@ -146,7 +146,7 @@ def test_a_source_that_is_gone_is_called_stale_with_its_age(visit, log):
 
 
 def test_a_console_that_is_gone_is_said_to_be(visit, console):
-    visitor = visit(known=("ERR_CONNECTION_REFUSED", "htmx:sendError", "htmx:afterRequest"))
+    visitor = visit(expected=("ERR_CONNECTION_REFUSED", "htmx:sendError", "htmx:afterRequest"))
     visitor.start("/rules")
     visitor.page.evaluate("window.setTimeout = () => 0")  # it asks no more by itself
     console.stop()
@@ -157,7 +157,7 @@ def test_a_console_that_is_gone_is_said_to_be(visit, console):
 
 
 def test_a_console_that_is_gone_is_noticed_without_asking(visit, console):
-    visitor = visit(known=("ERR_CONNECTION_REFUSED",))
+    visitor = visit(expected=("ERR_CONNECTION_REFUSED",))
     visitor.start("/rules")
     console.stop()
     expect(visitor.page.locator("#trouble")).to_contain_text("what is shown may be old")

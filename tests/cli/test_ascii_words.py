@@ -13,7 +13,7 @@ from aclog.console.draft import parse_rule_line
 from aclog.metalog.errors import ConfigError
 from aclog.shell.commands import parse_operation, parse_resource
 from tests.support.cli.command import aclog
-from tests.support.cli.mcp_client import asked
+from tests.support.cli.mcp_client import with_assistant
 
 WRITE, DESCRIBE, TOPIC = "wr\u0131te", "de\u017fcribe", "top\u0131c"
 LOG = "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -137,4 +137,4 @@ def test_no_tool_of_an_assistant_takes_one():
             answer = await asking.tell(tool, **given)
             assert "expected ASCII" in answer.error
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)

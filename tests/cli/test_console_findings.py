@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aclog.authorizer.acl import ChangePlace
-from aclog.authorizer.acls_image import NO_ORIGINS
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import Settings
 from aclog.cli import finders
 from aclog.cli.console_run import Finding
@@ -20,7 +20,7 @@ from aclog.cli.flags.commands import FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import settings_of
-from aclog.console.findings import Item, Kept, Kind, Lookout
+from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console, States
@@ -69,7 +69,7 @@ def console_on(source: SourceFlags, **flags: Any) -> Iterator[Console]:
     chosen = source.choose()
     live = LiveState(source=chosen.source, seconds=60, tell=lambda why: None)
     states = States(live=live, settings=Settings())
-    finding = Finding(source=source, flags=FindingsFlags(**flags), authorizer=AuthorizerFlags(), chosen=chosen)
+    finding = Finding(source=source, flags=FindingsFlags(**flags), authorizer=AuthorizerFlags(), choice=chosen)
     try:
         with finding.lookout(states) as lookout:
             live._look()
@@ -84,16 +84,16 @@ def lookout_of(console: Console) -> Lookout:
     return console.lookout
 
 
-def kept(console: Console, kind: Kind) -> Kept:
-    found = lookout_of(console).kept(kind)
+def kept(console: Console, kind: Kind) -> LastLook:
+    found = lookout_of(console).last_look(kind)
     assert found is not None
     return found
 
 
 def items(console: Console, kind: Kind) -> tuple[Item, ...]:
     found = kept(console, kind)
-    assert found.looked is not None, found.error
-    return found.looked.items
+    assert found.result is not None, found.error
+    return found.result.items
 
 
 def look_again(console: Console) -> None:
@@ -110,7 +110,7 @@ def test_lint_finds_what_the_command_finds_and_where_it_stands(log: Path) -> Non
         told = [(item.name[:2], item.severity.value) for item in found]
         assert told == [(one["lint"], one["severity"]) for one in said]
         assert found[0].rules[0].places_text().startswith("offset 2, ")
-        looked = kept(console, Kind.LINT).looked
+        looked = kept(console, Kind.LINT).result
         assert looked is not None
         assert any("not judged: 06" in note for note in looked.notes)
 
@@ -132,7 +132,7 @@ def test_suppressions_archive_until_they_expire_and_are_read_again(log: Path, tm
         page = view(console, "/findings")
         assert column(page, "archived", "finding") == []
         assert "02 glob-in-name" in column(page, "findings", "finding")
-        looked = kept(console, Kind.LINT).looked
+        looked = kept(console, Kind.LINT).result
         assert looked is not None
         assert any("has expired" in note for note in looked.notes)
 
@@ -203,7 +203,7 @@ def test_an_index_tells_it_too_and_a_log_proves_it(rules: Path, tmp_path: Path) 
     with console_on(SourceFlags(acls=str(rules)), **flags, accesses=[str(accesses)]) as console:
         [found] = items(console, Kind.UNUSED)
         assert found.rules[0].acl.principal == "User:carol"
-        looked = kept(console, Kind.UNUSED).looked
+        looked = kept(console, Kind.UNUSED).result
         assert looked is not None
         assert "decided again without what can go: all the same" in looked.summary
     with console_on(SourceFlags(acls=str(rules)), **flags) as console:
@@ -221,13 +221,13 @@ def test_a_log_proves_what_an_index_says_by_the_kafka_that_its_brokers_ran(tmp_p
     aclog("usage-index", "--log", log, "--accesses", accesses, "--index", index).ok()
     flags = {"index": index, "days": 1, "accesses": [str(accesses)]}
     with console_on(SourceFlags(log=log), **flags) as console:
-        looked = kept(console, Kind.UNUSED).looked
+        looked = kept(console, Kind.UNUSED).result
         assert looked is not None
         assert "decided again without what can go: all the same" in looked.summary
     lines(accesses, *known, access("User:carol", -0.1))
     with console_on(SourceFlags(log=log), **flags) as console:
         found = kept(console, Kind.UNUSED)
-        assert found.looked is None
+        assert found.result is None
         assert "1 accesses would be decided otherwise without what can go, such as User:carol" in str(found.error)
 
 
@@ -258,7 +258,7 @@ def test_a_rule_that_an_unread_access_may_need_is_not_judged(rules: Path, tmp_pa
             assert items(console, Kind.UNUSED) == ()
             [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
             assert use == "not judged: 1 accesses that may need it could not be read or decided"
-            looked = kept(console, Kind.UNUSED).looked
+            looked = kept(console, Kind.UNUSED).result
             assert looked is not None
             assert "1 not judged" in looked.summary
             assert any("1 accesses could not be read or decided" in note for note in looked.notes)
@@ -362,7 +362,7 @@ def test_failing_tests_are_told_with_what_is_so_instead(log: Path, tmp_path: Pat
         assert "expected: User:alice can READ topic:pii" in found.text
         assert "found: User:alice: READ on TOPIC pii is denied" in found.text
         assert "--topic pii" in found.advice
-        looked = kept(console, Kind.TESTS).looked
+        looked = kept(console, Kind.TESTS).result
         assert looked is not None
         assert looked.summary == "1 of 2 tests pass"
         change(log, "add", "User:alice", "pii")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.cli.context_defaults import META, Taken, source_options, written_unless, written_with
+from aclog.cli.context_defaults import META, ContextUse, source_options, written_unless, written_with
 from aclog.cli.flags.source import use_context
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
@@ -227,10 +227,10 @@ def test_a_migration_takes_either_side_from_a_context(path):
     assert not taken("migrate", ["--to-zookeeper", "y:2181"]).writes
 
 
-def taken(name: str, words: list[str]) -> Taken:
+def taken(name: str, words: list[str]) -> ContextUse:
     """Return what a command takes from the current context."""
 
-    def parse() -> Taken:
+    def parse() -> ContextUse:
         use_context(None)
         return COMMANDS[name].make_context("aclog", words).meta[META]
 

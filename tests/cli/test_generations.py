@@ -8,7 +8,7 @@ import pytest
 from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
 from aclog.analysis.rule_tests.expectations import Cannot
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.cli.diff_follow import FollowOptions, _Follower
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.followers import FollowerStatus
@@ -340,7 +340,7 @@ def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
     images = [LogSource(log, lambda _: None).image_at(offset) for offset in (3, 5, 6, 7)]
     settings = settings_of(AuthorizerFlags())
     options = FollowOptions(settings=settings, topics=None, format=OutputFormat.TEXT, http=None, give_up_after=None)
-    follower = _Follower(chosen=choose_source(SourceSelection(log=log)), options=options)
+    follower = _Follower(choice=choose_source(SourceSelection(log=log)), options=options)
     shown = []
     for before, after in pairwise(images):
         follower.show(Followed(before=before, after=after, changes=()))
@@ -418,7 +418,7 @@ def test_an_upgrade_is_followed_role_by_role(tmp_path, capsys):
     options = FollowOptions(
         settings=settings_of(AuthorizerFlags()), topics=None, format=OutputFormat.TEXT, http=None, give_up_after=None
     )
-    follower = _Follower(chosen=choose_source(SourceSelection(log=log)), options=options)
+    follower = _Follower(choice=choose_source(SourceSelection(log=log)), options=options)
     shown = []
     for before, after in pairwise(images):
         follower.show(Followed(before=before, after=after, changes=()))
@@ -449,7 +449,7 @@ def turn_of(log, offsets, capsys):
         resource=parse_resource("cluster"),
     )
     guard = Guard(
-        chosen=choose_source(SourceSelection(log=log)),
+        choice=choose_source(SourceSelection(log=log)),
         options=options,
         verdicts=Verdicts(cases=[case], settings=settings),
         status=FollowerStatus(),

@@ -16,7 +16,7 @@ from attrs import define
 
 from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
 from aclog.analysis.rule_tests.expectations import Cannot
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.cli.followers import FollowerStatus
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
@@ -158,7 +158,7 @@ def test_while_a_cluster_does_not_answer_nothing_is_green(log: Path, capsys: pyt
     case = Cannot(test="pii", origin=place, subject=subject, operations=EVERY_OPERATION, resource=resource)
     status = FollowerStatus()
     verdicts = Verdicts(cases=[case], settings=Settings())
-    guard = Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=None)
+    guard = Guard(choice=chosen, options=options, verdicts=verdicts, status=status, hook=None)
 
     def counts() -> list[float | None]:
         return [status.registry.get_sample_value(f"aclog_rule_tests_{each}") for each in ("green", "red", "unknown")]

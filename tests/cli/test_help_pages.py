@@ -81,4 +81,4 @@ def test_on_a_terminal_a_page_fits_it_and_goes_through_the_pager(tmp_path):
 )
 def test_the_words_after_help_are_completed(typed, meant):
     *before, last = ["help", *typed.split(" ")]
-    assert meant in [each.value for each in candidates(get_command(app), before, last).found]
+    assert meant in [each.value for each in candidates(get_command(app), before, last).items]

@@ -21,7 +21,7 @@ from aclog.snapshots.publisher import recover
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat, cell_text, value_of
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
-from tests.cli.test_documentation import COMMANDS, PAGE
+from tests.cli.test_documentation import COMMANDS, SECTIONS
 from tests.support.cli.command import aclog
 from tests.support.models.estates import Request
 from tests.support.usage.indexed_timelines import take
@@ -304,7 +304,7 @@ def documented(name):
 def test_each_schema_is_one_and_is_documented(name):
     jsonschema.Draft202012Validator.check_schema(schema_of(name))
     assert json.loads(aclog("schema", name).ok().out) == schema_of(name)
-    assert f"| `{name}` |" in PAGE
+    assert f"| `{name}` |" in SECTIONS["schema"]
 
 
 def test_names_in_schemas_are_kafkas():

@@ -26,7 +26,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
@@ -873,7 +873,7 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
     )
     accesses = AccessesFlags(accesses=[str(home / "accesses.jsonl")])
     finders = {
-        "lint": LintFinder(chosen=chosen, settings=load_repository_settings(None)),
+        "lint": LintFinder(choice=chosen, settings=load_repository_settings(None)),
         "index": IndexFinder(
             index=home / "index", question=UnusedQuestion(days=1, gap=3 * DAY), log=None, proof=None, origins=NO_ORIGINS
         ),

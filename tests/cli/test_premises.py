@@ -18,7 +18,7 @@ from aclog.client.requests import ClusterDescription
 from aclog.config.node_config import ClientSecurity
 from aclog.console.live import LivePremises, LiveState
 from aclog.console.login.guard import visible_premises
-from aclog.console.pages.page import Asked, CommandLine
+from aclog.console.pages.page import CommandLine, Parameters
 from aclog.console.pages.states import Console, States
 from aclog.console.pages.views import VIEWS
 from aclog.console.pdp.deciding import Deciders, KafkaRequest
@@ -485,7 +485,7 @@ def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
     states = States(live=LiveState(source=source, seconds=60, tell=told.append), settings=Settings(), premises=premises)
     states.live._look()
     console = Console(name="c", states=states, command=CommandLine(source=("--bootstrap-server", "b")))
-    page = VIEWS["/why"](console, Asked.of("principal=User:b&operation=READ&type=TOPIC&name=orders"))
+    page = VIEWS["/why"](console, Parameters.of("principal=User:b&operation=READ&type=TOPIC&name=orders"))
     assert page.answer.startswith(f"DENIED unless {SUPER}: ")
     shown = asked(WebConsole(console=console).app(), "GET", "/principal?principal=User:b&format=json").json["notices"]
     assert [name in str(shown) for name in HIDDEN] == [True, True]

@@ -29,7 +29,7 @@ def test_an_accident_is_in_the_first_five_lines(repository: Repository, request_
     for form in ("text", "markdown"):
         result = aclog("review", *CHECKED, "--accesses", "accesses.jsonl", "--format", form)
         first = "\n".join(result.lines[:5]).replace("\\", "")
-        for part in request_.seen:
+        for part in request_.expected:
             assert part in first, result.out + result.err
         assert result.code == ("FAILS" in result.lines[0])
 

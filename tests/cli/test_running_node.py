@@ -14,7 +14,7 @@ import pytest
 import aclog as library
 from aclog.terminal.output import STALE_SECONDS
 from tests.support.cli.command import aclog
-from tests.support.cli.mcp_client import asked
+from tests.support.cli.mcp_client import with_assistant
 from tests.support.nodes.aclog_node import AclogNode, AclogProcess
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
 from tests.support.processes.waiting import wait_until
@@ -134,7 +134,7 @@ def test_an_assistant_asks_about_a_running_node(place):
         again = await asking.ask("explain", **request, as_of=str(before["endOffset"]))
         assert again["rows"][0]["rule"] == "DefaultDeny"
 
-    asked(questions, *place)
+    with_assistant(questions, *place)
 
 
 def test_decisions_and_explanations(place):

@@ -95,11 +95,11 @@ def test_a_line_that_is_no_change_is_refused_with_its_number(line, said, tmp_pat
 def test_settings_of_the_second_state_are_those_of_the_first_unless_given():
     first = AuthorizerFlags(super_users="User:a", allow_everyone=True, semantics=Semantics.DOCUMENTED, cidr=True)
     assert SecondSettingsFlags().after(first) == first
-    assert not SecondSettingsFlags().given()
+    assert not SecondSettingsFlags().is_given()
     other = SecondSettingsFlags(
         to_super_users="", no_to_allow_everyone=True, to_semantics=Semantics.KAFKA, to_cidr=False
     )
-    assert other.given()
+    assert other.is_given()
     assert other.after(first) == AuthorizerFlags(cidr=False)
     assert SecondSettingsFlags(to_kafka_version="4.3.1").after(first).generation is Generation.V4_3
     assert SecondSettingsFlags(to_allow_everyone=True).after(AuthorizerFlags()).allow_everyone

@@ -18,7 +18,8 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.acls_image import FileOrigin, RuleChange, changes_between
+from aclog.authorizer.acls_image import RuleChange, changes_between
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.test_follow import Color, Policies, Verdicts
 from aclog.metalog.errors import LogError
@@ -115,7 +116,7 @@ def test_another_kafka_turns_what_only_it_decides_otherwise() -> None:
     (turn,) = verdicts.after(each, [], "the brokers differ")
     assert (turn.case, turn.color, turn.software) == (pii, Color.RED, "the brokers differ")
     assert turn.failures[0].only is Generation.V4_4
-    assert turn.failures[0].found.endswith(" (on Kafka 4.4 only)")
+    assert turn.failures[0].actual.endswith(" (on Kafka 4.4 only)")
     assert list(verdicts.after(new, [], "all brokers run Kafka 4.4")) == []
     (turn,) = verdicts.after(old, [], "all brokers run Kafka 4.3")
     assert turn.color is Color.GREEN

@@ -13,10 +13,10 @@ def test_one_sender_takes_at_most_half() -> None:
         with pytest.raises(BusyError):
             second.take(1)
         other.take(50)
-        assert budget.left == 0
+        assert budget.remaining == 0
         with budget.share("third") as third, pytest.raises(BusyError):
             third.take(1)
-    assert budget.left == 100
+    assert budget.remaining == 100
     assert budget._of == {}
 
 
@@ -27,4 +27,4 @@ def test_what_was_refused_is_not_counted() -> None:
             share.take(51)
         share.take(50)
         assert share.size == 50
-    assert budget.left == 100
+    assert budget.remaining == 100

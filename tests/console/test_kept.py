@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aclog.console.shared import Kept
+from aclog.console.shared import Cache
 
 
 def test_a_value_is_made_once_however_many_ask():
-    kept, calls, begun = Kept(4), [], threading.Barrier(8)
+    kept, calls, begun = Cache(4), [], threading.Barrier(8)
 
     def make():
         calls.append(1)
@@ -25,14 +25,14 @@ def test_a_value_is_made_once_however_many_ask():
 
 
 def test_what_nobody_asked_for_is_given_up():
-    kept = Kept(2)
+    kept = Cache(2)
     for key in ("a", "b", "a", "c"):
         kept.get(key, lambda: key)  # noqa: B023 - called at once
     assert [key for key in "abc" if kept.has(key)] == ["a", "c"]
 
 
 def test_what_failed_is_made_again():
-    kept = Kept(2)
+    kept = Cache(2)
     with pytest.raises(ZeroDivisionError):
         kept.get("key", lambda: 1 // 0)
     assert not kept.has("key")

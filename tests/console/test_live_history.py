@@ -104,8 +104,8 @@ def test_a_log_that_goes_on_is_followed(tmp_path):
             with path.open("ab") as file:
                 file.write(data[low:high])
         end = recover(tmp_path).image.end_offset
-        wait_until(lambda: live.known.timeline.end == end)
-        known = live.known
+        wait_until(lambda: live.current.timeline.end == end)
+        known = live.current
     assert known.trouble is None
     assert len(known.timeline) > len(begun)
     check(known.timeline, SMALL)
@@ -125,8 +125,8 @@ def test_many_more_changes_than_are_kept_are_followed(tmp_path):
         whole(live)
         path.write_bytes(data)
         end = recover(whole_log).image.end_offset
-        wait_until(lambda: live.known.timeline.end == end)
-        known = live.known
+        wait_until(lambda: live.current.timeline.end == end)
+        known = live.current
     assert len(known.timeline) <= 33
     assert known.older == "at most the newest 30 changes are kept"
     for image in replayed(whole_log):
@@ -159,8 +159,8 @@ def test_a_log_that_was_replaced_is_not_followed(tmp_path):
         wait_until(lambda: live._mark.is_set)
         shutil.rmtree(directory)
         shutil.copytree(CHURN, directory)
-        wait_until(lambda: live.known.trouble is not None and "another log is here" in live.known.trouble)
-        assert live.known.timeline.changes == before.changes
+        wait_until(lambda: live.current.trouble is not None and "another log is here" in live.current.trouble)
+        assert live.current.timeline.changes == before.changes
 
 
 def test_a_lost_log_is_said_and_what_was_read_stays(tmp_path):
@@ -169,10 +169,10 @@ def test_a_lost_log_is_said_and_what_was_read_stays(tmp_path):
     with live_history(source(directory)) as live:
         before = whole(live).timeline
         directory.rename(away)
-        wait_until(lambda: live.known.trouble is not None)
-        assert live.known.timeline.changes == before.changes
+        wait_until(lambda: live.current.trouble is not None)
+        assert live.current.timeline.changes == before.changes
         away.rename(directory)
-        wait_until(lambda: live.known.trouble is None)
+        wait_until(lambda: live.current.trouble is None)
 
 
 def test_nothing_is_known_before_the_first_state():
@@ -202,7 +202,7 @@ def test_what_is_read_after_trouble_is_published_without_it(tmp_path, monkeypatc
 
     def kept(history, change):
         set_known(history, change)
-        published.append(history.known)
+        published.append(history.current)
 
     monkeypatch.setattr(LiveHistory, "_newest_image", late)
     monkeypatch.setattr(LiveHistory, "_set", kept)
@@ -211,7 +211,7 @@ def test_what_is_read_after_trouble_is_published_without_it(tmp_path, monkeypatc
         write_checkpoint(recover(SMALL, later).image, tmp_path)
         (tmp_path / segment_name(later)).write_bytes(data[on:])
         path.unlink()
-        wait_until(lambda: live.known.timeline.end > cut)
+        wait_until(lambda: live.current.timeline.end > cut)
     assert "not read yet" in {each.trouble for each in published}
     assert {each.trouble for each in published if each.timeline.end > cut} == {None}
     editions = [each.edition for each in published]
@@ -227,14 +227,14 @@ def test_records_that_a_snapshot_replaced_are_one_step(tmp_path):
     opened = source(tmp_path)
     with live_history(opened) as live:
         whole(live)
-        assert live.known.timeline.end == cut
+        assert live.current.timeline.end == cut
         # the log now begins above what was read, with a checkpoint of what came before
         write_checkpoint(recover(SMALL, later).image, tmp_path)
         (tmp_path / segment_name(later)).write_bytes(data[on:])
         path.unlink()
         end = recover(tmp_path).image.end_offset
-        wait_until(lambda: live.known.timeline.end == end)
-        known = live.known
+        wait_until(lambda: live.current.timeline.end == end)
+        known = live.current
     timeline = known.timeline
     assert known.trouble is None
     gaps = [each for each in timeline.changes if each.gap]

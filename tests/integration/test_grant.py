@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from aclog.analysis.who_can import Intent
+from aclog.analysis.intents import Intent
 from tests.support.cli.command import aclog
 from tests.support.kafka.clients import run_clients
 from tests.support.kafka.intent_trials import KINDS, Trial, trials

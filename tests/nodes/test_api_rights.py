@@ -13,7 +13,7 @@ from aclog.protocol import headers
 from aclog.protocol.messages import build
 from tests.docs.api_rights import BROKER, CONTROLLER, NEEDS, NOT_SERVED, SERVED, versions
 from tests.support.nodes.api_cluster import OPERATIONS, Cluster, codes
-from tests.support.nodes.api_requests import Given, embedded, envelope
+from tests.support.nodes.api_requests import RequestValues, embedded, envelope
 from tests.support.nodes.node_requests import frame, session
 from tests.support.nodes.served_listener import CONTROLLER_APIS, SASL, run
 
@@ -180,7 +180,7 @@ def test_an_embedded_request_needs_the_right_of_its_principal(event_loop_runner,
     async def scenario():
         sender = await cluster.user_with([(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)])
         for user, error_codes in (("admin", set()), (sender, {31})):
-            message = envelope(user, Given(number=0, hmac=b""))
+            message = envelope(user, RequestValues(number=0, hmac=b""))
             found = await cluster.ask(CONTROLLER, headers.ENVELOPE, 0, message, sender)
             assert codes(embedded(found)) == error_codes
 

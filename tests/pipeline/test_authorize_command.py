@@ -49,7 +49,7 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
         "no JSON",
     ]
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
-    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False, given=frozenset())
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False, configs=frozenset())
     settings = settings_of(AuthorizerFlags(super_users="User:root"))
     out = tmp_path / "out"
     assert authorize_command(spark, str(tmp_path / "asked.jsonl"), out, Policy(rules=rules, settings=settings)) == 2
@@ -76,7 +76,7 @@ def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_
         return authorize(*arguments, **options)
 
     monkeypatch.setattr(authorize_module, "authorize", rotated_then_authorized)
-    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False, given=frozenset())
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=False, configs=frozenset())
     policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()))
     with pytest.raises(ConfigError, match=r"asked\.jsonl: replaced by another file while it was being read"):
         authorize_command(spark, str(path), tmp_path / "out", policy)
@@ -85,7 +85,7 @@ def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_
 
 def test_own_time_needs_timestamps(spark, tmp_path):
     (tmp_path / "asked.jsonl").write_text(json.dumps(BOB) + "\n")
-    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=True, given=frozenset())
+    rules, _ = rules_of(spark, SourceFlags(log=LOG), Settings(), own_time=True, configs=frozenset())
     policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()), own_time=True)
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
         authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy)
@@ -100,7 +100,7 @@ def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_befo
     lines = [json.dumps({**bob, "n": n, "timestamp": time}) for n, time in enumerate(times)]
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
     policy = Policy(
-        rules=rules_of(spark, SourceFlags(log=log), Settings(), own_time=True, given=frozenset())[0],
+        rules=rules_of(spark, SourceFlags(log=log), Settings(), own_time=True, configs=frozenset())[0],
         settings=settings_of(AuthorizerFlags()),
         own_time=True,
     )
@@ -136,7 +136,7 @@ def test_each_row_is_decided_by_the_kafka_of_its_time(spark, tmp_path, capfd):
     ]  # fmt: skip
     (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
     unnamed = Settings(is_kafka_stated=False)
-    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=True, given=frozenset())
+    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=True, configs=frozenset())
     policy = Policy(rules=rules, settings=settings, own_time=True)
     assert "--kafka-version V settles it" in capfd.readouterr().err
     assert authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy) == 2
@@ -146,14 +146,14 @@ def test_each_row_is_decided_by_the_kafka_of_its_time(spark, tmp_path, capfd):
     assert [row["decision"] for row in written(spark, tmp_path / "out")][1::2] == ["ALLOWED"] * 4
     usage_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "usage", policy, flags=UsageFlags(days=1))
     assert "UNKNOWN_KAFKA 1" in capfd.readouterr().out
-    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=False, given=frozenset())
+    rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=False, configs=frozenset())
     assert (rules.intervals.kafka, settings.cidr) == (None, True)
 
 
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])
 def test_own_time_needs_a_log_without_as_of(spark, flags):
     with pytest.raises(ConfigError, match="expected --log and no --as-of"):
-        rules_of(spark, flags, Settings(), own_time=True, given=frozenset())
+        rules_of(spark, flags, Settings(), own_time=True, configs=frozenset())
 
 
 def test_an_existing_directory_is_not_overwritten(tmp_path):

@@ -120,7 +120,7 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
 
 
 def two_policies(first, second, settings):
-    return TwoPolicies.of(first, second, (settings, settings), given=(frozenset(), frozenset()), proves="x")
+    return TwoPolicies.of(first, second, (settings, settings), configs=(frozenset(), frozenset()), proves="x")
 
 
 def test_one_warning_tells_of_both_states_that_no_kafka_is_known(tmp_path, capsys):

@@ -80,9 +80,9 @@ def judge_cases(seeds: range, *, allow_everyone: bool, keep: bool) -> Figures:
 
 def case_object(judged: Judged) -> dict[str, Any]:
     """Return what a judge of its own needs: states as sets of rules, what was seen as steps, and what was listed."""
-    case, visible = judged.case, judged.shown.visible
+    case, visible = judged.case, judged.ended.visible
     settings = case.settings
-    killed_at = max(judged.shown.killed_at - 1, 0)
+    killed_at = max(judged.ended.killed_at - 1, 0)
     return {
         "seed": case.seed,
         "batching": case.batching.value,

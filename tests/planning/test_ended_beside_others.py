@@ -49,7 +49,7 @@ class Source(KilledApply):
 def source(tmp_path: Path) -> Source:
     case = Case(
         there=frozenset({OWN, OLD, OLDER}), owned=frozenset({OWN, OLD, OLDER}), others=frozenset(),
-        wanted=frozenset({OWN, NEW, LAST}), batching=Batching.RULE, settings=Settings(),
+        goal=frozenset({OWN, NEW, LAST}), batching=Batching.RULE, settings=Settings(),
     )  # fmt: skip
     random = Random(1)
     random.randint = lambda low, high: 1  # type: ignore[method-assign]  # a request a rule
@@ -84,7 +84,7 @@ def test_one_that_is_there_after_its_removal_was_sent_is_told(source: Source) ->
     last = plan.steps[-1].acl
     source.by_hand(last)
     source.apply(plan)
-    [told] = source.told
+    [told] = source.notices
     assert f"{acl_text(last)} is there" in told
     assert source.place.rules == source.case.end
 
@@ -102,7 +102,7 @@ def test_of_a_piece_that_was_sent_it_is_told_what_nobody_knows(source: Source) -
     first, second, *_ = (step.acl for step in plan.steps)
     assert source.owned_now() == contents(OWN, OLD, OLDER, first)
     source.apply(plan)
-    [told] = source.told
+    [told] = source.notices
     assert f"{acl_text(first)} is there" in told
     assert acl_text(second) not in told
     assert source.place.rules == source.case.end
@@ -122,13 +122,13 @@ def test_a_last_line_that_lacks_its_end_is_read(source: Source) -> None:
 
 def test_where_all_is_made_at_once_and_the_place_cannot_tell_all_is_told(tmp_path: Path) -> None:
     case = Case(
-        there=frozenset({OWN}), owned=frozenset({OWN}), others=frozenset(), wanted=frozenset({OWN, NEW, LAST}),
+        there=frozenset({OWN}), owned=frozenset({OWN}), others=frozenset(), goal=frozenset({OWN, NEW, LAST}),
         batching=Batching.ALL, settings=Settings(),
     )  # fmt: skip
     source = Source(case=case, home=tmp_path, random=Random(1))
     plan = source.killed_at("read_back")
-    with patch.object(MemoryPlace, "made", lambda *_: None):
+    with patch.object(MemoryPlace, "completion", lambda *_: None):
         assert source.owned_now() == contents(OWN, NEW, LAST)
         source.apply(plan)
-    assert len(source.told) == 2
+    assert len(source.notices) == 2
     assert source.place.rules == case.end

@@ -11,7 +11,7 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import RuleChange, content_of
 from aclog.authorizer.settings import Generation, Settings
 from aclog.planning.effect import transient_denials
-from aclog.planning.granting import Asked, grant, revoke
+from aclog.planning.granting import AccessRequest, grant, revoke
 from aclog.planning.plan import (
     Batching,
     Origin,
@@ -176,7 +176,7 @@ def test_a_grant_lets_a_client_work_on_each_of_them(random: Random) -> None:
             assert any(lacks(rules, fewer, asked, one) for one in each.values())
 
 
-def is_refused(asked: Asked, contents: set[bytes], own: Settings) -> bool:
+def is_refused(asked: AccessRequest, contents: set[bytes], own: Settings) -> bool:
     try:
         grant(asked, contents, own)
     except RefusedError:
@@ -184,7 +184,7 @@ def is_refused(asked: Asked, contents: set[bytes], own: Settings) -> bool:
     return False
 
 
-def lacks(rules: list[StandardAcl], added: list[StandardAcl], asked: Asked, own: Settings) -> bool:
+def lacks(rules: list[StandardAcl], added: list[StandardAcl], asked: AccessRequest, own: Settings) -> bool:
     """Whether somebody who asks lacks something with these rules that all rules would give."""
     world = World(rules, asked, own)
     asks = world.alone(asked.rules())

@@ -53,7 +53,7 @@ def test_any_part_of_the_steps_may_be_made_also_when_nothing_is_left():
     for made in range(len(RULES) + 1):
         left = {each.acl for each in plan.steps[made:]}
         remaining = check_base(plan, state_of(left), "it", Sent(unsure=ALL))
-        assert (remaining.made, {each.acl for each in remaining.steps}) == (made, left)
+        assert (remaining.completed, {each.acl for each in remaining.steps}) == (made, left)
 
 
 def test_no_rules_at_all_are_not_taken_for_steps_that_were_made():

@@ -19,7 +19,7 @@ from tests.support.planning.memory_place import MemoryPlace
 @pytest.mark.parametrize("told", [None, False, True])
 def test_a_place_that_was_opened_since_is_refused(tmp_path: Path, planned: bool, told: bool | None) -> None:
     case = Case(
-        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a"), acl("a", "User:b")}),
+        there=frozenset(), owned=frozenset(), others=frozenset(), goal=frozenset({acl("a"), acl("a", "User:b")}),
         batching=Batching.RULE, settings=Settings(allow_everyone=planned),
     )  # fmt: skip
     source = KilledApply(case=case, home=tmp_path, random=Random(1))
@@ -41,7 +41,7 @@ def test_a_place_that_was_opened_since_is_refused(tmp_path: Path, planned: bool,
 def test_a_place_that_told_and_does_not_any_more_is_refused(tmp_path: Path, by_place: bool, told: bool | None) -> None:
     """A Kafka hides the value once somebody has set it."""
     case = Case(
-        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a")}),
+        there=frozenset(), owned=frozenset(), others=frozenset(), goal=frozenset({acl("a")}),
         batching=Batching.RULE, settings=Settings(),
     )  # fmt: skip
     source = KilledApply(case=case, home=tmp_path, random=Random(1))
@@ -76,7 +76,7 @@ def test_a_place_that_was_upgraded_since_is_refused(
     tmp_path: Path, planned: tuple[Generation, ...] | None, levels: dict[int, int], why: str | None
 ) -> None:
     case = Case(
-        there=frozenset(), owned=frozenset(), others=frozenset(), wanted=frozenset({acl("a", host="10.0.0.0/8")}),
+        there=frozenset(), owned=frozenset(), others=frozenset(), goal=frozenset({acl("a", host="10.0.0.0/8")}),
         batching=Batching.RULE, settings=Settings(),
     )  # fmt: skip
     source = KilledApply(case=case, home=tmp_path, random=Random(1))

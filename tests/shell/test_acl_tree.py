@@ -19,7 +19,7 @@ from aclog.shell.engine import run_command
 from aclog.shell.tree import Directory, acl_directory, decode_name, encode_name
 from aclog.snapshots.image import Image
 from tests.support.builders.acls import acl_record
-from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, session, shown
+from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, printed, session
 from tests.support.runs.profiles import examples
 
 NAMES = st.text("a.%/*\x00\n'\"\\ é😀", max_size=3)
@@ -174,8 +174,8 @@ def test_one_hostile_name_all_the_way(name):
     assert json.loads(text.text)["resourceName"] == name
     assert text.text.isprintable()
     list(run_command(f"cd {quoted('/acl/principal/' + encode_name('User:' + name))}", state))
-    assert shown(run_command("ls", state)) == uuid_text(rule_id) + "\n"
-    assert shown(run_command(f"cat /image/acls/byId/{uuid_text(rule_id)}", state)) == f"{acl}\n"
+    assert printed(run_command("ls", state)) == uuid_text(rule_id) + "\n"
+    assert printed(run_command(f"cat /image/acls/byId/{uuid_text(rule_id)}", state)) == f"{acl}\n"
 
 
 def test_rules_without_an_id_are_named_by_what_they_say():
@@ -191,8 +191,8 @@ def test_rules_without_an_id_are_named_by_what_they_say():
     denying = evolve(acl, permission_type=2)
     acls = AclsImage.from_acls([StandardAclWithId(id=None, acl=acl), StandardAclWithId(id=None, acl=denying)])
     state = session(Image(acls=acls))
-    assert shown(run_command("ls /acl/id /image/acls/byId", state)) == ""
-    assert shown(run_command("ls /acl/principal/User:a", state)) == (
+    assert printed(run_command("ls /acl/id /image/acls/byId", state)) == ""
+    assert printed(run_command("ls /acl/principal/User:a", state)) == (
         "ALLOW User:a READ on TOPIC LITERAL 'o%2F1' from *\nDENY User:a READ on TOPIC LITERAL 'o%2F1' from *\n"
     )
     (line,) = run_command("cat /acl/resource/TOPIC/LITERAL/o%2F1/DENY*", state)
@@ -249,7 +249,7 @@ def test_big_images_stay_lazy():
     acls = CountingAcls(acl)
     state = session(evolve(Image.EMPTY, acls=acls))
     rule_id = uuid_text(UUID(int=7))
-    assert '"resourceName":"t"' in shown(run_command(f"cat /acl/id/{rule_id}", state))
+    assert '"resourceName":"t"' in printed(run_command(f"cat /acl/id/{rule_id}", state))
     assert acls.looked_up == [UUID(int=7)]
     for command in (
         f"cat /image/acls/byId/{rule_id}",

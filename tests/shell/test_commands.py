@@ -12,7 +12,15 @@ from aclog.shell.command import Line, print_lines
 from aclog.shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
 from aclog.shell.session import run_lines, run_once
 from aclog.snapshots.image import Image
-from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, fixture_image, session, shown, transcripts
+from tests.support.cli.shell_sources import (
+    SMALL,
+    FollowedLog,
+    MemoryReader,
+    fixture_image,
+    printed,
+    session,
+    transcripts,
+)
 
 SALT, STORED, SERVER = b"salty", b"stored", b"server"
 
@@ -23,7 +31,7 @@ def state():
 
 
 def run(state, line):
-    return shown(run_command(line, state))
+    return printed(run_command(line, state))
 
 
 def failed(state, line):

@@ -11,7 +11,7 @@ from aclog.shell.command import split_line
 from aclog.shell.completion import MAX_CANDIDATES, complete
 from aclog.shell.engine import COMMANDS, run_command
 from aclog.snapshots.image import Image
-from tests.support.cli.shell_sources import SMALL, fixture_image, session, shown
+from tests.support.cli.shell_sources import SMALL, fixture_image, printed, session
 
 
 @pytest.fixture
@@ -146,4 +146,4 @@ def test_whatever_is_typed_completion_replaces_its_last_word(line):
     assert len(found.candidates) <= MAX_CANDIDATES
     for candidate in found.candidates:
         assert len(split_line(line[: found.start] + candidate.text).words) >= 1
-        assert shown([]) == ""
+        assert printed([]) == ""

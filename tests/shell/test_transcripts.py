@@ -11,7 +11,7 @@ from aclog.shell.engine import COMMANDS, run_command
 from aclog.shell.session import run_once
 from aclog.shell.tree import zoned_time
 from aclog.snapshots.checkpoints import read_checkpoint
-from tests.support.cli.shell_sources import CHURN, SMALL, fixture_image, session, shown, transcripts
+from tests.support.cli.shell_sources import CHURN, SMALL, fixture_image, printed, session, transcripts
 
 EQUAL = "byte for byte"
 OURS_AS_WELL = "the same names, and ours beside them (or Kafka's of what aclog does not interpret left out)"
@@ -89,7 +89,7 @@ def replayed(fixture):
         if row["snapshot"] != snapshot:
             snapshot = row["snapshot"]
             state = session(image_of(fixture, snapshot), show_secrets=True)
-        found[row["file"]] = shown(run_command(" ".join(row["argv"]), state))
+        found[row["file"]] = printed(run_command(" ".join(row["argv"]), state))
         # the recording was split at these marker lines, which are in the history
         list(run_command(f"cat /__M{int(row['file'][:2])}__", state))
     return found

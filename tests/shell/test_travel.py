@@ -41,14 +41,22 @@ from aclog.sources.live import QuorumSource
 from aclog.sources.logs import LogSource
 from tests.support.builders.acls import acl, acl_record
 from tests.support.cli.command import aclog
-from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
+from tests.support.cli.shell_sources import (
+    SMALL,
+    FollowedLog,
+    MemoryReader,
+    batches_of,
+    fixture_image,
+    printed,
+    session,
+)
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.runs.profiles import examples
 
 
 def run(state, line):
-    return shown(run_command(line, state))
+    return printed(run_command(line, state))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from aclog.shell.command import quoted
 from aclog.shell.commands import parse_operation, parse_resource
 from aclog.shell.engine import run_command
 from aclog.snapshots.image import Image
-from tests.support.cli.shell_sources import DATA, SMALL, fixture_image, session, shown
+from tests.support.cli.shell_sources import DATA, SMALL, fixture_image, printed, session
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def state():
 
 
 def run(state, line):
-    return shown(run_command(line, state))
+    return printed(run_command(line, state))
 
 
 def answers(state, line):

@@ -7,7 +7,7 @@ import pytest
 
 from aclog.analysis.rule_tests.case import parse_resource
 from aclog.analysis.rule_tests.expectations import NoNewAccess, SameAs
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
 from aclog.sources.named_source import NamedSource
@@ -40,7 +40,7 @@ def test_accesses_are_decided_as_by_another_source(tmp_path: Path) -> None:
     assert case.run(new.policy(Settings())).passed
     accesses.write_text("\n".join((access("u"), access("u"), access("v"))))
     case = SameAs(test="", origin=ORIGIN, other=old, accesses=AccessesFile(path=str(accesses), place=""))
-    found = sorted(failure.found for failure in case.run(new.policy(Settings())).failures)
+    found = sorted(failure.actual for failure in case.run(new.policy(Settings())).failures)
     assert len(found) == 2
     assert "(2 times) is denied, and was allowed" in found[0]
     assert "is allowed, and was denied" in found[1]

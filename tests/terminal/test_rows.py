@@ -63,7 +63,7 @@ def test_json_json_lines_and_csv_are_the_same_rows(rows):
 @given(rows=PRINTABLE)
 def test_markdown_is_the_same_rows(rows):
     with pytest.MonkeyPatch.context() as patch:
-        header, ruler, *lines = captured_by(patch)(rows, OutputFormat.MARKDOWN, chosen=("name",)).splitlines()
+        header, ruler, *lines = captured_by(patch)(rows, OutputFormat.MARKDOWN, keys=("name",)).splitlines()
     assert (header, ruler) == ("| name |", "|---|")
     found = [html.unescape(re.sub(r"\\(.)", r"\1", line[2:-2])).replace("\u200b", "") for line in lines]
     assert found == [row["name"] for row in rows]
@@ -103,7 +103,7 @@ def test_no_cell_of_csv_is_a_formula(text):
 
 @pytest.mark.parametrize("form", ROW_FORMATS)
 def test_columns_are_chosen_and_ordered(form, capsys):
-    found = printed(capsys, [{"name": "n", "operation": "o", "id": "i", "more": 1}], form, chosen=("ID", "name"))
+    found = printed(capsys, [{"name": "n", "operation": "o", "id": "i", "more": 1}], form, keys=("ID", "name"))
     assert re.sub(r"[^a-z]", "", found.lower()) in {"idnamein", "idiname", "idinamen"}
     assert "more" not in found
 

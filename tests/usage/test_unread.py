@@ -122,7 +122,7 @@ def counted(*rows) -> UnreadAccesses:
     counter = UnreadCounter()
     for principal, decision, span in rows:
         counter.add(principal, decision, "NO_HEAD", UnreadSpan(*span))
-    return counter.found
+    return counter.total
 
 
 WHO = ["User:a", "User:b", "User:*", "odd", "User:a", "User:b"]

@@ -146,7 +146,7 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
         server.start()
         assert "(3 of these steps were made before)" in source.apply("--resume").ok().out
         found = find_place(address, ToldSettings(), source.journal, print)
-        assert len(found.held.owned) == len(found.state.contents) == 8
+        assert len(found.holdings.owned) == len(found.state.contents) == 8
 
 
 def test_the_cluster_id_is_its_identity(source, connect, client):

@@ -105,18 +105,18 @@ class View:
 
     def of_everyone(self, root: Root) -> Cells:
         """Return the cells of `User:*`."""
-        known = self._everyone.get(root)
-        if known is None:
+        cells = self._everyone.get(root)
+        if cells is None:
             estate = self._estate
             has_colonless = estate.index.has_colonless
             under = estate.under(root) if has_colonless else estate.under_of(root, WILDCARD_PRINCIPAL)
-            known = self._everyone[root] = Cells(
+            cells = self._everyone[root] = Cells(
                 _sorted(
                     cell for each in chain(estate.covering(root), under) for cell in estate.cells_of_everyone(each)
                 ),
                 _sorted(estate.cells_of_everyone(estate.wildcard(root.kind))),
             )
-        return known
+        return cells
 
     def of_principal(self, root: Root, principal: str) -> Cells:
         """Return the cells of one other principal."""
@@ -160,16 +160,16 @@ class View:
         )
 
     def _covered(self, root: Root) -> Coverage:
-        known = self._coverage.get(root)
-        if known is None:
+        coverage = self._coverage.get(root)
+        if coverage is None:
             estate = self._estate
             whole = any(map(estate.exists, estate.covering(root)))
-            known = self._coverage[root] = Coverage(
+            coverage = self._coverage[root] = Coverage(
                 whole=whole,
                 wildcard=estate.exists(estate.wildcard(root.kind)),
                 under=() if whole else tuple((r.name, r.literal) for r in estate.under(root) if estate.exists(r)),
             )
-        return known
+        return coverage
 
 
 def _sorted(cells: Iterable[Cell]) -> tuple[Cell, ...]:
@@ -199,8 +199,8 @@ def changed_cells(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
     if old.base is new.base:
         yield from _changed_in_overlays(old, new)
         return
-    found = dict.fromkeys(chain(_changed_in_bases(old.base, new.base), _touched(old), _touched(new)))
-    yield from (key for key in found if cell_mask(old, key) != cell_mask(new, key))
+    keys = dict.fromkeys(chain(_changed_in_bases(old.base, new.base), _touched(old), _touched(new)))
+    yield from (key for key in keys if cell_mask(old, key) != cell_mask(new, key))
 
 
 def cell_mask(index: AclIndex, key: CellKey) -> int:
@@ -255,9 +255,9 @@ def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
     yield from _keys(old, np.flatnonzero(~untouched))
 
 
-def _renumbered(keys: KeyTable, known: KeyTable) -> Int64s:
+def _renumbered(keys: KeyTable, reference: KeyTable) -> Int64s:
     """Return the number of each key in another table; a number beyond it for those that it does not have."""
-    number_of = {key: number for number, key in enumerate(_all(known))}
+    number_of = {key: number for number, key in enumerate(_all(reference))}
     return np.array([number_of.setdefault(key, len(number_of)) for key in _all(keys)], np.int64)
 
 
@@ -403,11 +403,11 @@ class NameTree:
                 chain.append(len(nodes) - 1)
         return cls(tuple(nodes))
 
-    def names(self, chosen: Sequence[bool]) -> Names:
+    def names(self, selection: Sequence[bool]) -> Names:
         """Return the names of the nodes that are chosen, with as few parts as the tree allows."""
         parts: list[_Part] = []
         part_of: list[_Part | None] = []
-        for node, is_chosen in zip(self.nodes, chosen, strict=True):
+        for node, is_chosen in zip(self.nodes, selection, strict=True):
             part = part_of[node.parent] if node.parent >= 0 else None
             if is_chosen and part is None:
                 part = _Part(node.name, node.literal, [], [])
@@ -464,7 +464,7 @@ def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
     """Return what differs between two sides, exactly, with the operations of each change as a mask."""
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
     before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
-    found: dict[Change, int] = {}
+    changes: dict[Change, int] = {}
     for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
         column = [
             tuple(has & ~had for has, had in zip(masks, others, strict=True))
@@ -472,8 +472,8 @@ def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
         ]
         for operations, hosts, names in _products(scene, tree, column):
             change = Change(direction, hosts, names)
-            found[change] = found.get(change, 0) | operations
-    return found
+            changes[change] = changes.get(change, 0) | operations
+    return changes
 
 
 def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
@@ -505,7 +505,7 @@ def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
     wildcard = _with((0,) * count, [(scene.hosts.matched(c.host, cidr=side.cidr), c.mask) for c in side.wildcard])
     has_wildcard = any(wildcard)
     inherited: list[Masks] = []
-    found = []
+    column = []
     for node in tree.nodes:
         masks = inherited[node.parent] if node.parent >= 0 else (0,) * count
         own = here.get((node.name, node.literal))
@@ -514,10 +514,10 @@ def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
         inherited.append(masks)
         if has_wildcard and (side.documented or not node.hidden):
             masks = tuple(mask | more for mask, more in zip(masks, wildcard, strict=True))
-        found.append(tuple(mask & ~(mask >> 16) & scene.operations for mask in masks))
+        column.append(tuple(mask & ~(mask >> 16) & scene.operations for mask in masks))
     if side.coverage is not None:
-        _open_uncovered(scene, tree, side, found)
-    return found
+        _open_uncovered(scene, tree, side, column)
+    return column
 
 
 def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
@@ -530,7 +530,7 @@ def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
     return tuple(more)
 
 
-def _open_uncovered(scene: Scene, tree: NameTree, side: Side, found: list[Masks]) -> None:
+def _open_uncovered(scene: Scene, tree: NameTree, side: Side, column: list[Masks]) -> None:
     """Allow everything at the nodes that no rule covers."""
     coverage = side.coverage
     if coverage is None or coverage.whole:
@@ -542,7 +542,7 @@ def _open_uncovered(scene: Scene, tree: NameTree, side: Side, found: list[Masks]
         above = node.parent >= 0 and covered[node.parent]
         covered.append(above or (node.name, node.literal) in under)
         if not covered[-1] and not (coverage.wildcard and (side.documented or not node.hidden)):
-            found[number] = everything
+            column[number] = everything
 
 
 def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator[tuple[int, Hosts, Names]]:
@@ -554,11 +554,11 @@ def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator
         bit = operations & -operations
         by_names: dict[tuple[bool, ...], int] = {}
         for number in range(scene.hosts.count):
-            chosen = tuple(bool(masks[number] & bit) for masks in column)
-            if True in chosen:
-                by_names[chosen] = by_names.get(chosen, 0) | 1 << number
-        for chosen, classes in by_names.items():
-            names = tree.names(chosen)
+            selection = tuple(bool(masks[number] & bit) for masks in column)
+            if True in selection:
+                by_names[selection] = by_names.get(selection, 0) | 1 << number
+        for selection, classes in by_names.items():
+            names = tree.names(selection)
             for hosts in scene.hosts.hosts(classes):
                 yield operations, hosts, names
 
@@ -623,11 +623,11 @@ class Exploration:
 
     def _at_root(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
         others = self._of_others(root, changed)
-        asked = self.query.principals
+        subjects = self.query.principals
         everyone: Changes = {}
-        if asked.complement:
+        if subjects.complement:
             everyone = self._changes(root, None, NO_CELLS, NO_CELLS)
-            others.update((principal, {}) for principal in asked.named)
+            others.update((principal, {}) for principal in subjects.named)
         for change, operations, excepted in _shared(everyone, others):
             yield Finding(root.kind, change, operations, everyone_but(*excepted))
         for principal, changes in others.items():
@@ -642,23 +642,23 @@ class Exploration:
         `changed` are those with a rule that changed, None if any may be.
         """
         supers = self.old.settings.super_users | self.new.settings.super_users
-        found: dict[str, Changes] = {}
-        known: dict[tuple[Cells, Cells], Changes] = {}
+        by_principal: dict[str, Changes] = {}
+        cache: dict[tuple[Cells, Cells], Changes] = {}
         for principal, before, after in self._cells_of_others(root, changed, supers):
             if principal in supers:
-                found[principal] = self._changes(root, principal, before, after)
+                by_principal[principal] = self._changes(root, principal, before, after)
             elif not self.query.principals.complement or before != after or not self._alike(root):
-                if (before, after) not in known:
-                    known[before, after] = self._changes(root, principal, before, after)
-                found[principal] = known[before, after]
-        return found
+                if (before, after) not in cache:
+                    cache[before, after] = self._changes(root, principal, before, after)
+                by_principal[principal] = cache[before, after]
+        return by_principal
 
     def _cells_of_others(
         self, root: Root, changed: set[str] | None, supers: frozenset[str]
     ) -> Iterator[tuple[str, Cells, Cells]]:
         """Yield the principals that may not fare as everyone does, with their cells in both policies, by name."""
-        asked = self.query.principals
-        few = asked.named if not asked.complement else None
+        subjects = self.query.principals
+        few = subjects.named if not subjects.complement else None
         among: Collection[str] | None = None
         if few is None and changed is not None and self._alike(root):
             among = changed | supers
@@ -666,12 +666,12 @@ class Exploration:
                 few = tuple(among)
         if few is not None:
             for principal in sorted(few):
-                if principal in asked and principal != WILDCARD_PRINCIPAL and ":" in principal:
+                if principal in subjects and principal != WILDCARD_PRINCIPAL and ":" in principal:
                     yield principal, self.old.of_principal(root, principal), self.new.of_principal(root, principal)
             return
         old, new = self.old.by_principal(root), self.new.by_principal(root)
         for principal in sorted((old.keys() | new.keys() | supers) - {WILDCARD_PRINCIPAL}):
-            if principal in asked and (among is None or principal in among):
+            if principal in subjects and (among is None or principal in among):
                 yield principal, old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
 
     def _alike(self, root: Root) -> bool:
@@ -725,8 +725,8 @@ def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
         key = (kind, change.direction, change.hosts, operations, principals)
         names_of.setdefault(key, []).append(change.names)
     principals_of: dict[tuple[int, Direction, Hosts, int, Names], list[Principals]] = {}
-    for (kind, direction, hosts, operations, principals), found in names_of.items():
-        names = tuple(dict.fromkeys(chain.from_iterable(found)))
+    for (kind, direction, hosts, operations, principals), parts in names_of.items():
+        names = tuple(dict.fromkeys(chain.from_iterable(parts)))
         principals_of.setdefault((kind, direction, hosts, operations, names), []).append(principals)
     for (kind, direction, hosts, operations, names), holders in principals_of.items():
         for principals in _united(holders):

@@ -92,10 +92,10 @@ class Partition:
 
     def classes_of(self, hosts: Hosts) -> int:
         """Return the classes of a set of addresses, all of whose texts this is a partition by."""
-        found = reduce(or_, (self._matched.get(entry, 0) for entry in hosts.entries), 0)
+        classes = reduce(or_, (self._matched.get(entry, 0) for entry in hosts.entries), 0)
         if hosts.complement:
-            found = ((1 << self.count) - 1) & ~found
-        return found & ~reduce(or_, (self._matched.get(address, 0) for address in hosts.except_addresses), 0)
+            classes = ((1 << self.count) - 1) & ~classes
+        return classes & ~reduce(or_, (self._matched.get(address, 0) for address in hosts.except_addresses), 0)
 
     def hosts(self, classes: int) -> list[Hosts]:
         """Return the addresses of some classes, as few disjoint sets."""
@@ -106,11 +106,11 @@ class Partition:
         return self._all_but(classes) if classes & ELSEWHERE else self._exactly(classes)
 
     def _all_but(self, classes: int) -> list[Hosts]:
-        out, kept = self._texts_against(~classes)
+        out, included = self._texts_against(~classes)
         entries = {*_entries(self._intervals_of(~classes)), *out}
-        found = [Hosts(entries=tuple(sorted(entries)), complement=True)]
+        parts = [Hosts(entries=tuple(sorted(entries)), complement=True)]
         # A range that is left out takes addresses along that belong in.
-        return [*found, Hosts(entries=kept)] if kept else found
+        return [*parts, Hosts(entries=included)] if included else parts
 
     def _exactly(self, classes: int) -> list[Hosts]:
         intervals = list(self._intervals_of(classes))
@@ -126,8 +126,8 @@ class Partition:
         """Return the IPv6 addresses in some classes that no range there holds, and those held that are not in them."""
         texts = self._texts.items()
         alone = sorted(text for text, (own, others) in texts if own & classes and not others & classes)
-        held = sorted(text for text, (own, others) in texts if others & classes and not own & classes)
-        return tuple(alone), tuple(held)
+        inside = sorted(text for text, (own, others) in texts if others & classes and not own & classes)
+        return tuple(alone), tuple(inside)
 
     def _intervals_of(self, classes: int) -> Iterator[Interval]:
         for number, intervals in enumerate(self._intervals):
@@ -197,12 +197,12 @@ def is_address(host: str) -> bool:
 
 
 def _ranges(hosts: Iterable[str]) -> dict[str, Interval]:
-    found = {}
+    ranges = {}
     for host in hosts:
         parsed = cidr_range(host)
         if parsed is not None:
-            found[host] = Interval(parsed.version, parsed.first, parsed.last)
-    return found
+            ranges[host] = Interval(parsed.version, parsed.first, parsed.last)
+    return ranges
 
 
 @define
@@ -239,8 +239,8 @@ def _partition(addresses: Iterable[str], ranges: Mapping[str, Interval]) -> Part
     texts = {}
     for text in (each for each in addresses if ":" in each):
         number = address_number(text)
-        held = (n for n, span in enumerate(spans) if number and span.version == 6 and span.holds(number.number))
-        around = tuple(held)
+        numbers = (n for n, span in enumerate(spans) if number and span.version == 6 and span.holds(number.number))
+        around = tuple(numbers)
         others = classes.add(None, around, address="")
         own = classes.add(None, around, address=text)
         for span in around:

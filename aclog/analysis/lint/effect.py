@@ -55,9 +55,9 @@ class HostTree:
         ranges: dict[_Range, int] = {}
         for number in np.flatnonzero(~texts_matching(table.hosts, PLAIN_HOST)).tolist():
             text = table.hosts[number]
-            found = cidr_range(text) if table.settings.cidr else None
-            if found is not None and (found.version, found.last) != (4, 0):
-                key = _Range(found.version, found.first, found.last)
+            block = cidr_range(text) if table.settings.cidr else None
+            if block is not None and (block.version, block.last) != (4, 0):
+                key = _Range(block.version, block.first, block.last)
                 of_text[number] = ranges.setdefault(key, number)
             elif not is_address(text):
                 of_text[number] = -1
@@ -80,23 +80,23 @@ class HostTree:
 
     def around(self, outer: Int64s, inner: Int64s) -> Bools:
         """Return where the first host contains the second, or is it."""
-        found = np.zeros(len(outer), np.bool_)
+        matches = np.zeros(len(outer), np.bool_)
         for hosts in self.chain(inner):
-            found |= hosts == outer
-        return found
+            matches |= hosts == outer
+        return matches
 
 
 def _addresses(table: RuleTable, of_text: Int64s, ranges: dict[_Range, int]) -> dict[int, _Range]:
     """Return the addresses by number; the range of each has one member."""
     of_ranges = set(ranges.values())
-    found = {}
+    addresses = {}
     for number in np.flatnonzero(of_text == np.arange(len(of_text))).tolist():
         text = table.hosts[number]
         if number not in of_ranges and text != WILDCARD:
             address = address_number(text)
             if address is not None:
-                found[number] = _Range(address.version, address.number, address.number)
-    return found
+                addresses[number] = _Range(address.version, address.number, address.number)
+    return addresses
 
 
 def _nest(table: RuleTable, of_text: Int64s, parents: Int64s, ranges: dict[_Range, int]) -> None:
@@ -119,13 +119,13 @@ def _parts(ranges: dict[_Range, int], parents: Int64s, addresses: dict[int, _Ran
     children: dict[int, list[tuple[int, _Range]]] = {}
     for number, span in (*((n, s) for s, n in ranges.items()), *addresses.items()):
         children.setdefault(int(parents[number]), []).append((number, span))
-    found: dict[int, tuple[int, ...]] = {}
+    parts: dict[int, tuple[int, ...]] = {}
     narrowest_first = sorted(ranges.items(), key=lambda item: item[0].last - item[0].first)
     for span, number in narrowest_first:
         inside = children.get(number, [])
         if _members(span) == sum(_members(each) for n, each in inside if _counts(n, each, addresses)):
-            found[number] = tuple(_flat(inside, found))
-    return found
+            parts[number] = tuple(_flat(inside, parts))
+    return parts
 
 
 def _counts(number: int, span: _Range, addresses: dict[int, _Range]) -> bool:
@@ -190,8 +190,8 @@ def denied_twice(states: States) -> States:
 # The cells of a table: all rules of one principal and host on one resource pattern, if any request matches them.
 
 
-_ASKED = np.uint64(REQUESTED << 16 | REQUESTED)
-_MASKS = mask_table().astype(np.uint64) & _ASKED
+_REQUEST_BITS = np.uint64(REQUESTED << 16 | REQUESTED)
+_MASKS = mask_table().astype(np.uint64) & _REQUEST_BITS
 
 
 @frozen(eq=False, kw_only=True)
@@ -205,7 +205,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.places)
 
-    def chosen(self, which: Bools | Int64s | slice) -> "Points":
+    def select(self, which: Bools | Int64s | slice) -> "Points":
         """Return some of them."""
         return Points(places=self.places[which], principals=self.principals[which], hosts=self.hosts[which])
 
@@ -300,19 +300,19 @@ class Cells:
             counts[number] = len(parts)
         parts_of = {number: np.array(parts, np.int64) for number, parts in self.hosts.parts.items()}
         times = counts[hosts]
-        chosen = [parts_of.get(host, np.array([host], np.int64)) for host in hosts.tolist()]
-        return np.repeat(cells, times), np.repeat(places, times), np.concatenate([*chosen, np.zeros(0, np.int64)])
+        pieces = [parts_of.get(host, np.array([host], np.int64)) for host in hosts.tolist()]
+        return np.repeat(cells, times), np.repeat(places, times), np.concatenate([*pieces, np.zeros(0, np.int64)])
 
 
 def _summed(states: States, starts: Int64s) -> States:
     """Return the state of each run of rows."""
     counts = np.diff(np.append(starts, len(states)))
-    found = states[starts] if len(starts) else states
+    sums = states[starts] if len(starts) else states
     step = 1
-    while (left := np.flatnonzero(counts > step)).size:
-        found[left] = combined(found[left], states[starts[left] + step])
+    while (remaining := np.flatnonzero(counts > step)).size:
+        sums[remaining] = combined(sums[remaining], states[starts[remaining] + step])
         step += 1
-    return found
+    return sums
 
 
 # Intervals that are nested in one another, or apart.
@@ -372,15 +372,15 @@ class Chains:
 
     def at(self, subjects: Int64s, places: Int64s) -> States:
         """Return the state of each subject at each place; 0 for subject -1."""
-        found = np.zeros(len(subjects), np.uint64)
-        asked = np.flatnonzero(subjects >= 0)
-        if not len(self.keys) or not len(asked):
-            return found
-        wanted = subjects[asked] << _PLACE_BITS | places[asked]
-        at = np.searchsorted(self.keys, wanted, side="right") - 1
-        known = (at >= 0) & (self.keys[at] >> _PLACE_BITS == subjects[asked])
-        found[asked[known]] = self.states[at[known]]
-        return found
+        states = np.zeros(len(subjects), np.uint64)
+        rows = np.flatnonzero(subjects >= 0)
+        if not len(self.keys) or not len(rows):
+            return states
+        keys = subjects[rows] << _PLACE_BITS | places[rows]
+        at = np.searchsorted(self.keys, keys, side="right") - 1
+        hits = (at >= 0) & (self.keys[at] >> _PLACE_BITS == subjects[rows])
+        states[rows[hits]] = self.states[at[hits]]
+        return states
 
 
 # Decides points: what all rules say there that match.
@@ -438,14 +438,14 @@ class Decider:
 
     def states(self, points: Points) -> States:
         """Return what the rules that match each point say."""
-        found = np.zeros(len(points), np.uint64)
+        states = np.zeros(len(points), np.uint64)
         everyone = np.full(len(points), self.cells.everyone, np.int64)
         other = points.principals != self.cells.everyone
         for hosts in self.cells.hosts.chain(points.hosts):
-            found = combined(found, self.chains.at(self._subjects(everyone, hosts), points.places))
+            states = combined(states, self.chains.at(self._subjects(everyone, hosts), points.places))
             own = np.where(other, self._subjects(points.principals, hosts), -1)
-            found = combined(found, self.chains.at(own, points.places))
-        return found
+            states = combined(states, self.chains.at(own, points.places))
+        return states
 
     def principals(self, subjects: Int64s) -> Int64s:
         """Return the principal of each subject."""
@@ -475,8 +475,8 @@ class Standing:
     def any(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Bools:
         """Return whether a group has a place in each [start, end)."""
         low = np.searchsorted(self._keys, groups << _PLACE_BITS | starts)
-        found: Bools = np.searchsorted(self._keys, groups << _PLACE_BITS | ends) > low
-        return found
+        overlaps: Bools = np.searchsorted(self._keys, groups << _PLACE_BITS | ends) > low
+        return overlaps
 
 
 # Which DENY rules are needed: those that deny, alone, a request that some rule allows.
@@ -499,7 +499,7 @@ class Spans:
     principals: Int64s
     hosts: Int64s
 
-    def chosen(self, which: Bools) -> "Spans":
+    def select(self, which: Bools) -> "Spans":
         """Return some of them."""
         return Spans(
             denies=self.denies[which],
@@ -531,11 +531,11 @@ class DenySearch:
         """Find the needed ones but for those that only meet ALLOWs on other hosts than `*` or their own."""
         critical = allowed(self.states) & self._once()
         for bit in BITS:
-            self._by_points(self.left(bit), self.points.chosen(has(critical, bit)))
+            self._by_points(self.unsettled(bit), self.points.select(has(critical, bit)))
             self._for_everyone(bit)
-            self._below_everyone(self.left(bit), bit)
+            self._below_everyone(self.unsettled(bit), bit)
 
-    def left(self, bit: int) -> Spans:
+    def unsettled(self, bit: int) -> Spans:
         """Return the intervals of the rules that deny an operation and are not known to be needed."""
         cells, intervals = self.decider.cells, self.decider.intervals
         which = np.flatnonzero(~self.needed & has(self.operations, bit))
@@ -571,9 +571,9 @@ class DenySearch:
             if which.any():
                 groups, group_of = np.unique(of_point, return_inverse=True)
                 at = np.minimum(np.searchsorted(groups, of_span), len(groups) - 1)
-                chosen = which & (groups[at] == of_span)
-                some, standing = spans.chosen(chosen), Standing.of(group_of.astype(np.int64), points.places)
-                self.needed[some.denies[standing.any(at[chosen], some.starts, some.ends)]] = True
+                matching = which & (groups[at] == of_span)
+                some, standing = spans.select(matching), Standing.of(group_of.astype(np.int64), points.places)
+                self.needed[some.denies[standing.any(at[matching], some.starts, some.ends)]] = True
 
     def _for_everyone(self, bit: int) -> None:
         """Settle DENYs for everyone where somebody is allowed more by wider names."""
@@ -589,16 +589,16 @@ class DenySearch:
         places = chains.places()[changes]
         order = np.argsort(places, kind="stable")
         holders = np.append(0, np.cumsum(np.where(free[changes], 1, -1)[order]))
-        held = holders[np.searchsorted(places[order], self.points.places, side="right")] > 0
+        covered = holders[np.searchsorted(places[order], self.points.places, side="right")] > 0
         own = (self.points.principals == cells.everyone) & (self.points.hosts == cells.hosts.anywhere)
-        found = np.zeros(len(cells), np.bool_)
-        found[self.point_cells[own & held & has(self._once(), bit)]] = True
-        self.needed |= which & found[self.cells]
+        decisive = np.zeros(len(cells), np.bool_)
+        decisive[self.point_cells[own & covered & has(self._once(), bit)]] = True
+        self.needed |= which & decisive[self.cells]
 
     def _below_everyone(self, spans: Spans, bit: int) -> None:
         """Settle DENYs for one principal where everyone is allowed something by longer names."""
         cells, chains = self.decider.cells, self.decider.chains
-        spans = spans.chosen((spans.hosts == cells.hosts.anywhere) & (spans.principals != cells.everyone))
+        spans = spans.select((spans.hosts == cells.hosts.anywhere) & (spans.principals != cells.everyone))
         if not len(spans.denies):
             return
         of_all = (self.points.principals == cells.everyone) & (self.points.hosts == cells.hosts.anywhere)
@@ -615,8 +615,8 @@ class DenySearch:
 
 def has(states: States, bit: int) -> Bools:
     """Return where an operation is among those of a mask."""
-    found: Bools = (states >> np.uint64(bit) & np.uint64(1)).astype(np.bool_)
-    return found
+    present: Bools = (states >> np.uint64(bit) & np.uint64(1)).astype(np.bool_)
+    return present
 
 
 # Which DENY rules are needed against ALLOWs from other hosts: those that deny_search.py leaves.
@@ -636,15 +636,15 @@ def settle_mixed(search: DenySearch, most: int) -> Bools:
     """Find the needed rules among those that are left; return those that the search gave up on, which may be needed."""
     possible = np.zeros(len(search.needed), np.bool_)
     for bit in BITS:
-        spans = search.left(bit)
+        spans = search.unsettled(bit)
         for specific in True, False:
-            some = spans.chosen((spans.hosts == search.decider.cells.hosts.anywhere) == specific)
+            some = spans.select((spans.hosts == search.decider.cells.hosts.anywhere) == specific)
             if len(some.denies):
                 _Allows.of(search, bit, specific=specific).mark(search, some, possible)
-    left = np.flatnonzero(possible & ~search.needed)
+    remaining = np.flatnonzero(possible & ~search.needed)
     given_up = np.zeros(len(search.needed), np.bool_)
-    if len(left):
-        given_up[_Candidates.of(search).settle(left, most)] = True
+    if len(remaining):
+        given_up[_Candidates.of(search).settle(remaining, most)] = True
     return given_up
 
 
@@ -664,7 +664,7 @@ class _Allows:
         which = has(allowed(cells.states), bit)
         if specific:
             which &= cells.host_numbers != cells.hosts.anywhere
-        points = search.points.chosen(which[search.point_cells])
+        points = search.points.select(which[search.point_cells])
         return cls(
             which=which,
             below=Standing.of(points.principals, points.places),
@@ -677,13 +677,13 @@ class _Allows:
             return
         everyone = search.decider.cells.everyone
         for_all = spans.principals == everyone
-        found = np.where(
+        meets = np.where(
             for_all,
             self.below_all.any(spans.starts * 0, spans.starts, spans.ends),
             self.below.any(spans.principals, spans.starts, spans.ends)
             | self.below.any(np.full(len(spans.starts), everyone), spans.starts, spans.ends),
         )
-        possible[spans.denies[found]] = True
+        possible[spans.denies[meets]] = True
         denies = spans.denies[~possible[spans.denies]]
         if len(denies):
             possible[denies[self._above(search, denies)]] = True
@@ -691,18 +691,18 @@ class _Allows:
     def _above(self, search: DenySearch, denies: Int64s) -> Bools:
         """Return which DENY rules have one of them on a wider name."""
         cells, intervals = search.decider.cells, search.decider.intervals
-        chosen = self.which[intervals.cells]
-        numbers, starts, ends = intervals.cells[chosen], intervals.starts[chosen], intervals.ends[chosen]
+        allowing = self.which[intervals.cells]
+        numbers, starts, ends = intervals.cells[allowing], intervals.starts[allowing], intervals.ends[allowing]
         ones = np.ones(len(numbers), np.uint64)
         by_principal = Chains.of(cells.principals[numbers], starts, ends, ones)
         of_all = Chains.of(numbers * 0, starts, ends, ones)
-        points, found = search.points, np.zeros(len(cells), np.bool_)
+        points, above = search.points, np.zeros(len(cells), np.bool_)
         everyone = np.full(len(points), cells.everyone)
         for_all = points.principals == cells.everyone
         any_of_all = of_all.at(points.places * 0, points.places) > 0
         any_of_two = by_principal.at(points.principals, points.places) | by_principal.at(everyone, points.places)
-        found[search.point_cells[np.where(for_all, any_of_all, any_of_two > 0)]] = True
-        return found[search.cells[denies]]
+        above[search.point_cells[np.where(for_all, any_of_all, any_of_two > 0)]] = True
+        return above[search.cells[denies]]
 
 
 @define(eq=False, kw_only=True)
@@ -727,9 +727,9 @@ class _Candidates:
         """Return the candidates of a search."""
         cells, names = search.decider.cells, search.decider.cells.names
         allowing = (allowed(cells.states) > 0)[search.point_cells]
-        points = search.points.chosen(allowing)
-        by_place = points.chosen(np.argsort(points.places, kind="stable"))
-        by_principal = by_place.chosen(np.argsort(by_place.principals, kind="stable"))
+        points = search.points.select(allowing)
+        by_place = points.select(np.argsort(points.places, kind="stable"))
+        by_principal = by_place.select(np.argsort(by_place.principals, kind="stable"))
         around = np.full(len(names.starts), -1, np.int64)
         for here, above in nested(names.starts, names.ends):
             around[here] = above
@@ -748,13 +748,13 @@ class _Candidates:
         needed = self._search.needed
         for each, points in self._samples(denies):
             open_ = np.flatnonzero(~needed[each])
-            needed[each[open_][self._shows(each[open_], points.chosen(open_))]] = True
-        left = denies[~needed[denies]]
-        for at, deny in enumerate(left.tolist()):
+            needed[each[open_][self._shows(each[open_], points.select(open_))]] = True
+        remaining = denies[~needed[denies]]
+        for at, deny in enumerate(remaining.tolist()):
             if self._looked_at > most:
-                return left[at:]
+                return remaining[at:]
             needed[deny] = self._is_needed(deny)
-        return left[:0]
+        return remaining[:0]
 
     def _is_needed(self, deny: int) -> bool:
         cells = self._search.decider.cells
@@ -769,7 +769,7 @@ class _Candidates:
         self._looked_at += len(points) + _OVERHEAD
         of_deny = search.cells[denies]
         principals, hosts = cells.principals[of_deny], cells.host_numbers[of_deny]
-        found = np.zeros(len(points), np.bool_)
+        decisive = np.zeros(len(points), np.bool_)
         for part in self._parts(hosts):
             inside, outside = cells.hosts.around(part, points.hosts), cells.hosts.around(points.hosts, part)
             met = np.flatnonzero(inside | outside)
@@ -777,11 +777,11 @@ class _Candidates:
                 places=points.places,
                 principals=np.where(principals == cells.everyone, points.principals, principals),
                 hosts=np.where(inside, points.hosts, part),
-            ).chosen(met)
+            ).select(met)
             states = search.decider.states(at)
             alone = allowed(states) & denied(states) & ~denied_twice(states) & search.operations[denies[met]]
-            found[met] |= alone != 0
-        return found
+            decisive[met] |= alone != 0
+        return decisive
 
     def _parts(self, hosts: Int64s) -> Iterator[Int64s]:
         """Yield the hosts, or those that a range consists of, one of each at a time."""
@@ -815,7 +815,7 @@ class _Candidates:
         some = np.flatnonzero(which & (low < high))
         if len(some):
             for at in low, (low + high) // 2, high - 1:
-                yield denies[some], points.chosen(at[some])
+                yield denies[some], points.select(at[some])
 
     def _sampled_above(self, denies: Int64s) -> Iterator[tuple[Int64s, Points]]:
         cells, names = self._search.decider.cells, self._search.decider.cells.names
@@ -830,7 +830,7 @@ class _Candidates:
             some = np.flatnonzero((interval >= 0) & (names.ends[interval] > tops) & (low < high))
             for at in low[some], high[some] - 1:
                 if len(some):
-                    yield denies[some], evolve(points.chosen(at), places=tops[some])
+                    yield denies[some], evolve(points.select(at), places=tops[some])
             interval = np.where(interval >= 0, self._around[interval], -1)
 
     def _below(self, cell: int, principal: int) -> Iterator[Points]:
@@ -839,10 +839,10 @@ class _Candidates:
         for at in range(low, high):
             bounds = np.array([intervals.starts[at], intervals.ends[at]])
             if principal == cells.everyone:
-                yield self._by_place.chosen(slice(*np.searchsorted(self._by_place.places, bounds)))
+                yield self._by_place.select(slice(*np.searchsorted(self._by_place.places, bounds)))
                 continue
             for one in principal, cells.everyone:
-                yield self._by_principal.chosen(slice(*np.searchsorted(self._principal_keys, one << 31 | bounds)))
+                yield self._by_principal.select(slice(*np.searchsorted(self._principal_keys, one << 31 | bounds)))
 
     def _above(self, cell: int, principal: int) -> Iterator[Points]:
         cells, names = self._search.decider.cells, self._search.decider.cells.names
@@ -859,10 +859,10 @@ class _Candidates:
         """Return the points of the cells on a pattern that concern a principal, moved to a place of longer names."""
         cells = self._search.decider.cells
         bounds = np.searchsorted(self._resources, [resource, resource + 1])
-        found = self._allowing.chosen(slice(*bounds))
+        points = self._allowing.select(slice(*bounds))
         if principal != cells.everyone:
-            found = found.chosen(np.isin(found.principals, (principal, cells.everyone)))
-        return evolve(found, places=np.full(len(found), top))
+            points = points.select(np.isin(points.principals, (principal, cells.everyone)))
+        return evolve(points, places=np.full(len(points), top))
 
 
 def _in_chunks(candidates: Iterable[Points]) -> Iterator[Points]:
@@ -870,7 +870,7 @@ def _in_chunks(candidates: Iterable[Points]) -> Iterator[Points]:
     for points in candidates:
         at, size = 0, _FIRST
         while at < len(points):
-            yield points.chosen(slice(at, at + size))
+            yield points.select(slice(at, at + size))
             at, size = at + size, size * _MORE
 
 
@@ -883,8 +883,8 @@ def closing(cells: Cells) -> Bools:
     alone = np.bincount(table.resource_of, minlength=len(table.names)) == 1
     opens = np.zeros(len(table.names), np.bool_)
     opens[names.top_resource_of[_covering(cells) == 1]] = True
-    found: Bools = (alone & opens)[table.resource_of]
-    return found
+    closes: Bools = (alone & opens)[table.resource_of]
+    return closes
 
 
 def open_anyway(cells: Cells, decider: Decider, rows: Bools) -> Bools:
@@ -892,8 +892,8 @@ def open_anyway(cells: Cells, decider: Decider, rows: Bools) -> Bools:
     table, names = cells.table, cells.names
     to_all: Bools = rows & (allowed(cells.row_states) == REQUESTED) & (table.principal_of == cells.everyone)
     to_all &= cells.hosts.of_text[table.host_of] == cells.hosts.anywhere
-    chosen = np.flatnonzero(to_all)
-    if not len(chosen):
+    candidates = np.flatnonzero(to_all)
+    if not len(candidates):
         return to_all
     # Names with other rules on them are closed without this one. There, whoever is a stranger to them must not need it.
     places = names.tops[_covering(cells) > 1]
@@ -906,9 +906,9 @@ def open_anyway(cells: Cells, decider: Decider, rows: Bools) -> Bools:
     )
     needing = places[np.uint64(REQUESTED) & ~allowed_twice(states) & ~denied(states) != 0]
     standing = Standing.of(needing * 0, needing)
-    below = Intervals.of(cells, table.resource_of[chosen].astype(np.int64))
-    held = standing.any(below.starts * 0, below.starts, below.ends)
-    to_all[chosen[below.cells[held]]] = False
+    below = Intervals.of(cells, table.resource_of[candidates].astype(np.int64))
+    needed = standing.any(below.starts * 0, below.starts, below.ends)
+    to_all[candidates[below.cells[needed]]] = False
     return to_all
 
 
@@ -916,8 +916,8 @@ def _covering(cells: Cells) -> Int64s:
     """Return how many patterns cover each top of the patterns."""
     names = cells.names
     opened = np.searchsorted(np.sort(names.starts), names.tops, side="right")
-    found: Int64s = opened - np.searchsorted(np.sort(names.ends), names.tops, side="right")
-    return found
+    counts: Int64s = opened - np.searchsorted(np.sort(names.ends), names.tops, side="right")
+    return counts
 
 
 # What each rule of a table adds: something, or nothing and why.
@@ -946,13 +946,13 @@ def verdicts(table: RuleTable, *, most_points: int = MOST_POINTS) -> NDArray[np.
     """
     cells = Cells.of(table)
     decider = Decider.of(cells)
-    found = _without_cell(cells)
+    by_row = _without_cell(cells)
     if len(cells):
         point_cells, points = cells.points()
         states = decider.states(points)
         starts = np.searchsorted(point_cells, np.arange(len(cells)))
         _judge_allows(
-            found,
+            by_row,
             cells,
             np.bitwise_or.reduceat(~allowed_twice(states) & ~denied(states), starts),
             np.bitwise_and.reduceat(denied(states), starts),
@@ -975,36 +975,36 @@ def verdicts(table: RuleTable, *, most_points: int = MOST_POINTS) -> NDArray[np.
         )
         search.settle()
         given_up = settle_mixed(search, most_points)
-        found[rows] = Verdict.DEAD
-        left = rows[~dead]
-        found[left[given_up]] = Verdict.UNDECIDED
-        found[left[search.needed]] = Verdict.NEEDED
+        by_row[rows] = Verdict.DEAD
+        live = rows[~dead]
+        by_row[live[given_up]] = Verdict.UNDECIDED
+        by_row[live[search.needed]] = Verdict.NEEDED
     if table.settings.allow_everyone:
-        closes = closing(cells) & (found != Verdict.SET_ASIDE)
-        found[closes] = np.where(open_anyway(cells, decider, closes)[closes], Verdict.COVERED, Verdict.NEEDED)
-    return found
+        closes = closing(cells) & (by_row != Verdict.SET_ASIDE)
+        by_row[closes] = np.where(open_anyway(cells, decider, closes)[closes], Verdict.COVERED, Verdict.NEEDED)
+    return by_row
 
 
 def _without_cell(cells: Cells) -> NDArray[np.uint8]:
     """Return the verdicts on rows that no cell has, and NEEDED for all others."""
     table, allows = cells.table, cells.table.allows
-    found = np.full(len(table), Verdict.NEEDED, np.uint8)
+    by_row = np.full(len(table), Verdict.NEEDED, np.uint8)
     left_out = cells.of_row < 0
     placed = np.zeros(len(table.names), np.bool_)
     placed[cells.names.resource_of] = True
     unplaced = left_out & ~placed[table.resource_of]
-    found[left_out] = np.where(allows[left_out], Verdict.COVERED, Verdict.DEAD)
+    by_row[left_out] = np.where(allows[left_out], Verdict.COVERED, Verdict.DEAD)
     nothing = (allowed(cells.row_states) == 0) & allows
-    found[left_out & (nothing | unplaced) & allows] = Verdict.OVERRIDDEN
-    found[(cells.hosts.of_text < 0)[table.host_of] & allows] = Verdict.SET_ASIDE
-    found[cells.colonless[table.principal_of]] = Verdict.SET_ASIDE
-    return found
+    by_row[left_out & (nothing | unplaced) & allows] = Verdict.OVERRIDDEN
+    by_row[(cells.hosts.of_text < 0)[table.host_of] & allows] = Verdict.SET_ASIDE
+    by_row[cells.colonless[table.principal_of]] = Verdict.SET_ASIDE
+    return by_row
 
 
-def _judge_allows(found: NDArray[np.uint8], cells: Cells, uncovered: Int64s, denied_all: Int64s) -> None:
+def _judge_allows(by_row: NDArray[np.uint8], cells: Cells, uncovered: Int64s, denied_all: Int64s) -> None:
     """Judge the ALLOW rules of cells: by what no other rule allows or denies, and by what is denied throughout."""
     rows = np.flatnonzero((cells.of_row >= 0) & cells.table.allows)
     of_row, operations = cells.of_row[rows], allowed(cells.row_states[rows])
     overridden = operations & ~denied_all[of_row] == 0
-    found[rows] = np.where(overridden, Verdict.OVERRIDDEN, Verdict.COVERED)
-    found[rows[operations & uncovered[of_row] != 0]] = Verdict.NEEDED
+    by_row[rows] = np.where(overridden, Verdict.OVERRIDDEN, Verdict.COVERED)
+    by_row[rows[operations & uncovered[of_row] != 0]] = Verdict.NEEDED

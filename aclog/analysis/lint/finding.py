@@ -344,42 +344,42 @@ def parse_lints(texts: Iterable[str]) -> frozenset[str]:
 
     """
     by_text = {text: lint.id for lint in LINTS for text in (lint.id, lint.id.lstrip("0"), lint.name)}
-    found = set()
+    ids = set()
     for text in texts:
-        wanted = text.strip().lower()
-        if wanted not in by_text:
-            known = ", ".join(f"{lint.id} {lint.name}" for lint in LINTS)
-            raise ConfigError(f"{text[:40]!r} is no lint: expected one of {known}")
-        found.add(by_text[wanted])
-    return frozenset(found)
+        key = text.strip().lower()
+        if key not in by_text:
+            names = ", ".join(f"{lint.id} {lint.name}" for lint in LINTS)
+            raise ConfigError(f"{text[:40]!r} is no lint: expected one of {names}")
+        ids.add(by_text[key])
+    return frozenset(ids)
 
 
 # Findings made from rows of a table, with what the catalogue says about their lint.
 
 
-class Told(NamedTuple):
+class Consequence(NamedTuple):
     """What a lint tells about a rule: what is lost, and the mend if changes can express it."""
 
     lost: str
     fix: tuple[RuleChange, ...] = ()
 
 
-def finding(lint: str, rules: Sequence[StandardAcl], told: Told, *, neutral: bool = False) -> Finding:
+def finding(lint: str, rules: Sequence[StandardAcl], consequence: Consequence, *, neutral: bool = False) -> Finding:
     """Return a finding of a lint about some rules, as severe and with the mend that the catalogue says."""
     about = BY_ID[lint]
     return Finding(
         lint=lint,
         severity=about.severity,
         rules=tuple(rules),
-        lost=told.lost,
-        fix=told.fix,
+        lost=consequence.lost,
+        fix=consequence.fix,
         advice=about.mend,
         neutral=neutral,
     )
 
 
 def findings(
-    lint: str, table: RuleTable, rows: Bools, tell: Callable[[StandardAcl], Told], *, neutral: bool = False
+    lint: str, table: RuleTable, rows: Bools, tell: Callable[[StandardAcl], Consequence], *, neutral: bool = False
 ) -> Iterator[Finding]:
     """Yield a finding for each of the chosen rows."""
     for row in np.flatnonzero(rows).tolist():
@@ -399,9 +399,9 @@ def texts_matching(texts: Sequence[str], pattern: str) -> Bools:
     return np.fromiter(map(search, texts), np.bool_, len(texts))  # a match is true, None is not
 
 
-def texts_among(texts: Sequence[str], wanted: Iterable[str]) -> Bools:
+def texts_among(texts: Sequence[str], members: Iterable[str]) -> Bools:
     """Return which texts are some of these."""
-    return np.fromiter(map(frozenset(wanted).__contains__, texts), np.bool_, len(texts))
+    return np.fromiter(map(frozenset(members).__contains__, texts), np.bool_, len(texts))
 
 
 def one_of(characters: str) -> str:
@@ -481,15 +481,15 @@ def groups_of(
     keys: Int32s | Int64s, rows: Bools, more_keys: Int64s | None = None, *, least: int = 1
 ) -> Iterator[list[int]]:
     """Yield the chosen rows in groups with equal keys, of at least so many rows, ascending by key."""
-    chosen = np.flatnonzero(rows)
-    if not len(chosen):
+    selection = np.flatnonzero(rows)
+    if not len(selection):
         return
-    first = keys[chosen]
-    second = first if more_keys is None else more_keys[chosen]
-    order = np.lexsort((chosen, second, first))
+    first = keys[selection]
+    second = first if more_keys is None else more_keys[selection]
+    order = np.lexsort((selection, second, first))
     differs = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
     starts = np.concatenate(([0], np.flatnonzero(differs) + 1))
-    ends = np.append(starts[1:], len(chosen))
+    ends = np.append(starts[1:], len(selection))
     large = ends - starts >= least
     for start, end in zip(starts[large].tolist(), ends[large].tolist(), strict=True):
-        yield chosen[order[start:end]].tolist()
+        yield selection[order[start:end]].tolist()

@@ -13,8 +13,8 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.lint.finding import (
     BY_ID,
+    Consequence,
     Finding,
-    Told,
     finding,
     findings,
     groups_of,
@@ -51,7 +51,7 @@ from aclog.metalog.vectors import Bools, Int64s
 # Lints of names that several principals hold: groups and transactional ids.
 
 
-_SHOWN = 10
+_HOLDER_LIMIT = 10
 """A finding names no more rules than this, and says how many there are."""
 
 
@@ -72,13 +72,13 @@ def _shared(lint: str, table: RuleTable, kind: ResourceType, operation: AclOpera
     rows &= one[table.principal_of] & ~star[table.resource_of]
     if not rows.any():
         return
-    for chosen, others in _Holdings.of(table, rows).shared():
-        rules = [table.rule(row) for row in chosen]
+    for numbers, others in _Holdings.of(table, rows).shared():
+        rules = [table.rule(row) for row in numbers]
         names = sorted({rule.principal for rule in rules})
-        which = "the" if table.literal_resource[table.resource_of[chosen[0]]] else "names that begin with the"
+        which = "the" if table.literal_resource[table.resource_of[numbers[0]]] else "names that begin with the"
         more = f" ({others:,} more rules)" if others else ""
         what = f"{which} {noun(kind)} {rules[0].resource_name!r}"
-        yield finding(lint, rules, Told(f"{', '.join(names)}{more} share {what}"))
+        yield finding(lint, rules, Consequence(f"{', '.join(names)}{more} share {what}"))
 
 
 @frozen(eq=False, kw_only=True)
@@ -97,21 +97,24 @@ class _Holdings:
     @classmethod
     def of(cls, table: RuleTable, rows: Bools) -> "_Holdings":
         """Return the chosen rows by place; without those on patterns that cover no name."""
-        found = NamePlaces.of(table)
+        intervals = NamePlaces.of(table)
         start_of, end_of = (np.full(len(table.names), -1, np.int64) for _ in range(2))
-        start_of[found.resource_of[::-1]], end_of[found.resource_of[::-1]] = found.starts[::-1], found.ends[::-1]
-        chosen = np.flatnonzero(rows)
-        chosen = chosen[start_of[table.resource_of[chosen]] >= 0]
-        places, principals = start_of[table.resource_of[chosen]], table.principal_of[chosen].astype(np.int64)
+        start_of[intervals.resource_of[::-1]], end_of[intervals.resource_of[::-1]] = (
+            intervals.starts[::-1],
+            intervals.ends[::-1],
+        )
+        selection = np.flatnonzero(rows)
+        selection = selection[start_of[table.resource_of[selection]] >= 0]
+        places, principals = start_of[table.resource_of[selection]], table.principal_of[selection].astype(np.int64)
         order = np.lexsort((principals, places))
-        chosen, principals = chosen[order], principals[order]
-        changes = np.append(np.flatnonzero(np.diff(principals)) + 1, len(chosen))
+        selection, principals = selection[order], principals[order]
+        changes = np.append(np.flatnonzero(np.diff(principals)) + 1, len(selection))
         return cls(
-            rows=chosen,
+            rows=selection,
             places=places[order],
-            ends=end_of[table.resource_of[chosen]],
+            ends=end_of[table.resource_of[selection]],
             principals=principals,
-            other_at=changes[np.searchsorted(changes, np.arange(len(chosen)), side="right")],
+            other_at=changes[np.searchsorted(changes, np.arange(len(selection)), side="right")],
         )
 
     def shared(self) -> Iterator[tuple[list[int], int]]:
@@ -122,13 +125,13 @@ class _Holdings:
         ends = np.searchsorted(self.places, self.ends[first])
         for low, high in zip(first.tolist(), ends.tolist(), strict=True):
             if self.other_at[low] < high:
-                shown = list(self._some(low, high))
-                yield self.rows[shown].tolist(), high - low - len(shown)
+                sample = list(self._some(low, high))
+                yield self.rows[sample].tolist(), high - low - len(sample)
 
     def _some(self, low: int, high: int) -> Iterator[int]:
         """Yield the first holder of a pattern and the first of others, each once in a row."""
         at = low
-        for _ in range(_SHOWN):
+        for _ in range(_HOLDER_LIMIT):
             yield at
             at = int(self.other_at[at])
             if at >= high:
@@ -151,10 +154,10 @@ def consumer_without_group(table: RuleTable, context: LintContext) -> Iterator[F
     reads = _rows(table, ResourceType.TOPIC, AclOperation.READ)
     grouped = _holders(table, _rows(table, ResourceType.GROUP, AclOperation.READ, AclOperation.ALL))
     rows = reads & ~grouped[table.principal_of] & _clients(table, context)[table.principal_of]
-    for chosen in groups_of(table.principal_of, rows):
-        rules = [table.rule(row) for row in chosen]
+    for numbers in groups_of(table.principal_of, rows):
+        rules = [table.rule(row) for row in numbers]
         topics = _some(rules)
-        yield finding("13", rules, Told(f"{rules[0].principal} may READ {topics}, and join no consumer group"))
+        yield finding("13", rules, Consequence(f"{rules[0].principal} may READ {topics}, and join no consumer group"))
 
 
 def transaction_without_write(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -168,10 +171,10 @@ def transaction_without_write(table: RuleTable, context: LintContext) -> Iterato
         (describes & ~starts[table.principal_of], "WRITE on none: it starts no transaction"),
         (writes & ~produces[table.principal_of], "WRITE on no topic: its transactions are empty"),
     ):
-        for chosen in groups_of(table.principal_of, rows & clients):
-            rules = [table.rule(row) for row in chosen]
+        for numbers in groups_of(table.principal_of, rows & clients):
+            rules = [table.rule(row) for row in numbers]
             names = f"{rules[0].principal} holds {_some(rules)}"
-            yield finding("14", rules, Told(f"{names}, and {lacks}"))
+            yield finding("14", rules, Consequence(f"{names}, and {lacks}"))
 
 
 def idempotent_write(table: RuleTable, context: LintContext) -> Iterator[Finding]:
@@ -187,7 +190,7 @@ def idempotent_write(table: RuleTable, context: LintContext) -> Iterator[Finding
         if not _writes_somewhere(acls, rule):
             continue
         lost = f"nothing: {rule.principal} may write to a topic, and so idempotently"
-        yield finding("15", (rule,), Told(lost, (RuleChange(added=False, acl=rule),)))
+        yield finding("15", (rule,), Consequence(lost, (RuleChange(added=False, acl=rule),)))
 
 
 def _writes_somewhere(acls: AclsImage, rule: StandardAcl) -> bool:
@@ -215,10 +218,10 @@ def many_literals(table: RuleTable, context: LintContext) -> Iterator[Finding]:
         heads[resource] = number_of.setdefault(_head(names[resource], context.separators), len(number_of))
     head_of = heads[table.resource_of]
     pair_and_operation = table.pair_of.astype(np.int64) << 8 | table.operation_of
-    for chosen in groups_of(pair_and_operation, rows, head_of, least=_MANY):
-        head = _head(names[int(table.resource_of[chosen[0]])], context.separators)
+    for numbers in groups_of(pair_and_operation, rows, head_of, least=_MANY):
+        head = _head(names[int(table.resource_of[numbers[0]])], context.separators)
         if head:
-            yield finding("25", *_folded([table.rule(row) for row in chosen], head, context))
+            yield finding("25", *_folded([table.rule(row) for row in numbers], head, context))
 
 
 def _head(name: str, separators: str) -> str:
@@ -227,7 +230,7 @@ def _head(name: str, separators: str) -> str:
     return body[: 1 + max(map(body.rfind, separators))]
 
 
-def _folded(rules: list[StandardAcl], head: str, context: LintContext) -> tuple[list[StandardAcl], Told]:
+def _folded(rules: list[StandardAcl], head: str, context: LintContext) -> tuple[list[StandardAcl], Consequence]:
     one = evolve(rules[0], resource_name=head, pattern_type=PatternType.PREFIXED)
     lost = f"{len(rules):,} rules let {one.principal} {AclOperation(one.operation).name} topics {head}*, one by one"
     if context.topics is not None:
@@ -235,27 +238,27 @@ def _folded(rules: list[StandardAcl], head: str, context: LintContext) -> tuple[
         others = len(covered - {rule.resource_name for rule in rules})
         lost += f"; a prefix covers {others:,} more that exist" if others else ""
     removed = (RuleChange(added=False, acl=rule) for rule in rules)
-    return rules, Told(lost, (RuleChange(added=True, acl=one), *removed))
+    return rules, Consequence(lost, (RuleChange(added=True, acl=one), *removed))
 
 
 def _rows(table: RuleTable, kind: ResourceType, *operations: AclOperation) -> Bools:
     """Return the rows that allow one of these operations on a type."""
-    found: Bools = table.allows & (table.type_of == kind) & np.isin(table.operation_of, operations)
-    return found
+    matches: Bools = table.allows & (table.type_of == kind) & np.isin(table.operation_of, operations)
+    return matches
 
 
 def _holders(table: RuleTable, rows: Bools) -> Bools:
     """Return which principals have such a row, or all if everyone has."""
-    found = np.zeros(len(table.principals), np.bool_)
-    found[table.principal_of[rows]] = True
+    holders = np.zeros(len(table.principals), np.bool_)
+    holders[table.principal_of[rows]] = True
     everyone = texts_among(table.principals, (WILDCARD_PRINCIPAL,))
-    return found | bool((found & everyone).any())
+    return holders | bool((holders & everyone).any())
 
 
 def _clients(table: RuleTable, context: LintContext) -> Bools:
     """Return which principals are single clients that the rules decide about."""
-    known = texts_among(types_of(table.principals), context.principal_types) & texts_matching(table.principals, ":")
-    return known & ~texts_among(table.principals, (WILDCARD_PRINCIPAL, *table.settings.super_users))
+    eligible = texts_among(types_of(table.principals), context.principal_types) & texts_matching(table.principals, ":")
+    return eligible & ~texts_among(table.principals, (WILDCARD_PRINCIPAL, *table.settings.super_users))
 
 
 def _some(rules: list[StandardAcl]) -> str:
@@ -272,7 +275,7 @@ class Responsible:
 
     index: AclIndex
     documented: bool
-    asked: int = REQUESTED
+    requestable: int = REQUESTED
     """The operations that requests ask for, as a mask."""
 
     @classmethod
@@ -283,18 +286,18 @@ class Responsible:
     def covering(self, rule: StandardAcl, *, allows: bool) -> StandardAcl | None:
         """Return a rule that alone allows, or denies, all that another one names; None if there is none."""
         bits = rule_mask(rule.operation, rule.permission_type)
-        wanted = (bits | bits >> 16) & self.asked
+        operations = (bits | bits >> 16) & self.requestable
         for resource in self._around(rule):
             for other in self._on(resource, rule):
                 mask = rule_mask(other.operation, other.permission_type)
                 mask = mask if allows else mask >> 16
-                if other != rule and is_allow(other) is allows and wanted and not wanted & ~mask:
+                if other != rule and is_allow(other) is allows and operations and not operations & ~mask:
                     return other
         return None
 
     def sharing(self, rule: StandardAcl, among: Container[StandardAcl]) -> Iterator[StandardAcl]:
         """Yield those of some ALLOWs that allow a part of what another one allows, on all its names."""
-        bits = rule_mask(rule.operation, rule.permission_type) & self.asked
+        bits = rule_mask(rule.operation, rule.permission_type) & self.requestable
         for resource in self._around(rule):
             for other in self._on(resource, rule):
                 if other in among and other != rule and bits & rule_mask(other.operation, other.permission_type):
@@ -341,13 +344,13 @@ _LEGAL = rf"^[a-zA-Z0-9._-]{{0,{LONGEST}}}\Z"
 
 def no_such_name(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     """Yield the rules that cover none of the topics, or of the groups, that exist (18)."""
-    for kind, known in (ResourceType.TOPIC, context.topics), (ResourceType.GROUP, context.groups):
-        if known is None:
+    for kind, existing in (ResourceType.TOPIC, context.topics), (ResourceType.GROUP, context.groups):
+        if existing is None:
             continue
-        asked = (table.type_of_resource == kind) & ~texts_among(table.names, (WILDCARD,))
+        relevant = (table.type_of_resource == kind) & ~texts_among(table.names, (WILDCARD,))
         if kind == ResourceType.TOPIC:
-            asked &= _legal(table)  # lint 24 says enough about the others
-        rows = (asked & ~_covers_one(table, known, asked))[table.resource_of]
+            relevant &= _legal(table)  # lint 24 says enough about the others
+        rows = (relevant & ~_covers_one(table, existing, relevant))[table.resource_of]
         # Whoever may create a topic needs the rule before there is one.
         rows &= ~(table.allows & (table.operation_of == AclOperation.CREATE))
         yield from findings("18", table, rows, _tell_absent)
@@ -358,21 +361,21 @@ def prefix_without_separator(table: RuleTable, context: LintContext) -> Iterator
     topics, separators = context.topics, context.separators
     if topics is None or not separators:
         return
-    asked = (table.type_of_resource == ResourceType.TOPIC) & ~table.literal_resource
-    asked &= texts_matching(table.names, f"[^{one_of(separators)}]\\Z")
+    suspects = (table.type_of_resource == ResourceType.TOPIC) & ~table.literal_resource
+    suspects &= texts_matching(table.names, f"[^{one_of(separators)}]\\Z")
     owners, covered = _Owners.of(topics, separators), dict[str, list[str]]()
-    for number in np.flatnonzero(asked).tolist():
+    for number in np.flatnonzero(suspects).tolist():
         prefix: str = table.names[number]
-        found = covered[prefix] = owners.below(prefix)
-        asked[number] = _is_cut(prefix, found)
+        owner_names = covered[prefix] = owners.below(prefix)
+        suspects[number] = _is_cut(prefix, owner_names)
 
-    def _tell(rule: StandardAcl) -> Told:
-        found = covered[rule.resource_name]
-        names = ", ".join(found[:_SHOWN_NAMES]) + (", ..." if len(found) > _SHOWN_NAMES else "")
+    def _tell(rule: StandardAcl) -> Consequence:
+        owner_names = covered[rule.resource_name]
+        names = ", ".join(owner_names[:_SHOWN_NAMES]) + (", ..." if len(owner_names) > _SHOWN_NAMES else "")
         verdict = "may" if is_allow(rule) else "may not"
-        return Told(f"{who(rule)} {verdict} {verb(rule)} topics of {names} by {rule.resource_name!r}")
+        return Consequence(f"{who(rule)} {verdict} {verb(rule)} topics of {names} by {rule.resource_name!r}")
 
-    yield from findings("21", table, asked[table.resource_of], _tell)
+    yield from findings("21", table, suspects[table.resource_of], _tell)
 
 
 def _is_cut(prefix: str, owners: Sequence[str]) -> bool:
@@ -406,11 +409,11 @@ class _Owners:
 
     def below(self, prefix: str) -> list[str]:
         """Return some owners of the topics that begin with a prefix: all, or enough to show."""
-        at, found = bisect_left(self._names, prefix), dict[str, None]()
-        while at < len(self._names) and len(found) <= _SHOWN_NAMES and self._names[at].startswith(prefix):
-            found[self._owners[at]] = None
+        at, owners = bisect_left(self._names, prefix), dict[str, None]()
+        while at < len(self._names) and len(owners) <= _SHOWN_NAMES and self._names[at].startswith(prefix):
+            owners[self._owners[at]] = None
             at = self._next[at]
-        return sorted(found)
+        return sorted(owners)
 
 
 def _first_part(name: str, separators: str) -> str:
@@ -418,27 +421,27 @@ def _first_part(name: str, separators: str) -> str:
     return name[: min(ends)] if ends else name
 
 
-def _tell_absent(rule: StandardAcl) -> Told:
+def _tell_absent(rule: StandardAcl) -> Consequence:
     kind = noun(rule.resource_type)
     how = "is named" if rule.pattern_type == PatternType.LITERAL else "has a name that begins with"
     effect = "may do nothing" if is_allow(rule) else "is kept from nothing"
-    return Told(f"no {kind} {how} {rule.resource_name!r}: {who(rule)} {effect} by it today")
+    return Consequence(f"no {kind} {how} {rule.resource_name!r}: {who(rule)} {effect} by it today")
 
 
 def _legal(table: RuleTable) -> Bools:
-    found = texts_matching(table.names, _LEGAL)
-    return found & ~(table.literal_resource & texts_among(table.names, (".", "..", "")))
+    legal = texts_matching(table.names, _LEGAL)
+    return legal & ~(table.literal_resource & texts_among(table.names, (".", "..", "")))
 
 
-def _covers_one(table: RuleTable, known: ExistingNames, asked: Bools) -> Bools:
+def _covers_one(table: RuleTable, existing: ExistingNames, relevant: Bools) -> Bools:
     """Return which of the patterns that are asked about cover a name that exists."""
-    names = list(known)
-    found = texts_among(table.names, names)
-    for number in np.flatnonzero(asked & ~found & ~table.literal_resource).tolist():
+    names = list(existing)
+    covers = texts_among(table.names, names)
+    for number in np.flatnonzero(relevant & ~covers & ~table.literal_resource).tolist():
         prefix: str = table.names[number]
         at = bisect_left(names, prefix)
-        found[number] = at < len(names) and names[at].startswith(prefix)
-    return found
+        covers[number] = at < len(names) and names[at].startswith(prefix)
+    return covers
 
 
 # The lint of rules that close a resource which was open to all (allow.everyone.if.no.acl.found).
@@ -463,7 +466,7 @@ def closes_open_resource(table: RuleTable, context: LintContext) -> Iterator[Fin
             resources[key].add(access)
     for resource in resources.values():
         if resource.refused:
-            yield finding("22", resource.rules, Told(_lost(resource.refused)))
+            yield finding("22", resource.rules, Consequence(_lost(resource.refused)))
 
 
 @define(eq=False, kw_only=True)
@@ -559,9 +562,9 @@ def grown_reach(
     separator.
     """
     for acl, added in rules:
-        found = _judge(acl, added, topics, separators)
-        if found is not None:
-            yield found
+        growth = _judge(acl, added, topics, separators)
+        if growth is not None:
+            yield growth
 
 
 def _judge(acl: StandardAcl, added: int, topics: TopicTimes, separators: str) -> Finding | None:
@@ -600,14 +603,14 @@ def _topics(count: int) -> str:
 
 def _narrowed(acl: StandardAcl, first: Sequence[str], separators: str) -> tuple[RuleChange, ...]:
     """Return the changes that leave the owners of the first topics only: their prefixes with the separator."""
-    kept: dict[StandardAcl, None] = {}
+    replacements: dict[StandardAcl, None] = {}
     for name in first:
         owner = _owner(name, separators)
         if owner == name:
-            kept[evolve(acl, resource_name=name, pattern_type=int(PatternType.LITERAL))] = None
+            replacements[evolve(acl, resource_name=name, pattern_type=int(PatternType.LITERAL))] = None
         else:
-            kept[evolve(acl, resource_name=name[: len(owner) + 1])] = None
-    return (*(RuleChange(added=True, acl=each) for each in kept), RuleChange(added=False, acl=acl))
+            replacements[evolve(acl, resource_name=name[: len(owner) + 1])] = None
+    return (*(RuleChange(added=True, acl=each) for each in replacements), RuleChange(added=False, acl=acl))
 
 
 def _owner(name: str, separators: str) -> str:

@@ -66,7 +66,7 @@ def lint(
     rules would take too long. Lint 26 yields nothing here: what a pattern covered earlier is in a history
     (aclog.sources), not in a policy.
     """
-    table, known = RuleTable.of(policy), context or LintContext()
+    table, lint_context = RuleTable.of(policy), context or LintContext()
     redundancy = Redundancy(table)
     finders: dict[str, Finder] = {
         **_FINDERS,
@@ -75,10 +75,10 @@ def lint(
         "10": redundancy.dead,
         "11": redundancy.implied,
     }
-    chosen = [number for number in sorted(finders) if number in select]
-    for done, number in enumerate(chosen):
-        progress(done, len(chosen))
-        yield from finders[number](table, known)
+    numbers = [number for number in sorted(finders) if number in select]
+    for done, number in enumerate(numbers):
+        progress(done, len(numbers))
+        yield from finders[number](table, lint_context)
         if number == "10" and redundancy.undecided:
             note(f"lint 10: DENY rules not judged, since it would take too long: {redundancy.undecided:,}")
-    progress(len(chosen), len(chosen))
+    progress(len(numbers), len(numbers))

@@ -10,9 +10,9 @@ from attrs import define, evolve
 
 from aclog.analysis.lint.finding import (
     PLAIN_HOST,
+    Consequence,
     Finding,
     Severity,
-    Told,
     finding,
     findings,
     is_allow,
@@ -64,10 +64,10 @@ def prefixed_star(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules on PREFIXED `*` (01)."""
     star = texts_among(table.names, (WILDCARD,)) & ~table.literal_resource
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         kind = noun(rule.resource_type)
         lost = f"covers only {kind}s whose name begins with '*': {useless(rule)}"
-        return Told(lost, replaced(rule, evolve(rule, pattern_type=PatternType.LITERAL)))
+        return Consequence(lost, replaced(rule, evolve(rule, pattern_type=PatternType.LITERAL)))
 
     return findings("01", table, star[table.resource_of], _tell)
 
@@ -76,16 +76,16 @@ def glob_in_name(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules whose name is a glob or a regular expression for people, and a plain text for Kafka (02)."""
     glob = texts_matching(table.names, _GLOB) & ~texts_among(table.names, (WILDCARD,))
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         name, kind = rule.resource_name, noun(rule.resource_type)
         if rule.pattern_type == PatternType.LITERAL:
             lost = f"matches only the {kind} literally named {name!r}: {who(rule)}: {verb(rule)} on no other {kind}"
         else:
             lost = f"covers only {kind}s whose name literally begins with {name!r}: {useless(rule)}"
         if not _TRAILING_STAR.fullmatch(name):
-            return Told(lost)
-        meant = evolve(rule, resource_name=name[:-1], pattern_type=PatternType.PREFIXED)
-        return Told(lost, replaced(rule, meant))
+            return Consequence(lost)
+        replacement = evolve(rule, resource_name=name[:-1], pattern_type=PatternType.PREFIXED)
+        return Consequence(lost, replaced(rule, replacement))
 
     return findings("02", table, glob[table.resource_of], _tell)
 
@@ -94,10 +94,12 @@ def name_below_star(table: RuleTable, _context: LintContext) -> Iterator[Finding
     """Yield the rules whose name leads Kafka 4.3.1 astray (23): PREFIXED ones do as well as LITERAL ones."""
     below = texts_matching(table.names, _BELOW_STAR) & (table.type_of_resource != ResourceType.CLUSTER)
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         name, kind = rule.resource_name, noun(rule.resource_type)
         other = repr(f"{name[0]}...")
-        return Told(f"whoever asks for another {kind} named {other} holds up a broker's request thread, or fails")
+        return Consequence(
+            f"whoever asks for another {kind} named {other} holds up a broker's request thread, or fails"
+        )
 
     return findings("23", table, below[table.resource_of], _tell)
 
@@ -109,9 +111,9 @@ def illegal_topic_name(table: RuleTable, _context: LintContext) -> Iterator[Find
     illegal |= literal & texts_among(table.names, (".", "..", ""))
     illegal &= ~(literal & texts_among(table.names, (WILDCARD,))) & (table.type_of_resource == ResourceType.TOPIC)
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         begins = "has the name" if rule.pattern_type == PatternType.LITERAL else "has a name that begins with"
-        return Told(f"no topic {begins} {rule.resource_name[: LONGEST + 1]!r}: {useless(rule)}")
+        return Consequence(f"no topic {begins} {rule.resource_name[: LONGEST + 1]!r}: {useless(rule)}")
 
     return findings("24", table, illegal[table.resource_of], _tell)
 
@@ -126,11 +128,11 @@ def _lengths(texts: Sequence[str]) -> Int64s:
 
 def dead_hosts(table: RuleTable, *, ranges: bool) -> Bools:
     """Return which hosts of a table match nobody where ranges do not count: those that are ranges, or the others."""
-    found = ~texts_matching(table.hosts, PLAIN_HOST)
-    for number in np.flatnonzero(found).tolist():
+    dead = ~texts_matching(table.hosts, PLAIN_HOST)
+    for number in np.flatnonzero(dead).tolist():
         host = table.hosts[number]
-        found[number] = host_problem(host, cidr=True) is not None if not ranges else is_cidr(host)
-    return found
+        dead[number] = host_problem(host, cidr=True) is not None if not ranges else is_cidr(host)
+    return dead
 
 
 def from_nowhere(table: RuleTable) -> Bools:
@@ -138,8 +140,8 @@ def from_nowhere(table: RuleTable) -> Bools:
     dead = dead_hosts(table, ranges=False)
     if not table.settings.cidr:
         dead |= dead_hosts(table, ranges=True)
-    found: Bools = dead[table.host_of]
-    return found
+    rows: Bools = dead[table.host_of]
+    return rows
 
 
 # Lints of hosts: those that are no address as Kafka compares it.
@@ -157,15 +159,15 @@ def cidr_host(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     return findings("04", table, dead_hosts(table, ranges=True)[table.host_of], _tell)
 
 
-def _tell(rule: StandardAcl) -> Told:
+def _tell(rule: StandardAcl) -> Consequence:
     kind = noun(rule.resource_type)
     effect = "gets" if is_allow(rule) else "is denied"
     lost = f"no client's address is {rule.host!r}: {rule.principal} {effect} no {verb(rule)} on any {kind} by it"
     try:
         address = host_address(rule.host)
     except ConfigError:
-        return Told(lost)
-    return Told(lost, replaced(rule, evolve(rule, host=address)))
+        return Consequence(lost)
+    return Consequence(lost, replaced(rule, evolve(rule, host=address)))
 
 
 # Lints of principals: no type, a type that nobody has, and names that are nearly those of somebody.
@@ -179,10 +181,10 @@ def principal_without_type(table: RuleTable, _context: LintContext) -> Iterator[
     """Yield the rules whose principal has no colon (05)."""
     rows = ~texts_matching(table.principals, ":")[table.principal_of]
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         kind = noun(rule.resource_type)
         lost = f"{verb(rule)} and all else on the {kind}s that it covers fails for everyone: Kafka's authorizer throws"
-        return Told(lost, replaced(rule, evolve(rule, principal=f"User:{rule.principal}")))
+        return Consequence(lost, replaced(rule, evolve(rule, principal=f"User:{rule.principal}")))
 
     return findings("05", table, rows, _tell)
 
@@ -192,45 +194,45 @@ def unknown_principal_type(table: RuleTable, context: LintContext) -> Iterator[F
     rows = ~_of_known_type(table, context)[table.principal_of]
     types = ", ".join(sorted(context.principal_types))
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         kind = rule.principal.partition(":")[0]
-        return Told(f"clients are of type {types}, none of type {kind!r}: {useless(rule)}")
+        return Consequence(f"clients are of type {types}, none of type {kind!r}: {useless(rule)}")
 
     return findings("07", table, rows, _tell)
 
 
 def near_miss_principal(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     """Yield the rules for principals that were never seen, and differ little from one that was (06)."""
-    seen = context.seen()
+    active = context.active_principals()
     texts = table.principals
     blank = texts_matching(texts, _BLANK_EDGE)
-    asked = _of_known_type(table, context) & ~texts_among(texts, (WILDCARD_PRINCIPAL, *seen))
-    asked &= texts_matching(texts, ":")
-    near = _NearPrincipals.of(seen)
-    found: dict[str, str | None] = {}
-    if not seen:
-        asked &= blank
-    for number in np.flatnonzero(asked).tolist():
+    suspects = _of_known_type(table, context) & ~texts_among(texts, (WILDCARD_PRINCIPAL, *active))
+    suspects &= texts_matching(texts, ":")
+    near = _NearPrincipals.of(active)
+    neighbours: dict[str, str | None] = {}
+    if not active:
+        suspects &= blank
+    for number in np.flatnonzero(suspects).tolist():
         principal: str = texts[number]
-        meant = near.of_principal(principal)
-        asked[number] = meant is not None or blank[number]
-        if asked[number]:
-            found[principal] = meant
+        neighbour = near.of_principal(principal)
+        suspects[number] = neighbour is not None or blank[number]
+        if suspects[number]:
+            neighbours[principal] = neighbour
 
-    def _tell(rule: StandardAcl) -> Told:
-        meant = found[rule.principal]
-        if meant is None:
-            return Told(f"no client is {rule.principal!r}, with a blank at an edge: {useless(rule)}")
-        lost = f"no client is {rule.principal!r}, and {meant!r} is not meant by it: {useless(rule)}"
-        return Told(lost, replaced(rule, evolve(rule, principal=meant)))
+    def _tell(rule: StandardAcl) -> Consequence:
+        neighbour = neighbours[rule.principal]
+        if neighbour is None:
+            return Consequence(f"no client is {rule.principal!r}, with a blank at an edge: {useless(rule)}")
+        lost = f"no client is {rule.principal!r}, and {neighbour!r} is not meant by it: {useless(rule)}"
+        return Consequence(lost, replaced(rule, evolve(rule, principal=neighbour)))
 
-    return findings("06", table, asked[table.principal_of], _tell)
+    return findings("06", table, suspects[table.principal_of], _tell)
 
 
 def _of_known_type(table: RuleTable, context: LintContext) -> Bools:
     """Return which principals have a type that clients have, or have no type."""
     texts = table.principals
-    types = context.principal_types | {each.partition(":")[0] for each in context.seen()}
+    types = context.principal_types | {each.partition(":")[0] for each in context.active_principals()}
     return ~texts_matching(texts, ":") | texts_among(types_of(texts), types) | texts_among(texts, (WILDCARD_PRINCIPAL,))
 
 
@@ -244,12 +246,12 @@ class _NearPrincipals:
     """Distinguished names: in lower case, and as they are; sorted."""
 
     @classmethod
-    def of(cls, seen: Collection[str]) -> "_NearPrincipals":
+    def of(cls, principals: Collection[str]) -> "_NearPrincipals":
         """Index principals that were seen."""
         by_folded: dict[str, list[str]] = defaultdict(list)
-        for principal in sorted(seen):
+        for principal in sorted(principals):
             by_folded[_folded(principal)].append(principal)
-        return cls(by_folded=by_folded, names=sorted((each.lower(), each) for each in seen if "=" in each))
+        return cls(by_folded=by_folded, names=sorted((each.lower(), each) for each in principals if "=" in each))
 
     def of_principal(self, principal: str) -> str | None:
         """Return a principal that was seen and may be meant by one that was not."""
@@ -263,7 +265,7 @@ class _NearPrincipals:
         at = bisect_left(self._names, (f"{text},",))
         if at < len(self._names) and self._names[at][0].startswith(f"{text},"):
             return self._names[at][1]
-        for comma in (found.start() for found in re.finditer(",", text)):
+        for comma in (separator.start() for separator in re.finditer(",", text)):
             at = bisect_left(self._names, (text[:comma],))
             if at < len(self._names) and self._names[at][0] == text[:comma]:
                 return self._names[at][1]
@@ -283,8 +285,8 @@ def unsupported(table: RuleTable) -> Bools:
     for kind, operations in SUPPORTED_OPERATIONS.items():
         lacking[kind] = True
         lacking[kind, [AclOperation.ALL, *operations]] = False
-    found: Bools = lacking[table.type_of, table.operation_of]
-    return found
+    rows: Bools = lacking[table.type_of, table.operation_of]
+    return rows
 
 
 # Rules that give everyone a right with a wide reach, and a policy without them.
@@ -357,10 +359,10 @@ def internal_topics(rule: StandardAcl) -> Sequence[str]:
 
 def _covering_internal(table: RuleTable) -> Bools:
     prefixes = {name[:end] for name in INTERNAL_TOPICS for end in range(1, len(name) + 1)}
-    found = np.where(
+    internal = np.where(
         table.literal_resource, texts_among(table.names, INTERNAL_TOPICS), texts_among(table.names, prefixes)
     )
-    covers: Bools = found & (table.type_of_resource == ResourceType.TOPIC)
+    covers: Bools = internal & (table.type_of_resource == ResourceType.TOPIC)
     return covers
 
 
@@ -379,11 +381,11 @@ _LESSER = (
 def unsupported_operation(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules whose operation no request can ask of their type (12)."""
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         supported = SUPPORTED_OPERATIONS[ResourceType(rule.resource_type)]
         names = ", ".join(operation.name for operation in supported)
         kind = noun(rule.resource_type)
-        return Told(f"no client asks {verb(rule)} of a {kind} ({names}): {who(rule)} fares as without the rule")
+        return Consequence(f"no client asks {verb(rule)} of a {kind} ({names}): {who(rule)} fares as without the rule")
 
     return findings("12", table, unsupported(table), _tell)
 
@@ -391,10 +393,10 @@ def unsupported_operation(table: RuleTable, _context: LintContext) -> Iterator[F
 def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Finding]:
     """Yield the rules that let everyone write to everything of a type (16)."""
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         kind = noun(rule.resource_type)
         where = "" if rule.host == WILDCARD else f" from {rule.host}"
-        return Told(f"every client{where}, of whatever principal, may {verb(rule)} on every {kind}")
+        return Consequence(f"every client{where}, of whatever principal, may {verb(rule)} on every {kind}")
 
     return findings("16", table, _writing_everything(table), _tell)
 
@@ -402,10 +404,10 @@ def everyone_may_write(table: RuleTable, _context: LintContext) -> Iterator[Find
 def cluster_rights(table: RuleTable, context: LintContext) -> Iterator[Finding]:
     """Yield the rules that give rights over the cluster to others than brokers and super users (17)."""
 
-    def _tell(rule: StandardAcl) -> Told:
+    def _tell(rule: StandardAcl) -> Consequence:
         if rule.operation == AclOperation.CLUSTER_ACTION:
-            return Told(f"{who(rule)} may fetch every topic as a replica, and change the state of replicas")
-        return Told(f"{who(rule)} may add and remove ACLs, and so give itself every right")
+            return Consequence(f"{who(rule)} may fetch every topic as a replica, and change the state of replicas")
+        return Consequence(f"{who(rule)} may add and remove ACLs, and so give itself every right")
 
     return findings("17", table, _over_cluster(table, context), _tell)
 
@@ -418,23 +420,23 @@ def everyone_reaches_far(table: RuleTable, context: LintContext) -> Iterator[Fin
     brokers = texts_among(table.principals, context.broker_principals)[table.principal_of]
     rows &= ~(brokers & (table.type_of == ResourceType.CLUSTER))
     rows &= ~_writing_everything(table) & ~_over_cluster(table, context)
-    chosen = np.flatnonzero(rows).tolist()
+    numbers = np.flatnonzero(rows).tolist()
     responsible, denied = Responsible.of(table), set(table.type_of[~table.allows].tolist())
-    for row in chosen:
+    for row in numbers:
         rule = table.rule(row)
         if responsible.covering(rule, allows=False) is not None:  # 09 says that it allows nothing
             continue
-        found = finding("27", (rule,), Told(_reach_text(rule, is_denied=rule.resource_type in denied)))
+        reach = finding("27", (rule,), Consequence(_reach_text(rule, is_denied=rule.resource_type in denied)))
         is_less = rule.operation in _LESSER or not _is_any_host(rule.host)
-        yield evolve(found, severity=Severity.WARNING) if is_less else found
+        yield evolve(reach, severity=Severity.WARNING) if is_less else reach
 
 
 def _is_any_host(host: str) -> bool:
     """Return whether a host is `*`, or the range of all IPv4 or all IPv6 addresses."""
-    found = cidr_range(host)
-    if found is None:
+    block = cidr_range(host)
+    if block is None:
         return host == WILDCARD
-    return found.last - found.first == (1 << (32 if found.version == 4 else 128)) - 1
+    return block.last - block.first == (1 << (32 if block.version == 4 else 128)) - 1
 
 
 def _reach_text(rule: StandardAcl, *, is_denied: bool) -> str:

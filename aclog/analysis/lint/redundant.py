@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint.effect import Verdict, verdicts
-from aclog.analysis.lint.finding import Finding, Told, brief, finding, is_allow, noun, verb, what, who
+from aclog.analysis.lint.finding import Consequence, Finding, brief, finding, is_allow, noun, verb, what, who
 from aclog.analysis.lint.holders import Responsible
 from aclog.analysis.lint.names import wide_rows, without_wide
 from aclog.analysis.lint.rule_table import LintContext, RuleTable
@@ -29,7 +29,7 @@ _EXPLAINED = 10_000
 """So many findings of a lint name the rule that makes theirs needless: to look for it takes longer than all else."""
 _SUSPECTS = 2
 """A finding names no more rules that may be wrong instead of its own."""
-_KEPT = "Keep it, and mend the wide rule for everyone: once that is gone, this one is needed."
+_SUSPECT_ADVICE = "Keep it, and mend the wide rule for everyone: once that is gone, this one is needed."
 
 
 @define(eq=False, slots=False)
@@ -79,15 +79,15 @@ class Redundancy:
         for number, row in enumerate(np.flatnonzero(rows).tolist()):
             rule = self.table.rule(row)
             lost = tell(rule) if number < _EXPLAINED else f"nothing: every request is decided as without {brief(rule)}"
-            told = Told(lost, (RuleChange(added=False, acl=rule),))
-            yield finding(lint, (rule,), told, neutral=True)
+            consequence = Consequence(lost, (RuleChange(added=False, acl=rule),))
+            yield finding(lint, (rule,), consequence, neutral=True)
 
-    def _with_suspect(self, found: Finding) -> Finding:
+    def _with_suspect(self, original: Finding) -> Finding:
         """Return a finding that blames the wide rules for everyone: their end would leave nothing of a removed rule."""
-        (rule,) = found.rules
+        (rule,) = original.rules
         suspects = " and ".join(map(brief, islice(self.responsible.sharing(rule, self._wide), _SUSPECTS)))
         lost = f"nothing today; the suspect is {suspects or 'a wide rule for everyone'}: without that it is needed"
-        return evolve(found, lost=lost, fix=(), advice=_KEPT, neutral=False)
+        return evolve(original, lost=lost, fix=(), advice=_SUSPECT_ADVICE, neutral=False)
 
     @cached_property
     def _wide(self) -> frozenset[StandardAcl]:
@@ -108,12 +108,12 @@ class Redundancy:
     @cached_property
     def _implied(self) -> Bools:
         """By row: whether it is shadowed, and another rule on the pattern implies it."""
-        found: Bools = (self.verdicts == Verdict.COVERED) & np.isin(
+        implied: Bools = (self.verdicts == Verdict.COVERED) & np.isin(
             self.table.operation_of, (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
         )
-        for row in np.flatnonzero(found).tolist():
-            found[row] = self.responsible.implying(self.table.rule(row)) is not None
-        return found
+        for row in np.flatnonzero(implied).tolist():
+            implied[row] = self.responsible.implying(self.table.rule(row)) is not None
+        return implied
 
     def _tell_implied(self, rule: StandardAcl) -> str:
         implying = self.responsible.implying(rule)
@@ -131,7 +131,7 @@ class Redundancy:
         other = self.responsible.covering(rule, allows=False)
         if other is not None:
             return f"{who(rule)} may not {verb(rule)} {what(rule)}: {brief(other)} wins"
-        if not rule_mask(rule.operation, rule.permission_type) & self.responsible.asked:
+        if not rule_mask(rule.operation, rule.permission_type) & self.responsible.requestable:
             return f"no request asks for {verb(rule)}: {who(rule)} may do nothing by it"
         return f"no {noun(rule.resource_type)} is {what(rule)}: {who(rule)} may do nothing by it"
 
@@ -154,18 +154,18 @@ def neutral_fix(policy: Policy, findings: Iterable[Finding]) -> tuple[RuleChange
     that one may be the mistake. A DENY goes only if another DENY covers it: one that denies nothing yet may stand guard
     against rules to come. That the removals are neutral together is proved by the exact difference, of each step.
     """
-    needless = dict.fromkeys(rule for found in findings if found.neutral for rule in found.rules)
-    wanted = dict.fromkeys(_unguarding(policy, needless))
+    needless = dict.fromkeys(rule for each in findings if each.neutral for rule in each.rules)
+    candidates = dict.fromkeys(_unguarding(policy, needless))
     removed: list[StandardAcl] = []
     now = _Sides.of(policy)
-    while wanted:
-        step = _together(now, wanted)
-        now, gone = _removed(now, step)
-        if not gone:
+    while candidates:
+        step = _together(now, candidates)
+        now, batch = _removed(now, step)
+        if not batch:
             break
-        removed += gone
-        for rule in gone:
-            del wanted[rule]
+        removed += batch
+        for rule in batch:
+            del candidates[rule]
     return tuple(RuleChange(added=False, acl=rule) for rule in removed)
 
 
@@ -186,8 +186,8 @@ class _Sides:
 
     def needless(self) -> frozenset[StandardAcl]:
         """Return the rules that may go, each by itself."""
-        found = _needless(self.policy)
-        return found if self.narrow is None else found & (_needless(self.narrow) | self.wide)
+        rules = _needless(self.policy)
+        return rules if self.narrow is None else rules & (_needless(self.narrow) | self.wide)
 
     def without(self, rules: Sequence[StandardAcl]) -> "_Sides | None":
         """Return both without some rules; None if that changes a decision of either."""
@@ -219,7 +219,7 @@ def _unguarding(policy: Policy, rules: Iterable[StandardAcl]) -> Iterable[Standa
             yield rule
 
 
-def _together(now: _Sides, wanted: Iterable[StandardAcl]) -> list[StandardAcl]:
+def _together(now: _Sides, candidates: Iterable[StandardAcl]) -> list[StandardAcl]:
     """Return those of the wanted rules that are needless now, one of each cell: the one that says the least.
 
     What stands in for a rule has a wider pattern, principal or host, and what stands in for that a wider one yet. Only
@@ -227,9 +227,9 @@ def _together(now: _Sides, wanted: Iterable[StandardAcl]) -> list[StandardAcl]:
     """
     needless = now.needless()
     narrowest: dict[object, StandardAcl] = {}
-    for rule in wanted:
+    for rule in candidates:
         cell = (*key_of(rule), rule.principal, rule.host)
-        if rule in needless and (cell not in narrowest or _said(rule) < _said(narrowest[cell])):
+        if rule in needless and (cell not in narrowest or _operation_count(rule) < _operation_count(narrowest[cell])):
             narrowest[cell] = rule
     rules = list(narrowest.values())
     return _all_but_one(now.policy, rules) if now.policy.settings.allow_everyone else rules
@@ -243,15 +243,15 @@ def _all_but_one(policy: Policy, rules: Sequence[StandardAcl]) -> list[StandardA
     of_pattern: dict[ResourceKey, list[StandardAcl]] = defaultdict(list)
     for rule in rules:
         of_pattern[key_of(rule)].append(rule)
-    kept: list[StandardAcl] = []
+    removable: list[StandardAcl] = []
     for (kind, name, literal), some in of_pattern.items():
         resource = policy.acls.index.named(kind, name)[0 if literal else 1]
         count = policy.acls.index.count(resource)
-        kept += some[:-1] if len(some) == count > 1 else some
-    return kept
+        removable += some[:-1] if len(some) == count > 1 else some
+    return removable
 
 
-def _said(rule: StandardAcl) -> int:
+def _operation_count(rule: StandardAcl) -> int:
     """Return how many operations a rule is about."""
     return rule_mask(rule.operation, rule.permission_type).bit_count()
 
@@ -266,6 +266,6 @@ def _removed(now: _Sides, rules: Sequence[StandardAcl]) -> tuple[_Sides, list[St
     if len(rules) == 1:
         return now, []
     middle = len(rules) // 2
-    half, gone = _removed(now, rules[:middle])
+    half, removed = _removed(now, rules[:middle])
     rest, more = _removed(half, rules[middle:])
-    return rest, [*gone, *more]
+    return rest, [*removed, *more]

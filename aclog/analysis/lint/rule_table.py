@@ -74,8 +74,8 @@ class RuleTable:
     @cached_property
     def allows(self) -> Bools:
         """By row: whether it is an ALLOW; every other permission acts as DENY."""
-        found: Bools = np.frombuffer(self.base.permissions, np.uint8) == AclPermissionType.ALLOW
-        return found
+        rows: Bools = np.frombuffer(self.base.permissions, np.uint8) == AclPermissionType.ALLOW
+        return rows
 
     @cached_property
     def _resource_data(self) -> tuple[Int64s, Bytes]:
@@ -97,8 +97,8 @@ class RuleTable:
     def literal_resource(self) -> Bools:
         """By resource: whether the pattern is LITERAL; every other one acts as PREFIXED."""
         offsets, data = self._resource_data
-        found: Bools = data[offsets[1:] - 1] == PatternType.LITERAL
-        return found
+        literal: Bools = data[offsets[1:] - 1] == PatternType.LITERAL
+        return literal
 
     @cached_property
     def names(self) -> list[str]:
@@ -186,17 +186,17 @@ class NamePlaces:
         places = (np.arange(len(order)) + shifts + 1) * _GAP
         ends = (_ends(ordered, literal, kinds.tolist()) + shifts) * _GAP + 1
         bounds = np.searchsorted(kinds, np.arange(TYPES + 1)).tolist()
-        made = _Intervals(order=order, starts=places, ends=np.where(literal, places + 1, ends))
+        intervals = _Intervals(order=order, starts=places, ends=np.where(literal, places + 1, ends))
         for kind in ResourceType:
             low, high = bounds[kind], bounds[kind + 1]
             if kind <= ResourceType.ANY or low == high:
-                made.drop(range(low, high))
+                intervals.drop(range(low, high))
             elif kind == ResourceType.CLUSTER:
-                made.keep_cluster(range(low, high), ordered, literal)
+                intervals.keep_cluster(range(low, high), ordered, literal)
             else:
                 span = _span(range(low, high), ordered, kind * _BETWEEN_TYPES)
-                made.special(range(low, high), ordered, literal, span, documented=table.settings.documented)
-        return made.done()
+                intervals.special(range(low, high), ordered, literal, span, documented=table.settings.documented)
+        return intervals.done()
 
 
 @define(eq=False, kw_only=True)
@@ -254,15 +254,15 @@ class _Intervals:
 
     def done(self) -> NamePlaces:
         """Return the places."""
-        kept = ~self._dropped
+        remaining = ~self._dropped
         pieces = np.array(self._pieces, np.int64).reshape(-1, 3)
-        resources = np.concatenate((self._order[kept], pieces[:, 0]))
-        starts = np.concatenate((self._starts[kept], pieces[:, 1]))
-        ends = np.concatenate((self._ends[kept], pieces[:, 2]))
+        resources = np.concatenate((self._order[remaining], pieces[:, 0]))
+        starts = np.concatenate((self._starts[remaining], pieces[:, 1]))
+        ends = np.concatenate((self._ends[remaining], pieces[:, 2]))
         sequence = np.lexsort((-ends, starts))
         special = np.array(self._tops, np.int64).reshape(-1, 2)
-        top_resources = np.concatenate((self._order[kept], special[:, 0]))
-        tops = np.concatenate((self._starts[kept], special[:, 1]))
+        top_resources = np.concatenate((self._order[remaining], special[:, 0]))
+        tops = np.concatenate((self._starts[remaining], special[:, 1]))
         by_resource = np.argsort(top_resources, kind="stable")
         return NamePlaces(
             resource_of=resources[sequence],
@@ -294,23 +294,23 @@ def _positions_of(name: str, positions: range, names: Sequence[str]) -> list[int
 
 def _ends(names: Sequence[str], literal: Bools, kinds: Sequence[int]) -> Int64s:
     """Return for each prefix how many names stand before or below it, in the order of names."""
-    found = np.arange(1, len(names) + 1, dtype=np.int64)
+    ends = np.arange(1, len(names) + 1, dtype=np.int64)
     is_literal = literal.tolist()
     stack: list[tuple[str, int]] = []
     kind = -1
     for at, name in enumerate(names):
         if kinds[at] != kind:
             for _, opened in stack:
-                found[opened] = at
+                ends[opened] = at
             stack.clear()
             kind = kinds[at]
         while stack and not name.startswith(stack[-1][0]):
-            found[stack.pop()[1]] = at
+            ends[stack.pop()[1]] = at
         if not is_literal[at]:
             stack.append((name, at))
     for _, opened in stack:
-        found[opened] = len(names)
-    return found
+        ends[opened] = len(names)
+    return ends
 
 
 # What is known beside the rules: names that exist, principals that were seen, accesses, habits of the cluster.
@@ -341,6 +341,6 @@ class LintContext:
     principal_types: frozenset[str] = frozenset(("User",))
     """The types of principals that the cluster's principal builder makes."""
 
-    def seen(self) -> frozenset[str]:
+    def active_principals(self) -> frozenset[str]:
         """Return every principal that is known to make requests."""
         return self.seen_principals | {access.principal for access in self.accesses}

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from aclog.analysis.rows.report import markdown_text
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import printable
 
 # What a review or a plan says, before it is text or markdown: points first, and sections with all there is.
 
 
-SHOWN = 40
+ITEM_LIMIT = 40
 """Items of a section, if nothing else is said; a command shows all."""
 
 
@@ -36,7 +36,7 @@ class Section:
     """Whether it is shown on demand only, where that is possible."""
     command: str | None = None
     """The command, or the flag, that shows all of it."""
-    shown: int | None = SHOWN
+    limit: int | None = ITEM_LIMIT
     """How many items are shown; None: all."""
 
 
@@ -103,7 +103,7 @@ def _text(document: Document) -> Iterator[str]:
             yield f"{section.title}: {len(section.items):,}: {section.command} shows them"
             continue
         yield f"{section.title}:"
-        for item in section.items[: section.shown]:
+        for item in section.items[: section.limit]:
             yield f"  {item.text}"
             yield from (f"    {line}" for line in item.details)
         yield from (f"  {line}" for line in _rest(section))
@@ -118,7 +118,7 @@ def _markdown(document: Document) -> Iterator[str]:
         yield ""
         title = f"<b>{_escaped(section.title)}</b>"
         yield from ((_FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
-        for item in section.items[: section.shown]:
+        for item in section.items[: section.limit]:
             yield from _markdown_item(item)
         yield from (f"- {_escaped(line)}" for line in _rest(section))
         if section.folded:
@@ -143,6 +143,6 @@ def _cut(line: str) -> str:
 
 
 def _rest(section: Section) -> Iterator[str]:
-    left = 0 if section.shown is None else len(section.items) - section.shown
-    if left > 0:
-        yield f"and {left:,} more" + (f": {section.command} shows all" if section.command is not None else "")
+    remaining = 0 if section.limit is None else len(section.items) - section.limit
+    if remaining > 0:
+        yield f"and {remaining:,} more" + (f": {section.command} shows all" if section.command is not None else "")

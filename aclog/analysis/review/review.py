@@ -23,7 +23,8 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, FileOrigin, Origins, RuleChange, origin_text
+from aclog.authorizer.acls_image import AclsImage, RuleChange
+from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, origin_text
 from aclog.authorizer.settings import Generation
 
 # What makes a review fail: kinds of findings, and which of them a repository does not accept.
@@ -74,22 +75,22 @@ class Points:
     after: str = ""
     """What stands after the last one that is shown."""
 
-    def shown(self, count: int) -> list[str]:
+    def top(self, count: int) -> list[str]:
         """Return the first ones; the last of them tells how many more there are."""
-        left = (self.total or len(self.texts)) - count
-        found = [*self.texts[:count]]
-        if found:
-            found[-1] += (f" (and {left:,} more)" if left > 0 else "") + self.after
-        return found
+        remaining = (self.total or len(self.texts)) - count
+        texts = [*self.texts[:count]]
+        if texts:
+            texts[-1] += (f" (and {remaining:,} more)" if remaining > 0 else "") + self.after
+        return texts
 
 
-def chosen(kinds: Sequence[Points]) -> list[str]:
+def selection(kinds: Sequence[Points]) -> list[str]:
     """Return the points that there is room for: each kind gets one, then the first kinds get more."""
-    held = [each for each in kinds if each.texts][:ROOM]
-    counts = [1] * len(held)
-    for at, each in enumerate(held):
+    nonempty = [each for each in kinds if each.texts][:ROOM]
+    counts = [1] * len(nonempty)
+    for at, each in enumerate(nonempty):
         counts[at] += min(ROOM - sum(counts), len(each.texts) - 1)
-    return [text for each, count in zip(held, counts, strict=True) for text in each.shown(count)]
+    return [text for each, count in zip(nonempty, counts, strict=True) for text in each.top(count)]
 
 
 # What proofs, tests and lint say of a change.
@@ -126,7 +127,7 @@ class LintOutcome:
     new_errors: tuple[Item, ...] = ()
     new_warnings: tuple[Item, ...] = ()
     old: tuple[Item, ...] = ()
-    gone: tuple[Item, ...] = ()
+    resolved: tuple[Item, ...] = ()
     suppressed: tuple[Item, ...] = ()
     """What counts no more, or never did, since the change has it suppressed."""
 
@@ -155,7 +156,7 @@ def _holds_everyone(principals: Principals) -> bool:
 # Recent accesses that a change breaks or opens, folded for people.
 
 
-_SHOWN = 3
+_NAME_LIMIT = 3
 
 
 @frozen(kw_only=True)
@@ -175,8 +176,8 @@ class Flipped:
     def text(self) -> str:
         """Return such as `User:a READ TOPIC orders, bills and 4 more: 340 accesses`."""
         operation, kind = code_name(AclOperation, self.operation), code_name(ResourceType, self.resource_type)
-        more = len(self.names) - _SHOWN
-        names = ", ".join(self.names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        more = len(self.names) - _NAME_LIMIT
+        names = ", ".join(self.names[:_NAME_LIMIT]) + (f" and {more:,} more" if more > 0 else "")
         count = f"{self.accesses:,} access{'es' * (self.accesses != 1)}{only_on(self.only)}"
         return f"{self.principal} {operation} {kind} {names}: {count}"
 
@@ -190,7 +191,7 @@ def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Fli
             direction = Direction.GAINED if now else Direction.LOST
             key = (direction, request.principal, request.operation, request.resource_type)
             groups[key][request.resource_name] += count
-    found = [
+    flips = [
         Flipped(
             direction=direction,
             principal=principal,
@@ -201,7 +202,7 @@ def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Fli
         )
         for (direction, principal, operation, kind), names in groups.items()
     ]
-    return sorted(found, key=lambda each: (each.direction is Direction.GAINED, -each.accesses, each.text()))
+    return sorted(flips, key=lambda each: (each.direction is Direction.GAINED, -each.accesses, each.text()))
 
 
 # Rules that stand in another file after a change.
@@ -230,8 +231,8 @@ class Placement:
 
     def files(self, rule: StandardAcl) -> tuple[str, ...]:
         """Return the files that state a rule, as paths from the top of the repository."""
-        found = {self.path_of(each.file) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
-        return tuple(sorted(found))
+        paths = {self.path_of(each.file) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
+        return tuple(sorted(paths))
 
 
 def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> list[Move]:
@@ -239,9 +240,9 @@ def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> 
     counted: Counter[tuple[str, str]] = Counter()
     for rule in rules:
         old, new = before.files(rule), after.files(rule)
-        left, reached = [each for each in old if each not in new], [each for each in new if each not in old]
-        if left and reached:  # else it is stated in fewer or in more files than before, and moved nowhere
-            counted[", ".join(left), ", ".join(reached)] += 1
+        sources, reached = [each for each in old if each not in new], [each for each in new if each not in old]
+        if sources and reached:  # else it is stated in fewer or in more files than before, and moved nowhere
+            counted[", ".join(sources), ", ".join(reached)] += 1
     ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
     return [Move(old=old, new=new, rules=count) for (old, new), count in ordered]
 
@@ -256,23 +257,23 @@ class Rename:
     old: str
     new: str
     rules: int
-    left: bool
+    old_remains: bool
     """Whether the old principal has other rules after the change."""
-    known: bool
+    new_existed: bool
     """Whether the new principal had rules before it."""
 
     @property
     def is_whole(self) -> bool:
         """Whether one principal takes the place of another: it is new, or the other one is no more."""
-        return not self.left or not self.known
+        return not self.old_remains or not self.new_existed
 
     def text(self) -> str:
         """Return such as `principal renamed: User:a -> User:b: 3 rules; User:a has none left`."""
         what = "principal renamed" if self.is_whole else "rules change hands"
         parts = [f"{what}: {self.old} -> {self.new}: {self.rules:,} rule{'s' * (self.rules != 1)}"]
-        if not self.left:
+        if not self.old_remains:
             parts.append(f"{self.old} has none left")
-        if not self.known:
+        if not self.new_existed:
             parts.append(f"{self.new} had none before")
         return "; ".join(parts)
 
@@ -291,22 +292,22 @@ def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> li
     by_rules: dict[frozenset[StandardAcl], list[str]] = defaultdict(list)
     for principal in sorted(added):
         by_rules[frozenset(added[principal])].append(principal)
-    found = []
+    entries = []
     before, after = (old.principals(), new.principals()) if removed and added else (set[str](), set[str]())
     for principal in sorted(removed):
         takers = by_rules.get(frozenset(removed[principal]), [])
         if len(takers) == 1:  # of several that get the same rules, no one has taken the place
             taker = takers[0]
-            found.append(
+            entries.append(
                 Rename(
                     old=principal,
                     new=taker,
                     rules=len(removed[principal]),
-                    left=principal in after,
-                    known=taker in before,
+                    old_remains=principal in after,
+                    new_existed=taker in before,
                 )
             )
-    return found
+    return entries
 
 
 # Rules that stay, and that Terraform would yet delete and create again, since they change their address.
@@ -341,16 +342,16 @@ def replacements(before: Addresses, after: Addresses) -> list[Replacement]:
     """Return the replacements, the largest first, by the addresses of the rules of both sides."""
     moved: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for key, addresses in after.items():
-        left, reached = before.get(key, frozenset()) - addresses, addresses - before.get(key, frozenset())
-        if left and reached:
+        sources, reached = before.get(key, frozenset()) - addresses, addresses - before.get(key, frozenset())
+        if sources and reached:
             directory, _ = key
-            old = min(left)
+            old = min(sources)
             moved[_resource(old) + (f" in {directory}" if directory else "")].append((old, min(reached)))
-    found = [
+    entries = [
         Replacement(resource=resource, old=min(pairs)[0], new=min(pairs)[1], rules=len(pairs))
         for resource, pairs in moved.items()
     ]
-    return sorted(found, key=lambda each: (-each.rules, each.resource))
+    return sorted(entries, key=lambda each: (-each.rules, each.resource))
 
 
 def _resource(address: str) -> str:
@@ -388,7 +389,7 @@ class Review:
         return next(iter(self.comparisons.values()))
 
     @property
-    def found(self) -> set[Kind]:
+    def kinds(self) -> set[Kind]:
         """The kinds of which something was found."""
         directions = {direction for report in self.rows for direction in report.row.directions}
         present = {
@@ -407,7 +408,7 @@ class Review:
     @property
     def fails(self) -> bool:
         """Whether something was found that is not accepted."""
-        return bool(self.found & set(self.fail_on))
+        return bool(self.kinds & set(self.fail_on))
 
 
 # Which rows of a change a person should read first.
@@ -472,7 +473,7 @@ class _Writer:
         verdict = "FAILS" if self.review.fails else "no blocking check failed"
         return Document(
             head=f"aclog review: {verdict}: {', '.join(self._counts())}",
-            points=tuple(chosen(list(self._points()))),
+            points=tuple(selection(list(self._points()))),
             sections=tuple(section for section in self._sections() if section.items),
             foot=tuple(self.review.foot),
         )
@@ -481,7 +482,7 @@ class _Writer:
         counts = Counter(direction for report in self.review.rows for direction in report.row.directions)
         gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
         yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING
-        if Kind.EVERYONE in self.review.found:
+        if Kind.EVERYONE in self.review.kinds:
             yield "everyone gains access"
         refuted = sum(not proof.holds for proof in self.review.proofs)
         yield from _counted(refuted, "proof refuted", "proofs refuted")
@@ -534,8 +535,8 @@ class _Writer:
         head, *_ = row_lines(report)
         text = head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
         removed = row.before if is_deny(row.before) and self._is_removed(row.before) else None
-        gone = f"; removed: {acl_text(removed)}" if isinstance(removed, StandardAcl) else ""
-        return f"{text}{self._topics_text(report)}{gone}"
+        removal = f"; removed: {acl_text(removed)}" if isinstance(removed, StandardAcl) else ""
+        return f"{text}{self._topics_text(report)}{removal}"
 
     def _is_removed(self, rule: StandardAcl | str | None) -> bool:
         return any(not change.added and change.acl == rule for change in self.review.comparison.changes)
@@ -549,11 +550,11 @@ class _Writer:
 
     def _topics_text(self, report: ReportRow) -> str:
         """Return which of the topics that exist a row is about, such as `: 12 topics exist: a, b, c, ...`."""
-        known = self.review.comparison.topics
+        topics = self.review.comparison.topics
         parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
-        found = [] if known is None else sorted(set[str]().union(*map(known.among, parts)))
-        shown = ", ".join(found[:_TOPICS]) + (", ..." if len(found) > _TOPICS else "")
-        return f": {report.counts()}: {shown}" if found else ""
+        names = [] if topics is None else sorted(set[str]().union(*map(topics.among, parts)))
+        text = ", ".join(names[:_TOPICS]) + (", ..." if len(names) > _TOPICS else "")
+        return f": {report.counts()}: {text}" if names else ""
 
     def _row_item(self, report: ReportRow) -> Item:
         head, *details = row_lines(report)
@@ -564,21 +565,23 @@ class _Writer:
         return Item(text=head, details=(*lines, f"changed: {places}{more}") if places else tuple(lines))
 
     def _sections(self) -> Iterator[Section]:
-        found, lint = self.review, self.review.lint
-        refuted = [_refuted(each) for each in found.proofs if not each.holds]
-        proved = [Item(text=f"PROVED: {each.text}") for each in found.proofs if each.holds]
+        review, lint = self.review, self.review.lint
+        refuted = [_refuted(each) for each in review.proofs if not each.holds]
+        proved = [Item(text=f"PROVED: {each.text}") for each in review.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
-        yield Section(title="Tests that fail", items=found.tests.failures)
+        yield Section(title="Tests that fail", items=review.tests.failures)
         yield Section(title="Effective change", items=tuple(map(self._row_item, self._ranked())), command="aclog diff")
-        yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in found.renames))
+        yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in review.renames))
         for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
-            items = tuple(Item(text=each.text()) for each in found.flipped if each.direction is direction)
+            items = tuple(Item(text=each.text()) for each in review.flipped if each.direction is direction)
             yield Section(title=f"Recent accesses {title}", items=items)
         yield Section(title="New lint findings", items=(*lint.new_errors, *lint.new_warnings))
         yield Section(title="Suppressed since the change", items=lint.suppressed)
-        yield Section(title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in found.replacements))
-        yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in found.moves), folded=True)
-        yield Section(title="Lint findings that are gone", items=lint.gone, folded=True)
+        yield Section(
+            title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in review.replacements)
+        )
+        yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in review.moves), folded=True)
+        yield Section(title="Lint findings that are gone", items=lint.resolved, folded=True)
         yield Section(title="Lint findings from before", items=lint.old, folded=True, command="aclog lint")
 
 

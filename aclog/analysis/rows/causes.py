@@ -24,7 +24,8 @@ from aclog.analysis.regions import (
 )
 from aclog.analysis.rows.row import Extent, NameIndex, Row, Setting, extent_of, index_of_extents, is_allow, near_region
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAcl
-from aclog.authorizer.acls_image import FileOrigin, Origin, RuleChange, TwoOrigins
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.origin import FileOrigin, Origin, TwoOrigins
 from aclog.authorizer.settings import Settings
 
 # Folds changed rules as such: rules that differ in their principal only are one group.
@@ -54,15 +55,15 @@ def naive_rows(changed: Iterable[tuple[bool, StandardAcl]]) -> list[NaiveRow]:
     for is_added, rule in changed:
         kind = _Kind(is_added, rule.host, rule.resource_type, rule.operation, rule.permission_type)
         of_kind[kind][rule.principal][rule.resource_name, rule.pattern_type] = rule
-    found = []
+    rows = []
     for kind, of_principal in of_kind.items():
         same: dict[frozenset[tuple[str, int]], list[str]] = defaultdict(list)
         for principal, patterns in of_principal.items():
             same[frozenset(patterns)].append(principal)
         for principals in same.values():
             rules = tuple(rule for principal in principals for rule in of_principal[principal].values())
-            found.append(NaiveRow(is_added=kind.is_added, principals=tuple(sorted(principals)), rules=rules))
-    return found
+            rows.append(NaiveRow(is_added=kind.is_added, principals=tuple(sorted(principals)), rules=rules))
+    return rows
 
 
 # Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch.
@@ -94,14 +95,14 @@ class Effect:
 
     def part_in(self, difference: Difference, names: NameIndex[NamePart]) -> Part:
         """Return what part the effect can have in a difference; `names` are those of its region."""
-        found = Part.NONE
+        widest = Part.NONE
         if difference.direction is self.direction:
             for extent, part in self._near(difference.region, names):
                 if extent.meets(difference.region, (part,)):
                     if extent.spans(difference.region):
                         return Part.ENOUGH
-                    found = Part.SOME
-        return found
+                    widest = Part.SOME
+        return widest
 
     def _near(self, region: Region, names: NameIndex[NamePart]) -> Iterator[tuple[Extent, NamePart]]:
         """Yield extents with the part of a region with which they have names in common, or may have."""
@@ -138,15 +139,15 @@ class Candidate:
 
         Returns whether there is one.
         """
-        found = False
+        touches = False
         for effect in self.effects:
             part = effect.part_in(difference, names)
             if part is not Part.NONE:
                 self.touched.setdefault(effect, []).append(difference)
-                found = True
+                touches = True
             if part is Part.ENOUGH:
                 break
-        return found
+        return touches
 
 
 def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> list[Candidate]:
@@ -249,8 +250,8 @@ class ChangedRules:
 
     def places(self, row: Row) -> Iterator[FileOrigin]:
         """Yield the files and lines of the changed rules behind a row, those of the second state first."""
-        found = sorted(self._behind(row), key=lambda change: not change.added)
-        for change in found[:_MOST]:
+        changes = sorted(self._behind(row), key=lambda change: not change.added)
+        for change in changes[:_MOST]:
             yield from (place for place in self._places(change) if isinstance(place, FileOrigin))
 
     def _places(self, change: RuleChange) -> Sequence[Origin]:
@@ -267,17 +268,17 @@ class ChangedRules:
         """
         if row.summary is not None:
             cause = row.summary.cause
-            return self._known((cause.is_added, rule) for rule in cause.rules)
+            return self._changes_of((cause.is_added, rule) for rule in cause.rules)
         decided = ((False, row.before), (True, row.after))
-        deciding = self._known((added, rule) for added, rule in decided if isinstance(rule, StandardAcl))
+        deciding = self._changes_of((added, rule) for added, rule in decided if isinstance(rule, StandardAcl))
         return deciding or self._covering(row)
 
     def _covering(self, row: Row) -> list[RuleChange]:
         kind, name = row.witness.resource_type, row.witness.resource_name
         literal = ((kind, each, True) for each in dict.fromkeys((name, WILDCARD)))
         prefixes = ((kind, name[:end], False) for end in range(len(name) + 1))
-        found = (at for key in (*literal, *prefixes) for at in self._on.get(key, ()))
-        return [self._changes[at] for at in sorted(found)]
+        positions = (at for key in (*literal, *prefixes) for at in self._on.get(key, ()))
+        return [self._changes[at] for at in sorted(positions)]
 
-    def _known(self, rules: Iterator[tuple[bool, StandardAcl]]) -> list[RuleChange]:
+    def _changes_of(self, rules: Iterator[tuple[bool, StandardAcl]]) -> list[RuleChange]:
         return [self._by_rule[rule] for rule in rules if rule in self._by_rule]

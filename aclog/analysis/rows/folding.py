@@ -81,8 +81,8 @@ class ExactRow:
     @cached_property
     def clauses(self) -> Sequence[tuple[Clause, ...]]:
         """What each row says."""
-        found = clauses_of(self.regions)
-        return [found[start : start + CLAUSES] for start in range(0, len(found), CLAUSES)]
+        clauses = clauses_of(self.regions)
+        return [clauses[start : start + CLAUSES] for start in range(0, len(clauses), CLAUSES)]
 
     def differences(self) -> Iterator[Difference]:
         """Yield the regions as differences."""
@@ -94,11 +94,11 @@ def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
     placed: dict[tuple[Direction, Hosts], dict[Principals, list[Region]]] = defaultdict(lambda: defaultdict(list))
     for each in differences:
         placed[each.direction, each.region.hosts][each.region.principals].append(each.region)
-    found: list[ExactRow] = []
+    exact: list[ExactRow] = []
     for (direction, hosts), of_principals in placed.items():
         for part in _connected(of_principals):
-            found += (ExactRow(direction, who, hosts, regions) for who, regions in _shorter(part).items())
-    return found
+            exact += (ExactRow(direction, who, hosts, regions) for who, regions in _shorter(part).items())
+    return exact
 
 
 def _shorter(part: dict[Principals, list[Region]]) -> dict[Principals, list[Region]]:
@@ -153,14 +153,14 @@ def _by_principal(of_principals: dict[Principals, list[Region]]) -> dict[Princip
     for name, profile in profiles.items():
         if profile:
             same[frozenset(profile)].append(name)
-    found: dict[Principals, list[Region]] = {}
+    by_principals: dict[Principals, list[Region]] = {}
     for members, names in same.items():
         if members != wide:
-            found[only(*names)] = [region for number in sorted(members) for region in numbered[number][1]]
+            by_principals[only(*names)] = [region for number in sorted(members) for region in numbered[number][1]]
     if wide:
         others = (name for name, profile in profiles.items() if profile != wide)
-        found[everyone_but(*others)] = [region for number in sorted(wide) for region in numbered[number][1]]
-    return found
+        by_principals[everyone_but(*others)] = [region for number in sorted(wide) for region in numbered[number][1]]
+    return by_principals
 
 
 # What a summary claims: the least principals, hosts, operations and names that hold all that changed.
@@ -244,11 +244,11 @@ def _few_clauses(kind: ResourceType, parts: Parts, widest: Sequence[Clause]) -> 
     most = max(FEW_NAMES, _count(widest))
     if folds_to_more((part for some in parts.values() for part in some), most):
         return None
-    found = clauses_of(
+    clauses = clauses_of(
         Region(resource_type=kind, operations=mask, principals=EVERYONE, hosts=EVERYWHERE, names=tuple(some))
         for mask, some in parts.items()
     )
-    return found if len(found) <= max(len(widest), _FEW_CLAUSES) and _count(found) <= most else None
+    return clauses if len(clauses) <= max(len(widest), _FEW_CLAUSES) and _count(clauses) <= most else None
 
 
 def _count(clauses: Iterable[Clause]) -> int:
@@ -259,45 +259,45 @@ def _changed(hull: Sequence[Extent], touched: Iterable[Difference]) -> _Changed:
     near = _near(hull)
     principals, hosts = hull[0].principals, hull[0].hosts
     parts: dict[ResourceType, dict[int, dict[NamePart, None]]] = {}
-    found: list[Difference] = []
-    known: dict[tuple[ResourceType, int, Names], bool] = {}
+    changed: list[Difference] = []
+    cache: dict[tuple[ResourceType, int, Names], bool] = {}
     is_sure = True
     for difference in touched:
         region = difference.region
         if not principals_meet(principals, region.principals) or not hosts_meet(hosts, region.hosts):
             continue
         key = region.resource_type, region.operations, region.names
-        is_in = known.get(key)
+        is_in = cache.get(key)
         if is_in is None:  # many principals lose the same
-            is_in = known[key] = _add(parts.setdefault(region.resource_type, {}), region, near)
+            is_in = cache[key] = _add(parts.setdefault(region.resource_type, {}), region, near)
         if is_in:
-            found.append(difference)
+            changed.append(difference)
             is_sure = is_sure and _surely_meet(hosts, region.hosts)
-    return _Changed(differences=found, parts={kind: each for kind, each in parts.items() if each}, is_sure=is_sure)
+    return _Changed(differences=changed, parts={kind: each for kind, each in parts.items() if each}, is_sure=is_sure)
 
 
 def _near(hull: Sequence[Extent]) -> _Near:
     """Return what finds the operations and names of extents that may have names in common with a part."""
-    held = [(each.resource_type, part, (each.operations, part)) for each in hull for part in each.names]
-    if len(held) > _FEW_PARTS:
-        return NameIndex.of(held).near
+    entries = [(each.resource_type, part, (each.operations, part)) for each in hull for part in each.names]
+    if len(entries) > _FEW_PARTS:
+        return NameIndex.of(entries).near
     by_kind: dict[int, list[tuple[int, NamePart]]] = {}
-    for kind, _, own in held:
+    for kind, _, own in entries:
         by_kind.setdefault(kind, []).append(own)
     return lambda kind, _: by_kind.get(kind, ())
 
 
 def _add(parts: dict[int, dict[NamePart, None]], region: Region, near: _Near) -> bool:
     """Add what a region has in common with extents, by their names; return whether that is something."""
-    found = False
+    is_common = False
     for part in region.names:
         for operations, own in near(region.resource_type, part):
             mask = operations & region.operations
             common = common_part(own, part) if mask else None
             if common is not None:
                 parts.setdefault(mask, {})[common] = None
-                found = True
-    return found
+                is_common = True
+    return is_common
 
 
 def _surely_meet(one: Hosts, other: Hosts) -> bool:
@@ -323,12 +323,12 @@ def _hosts(hosts: Hosts, differences: Sequence[Difference]) -> Hosts:
     """Return the hosts that differences are about, if they are few and the row is about any."""
     if hosts != EVERYWHERE:
         return hosts
-    found: set[str] = set()
+    entries: set[str] = set()
     for each in {difference.region.hosts for difference in differences}:
-        found.update(each.entries)
-        if each.complement or each.except_addresses or len(found) > _FEW_HOSTS:
+        entries.update(each.entries)
+        if each.complement or each.except_addresses or len(entries) > _FEW_HOSTS:
             return hosts
-    return Hosts(entries=tuple(sorted(found)))
+    return Hosts(entries=tuple(sorted(entries)))
 
 
 def _bound(changed: _Changed, principals: Principals, hosts: Hosts) -> Bound:
@@ -352,8 +352,8 @@ def _is_for_all(region: Region, principals: Principals, hosts: Hosts) -> bool:
 def _narrowed(widest: Iterable[Clause], parts: Parts, denied: Sequence[NamePart]) -> Iterator[Clause]:
     """Yield clauses with the operations that changed in them, less names that are known to have none."""
     for clause in widest:
-        held = ((mask & clause.operations, part) for mask, some in parts.items() for part in some)
-        near = [(mask, part) for mask, part in held if mask and names_meet((part,), clause.names)]
+        overlaps = ((mask & clause.operations, part) for mask, some in parts.items() for part in some)
+        near = [(mask, part) for mask, part in overlaps if mask and names_meet((part,), clause.names)]
         operations = 0
         for mask, _ in near:
             operations |= mask
@@ -441,7 +441,11 @@ class _Draft:
         extents = dict.fromkeys(extent for member in members for extent in member.extents)
         principals = _principals_of(extents)
         hull = [evolve(extent, principals=principals) for extent in extents]
-        return cls(members, hull, [each for member in members for found in member.touched.values() for each in found])
+        return cls(
+            members,
+            hull,
+            [each for member in members for differences in member.touched.values() for each in differences],
+        )
 
     @property
     def setting(self) -> Setting | None:
@@ -451,8 +455,8 @@ class _Draft:
     @property
     def directions(self) -> tuple[Direction, ...]:
         """What the row tells of."""
-        found = {difference.direction for difference in self.touched}
-        return tuple(direction for direction in Direction if direction in found)
+        directions = {difference.direction for difference in self.touched}
+        return tuple(direction for direction in Direction if direction in directions)
 
 
 def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> Iterator[Row]:
@@ -468,11 +472,13 @@ def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> I
     ]
     for policy, lost in ((old, True), (new, False)):
         _count_rules([each for each in drafts if (Direction.LOST in each.directions) is lost], policy)
-    known = _known(old, new) if any(draft.hull[0].principals.complement for draft in drafts) else set()
+    all_principals = (
+        _all_principals(old, new) if any(draft.hull[0].principals.complement for draft in drafts) else set()
+    )
     for draft in drafts:
         request = _witness(draft)
         if request is not None:
-            yield _row(draft, request, known, old, new)
+            yield _row(draft, request, all_principals, old, new)
 
 
 def _kind(candidate: Candidate) -> tuple[object, ...]:
@@ -489,11 +495,11 @@ def _principals_of(extents: Iterable[Extent]) -> Principals:
     return only(*(name for each in sets for name in each.named))
 
 
-def _row(draft: _Draft, request: Request, known: set[str], old: Policy, new: Policy) -> Row:
+def _row(draft: _Draft, request: Request, all_principals: set[str], old: Policy, new: Policy) -> Row:
     members = draft.members
     reach = summary_reach(draft.hull, draft.touched, partial(_denied_names, draft.hull[0].principals, old, new))
     rules = tuple(rule for member in members for rule in member.rules)
-    named, everyone_else = _affected_rows(reach.differences, reach.principals, known)
+    named, everyone_else = _affected_rows(reach.differences, reach.principals, all_principals)
     return Row(
         directions=draft.directions,
         principals=reach.principals,
@@ -515,9 +521,9 @@ def _row(draft: _Draft, request: Request, known: set[str], old: Policy, new: Pol
 
 def _denied_names(principals: Principals, old: Policy, new: Policy, kind: ResourceType) -> Iterator[NamePart]:
     """Yield the names of a type that DENY rules of either policy are about, for all of some principals."""
-    wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.DENY)
+    deny_filter = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.DENY)
     for policy in (old, new):
-        for entry in policy.acls.matching(wanted):
+        for entry in policy.acls.matching(deny_filter):
             extent = extent_of(entry.acl, policy.settings)
             if extent.principals in (EVERYONE, principals):
                 yield from extent.names
@@ -527,15 +533,17 @@ def _witness(draft: _Draft) -> Request | None:
     """Return a request that changed and that the row is about, with a legal name if one is soon found."""
     hull = index_of_extents(draft.hull)
     legal_first = sorted(islice(draft.touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
-    found = (
+    requests = (
         common_request(extent.region(), each.region)
         for each in chain(legal_first, draft.touched)
         for extent, _ in near_region(hull, each.region)
     )
-    return next((request for request in found if request is not None), None)
+    return next((request for request in requests if request is not None), None)
 
 
-def _affected_rows(differences: Iterable[Difference], principals: Principals, known: set[str]) -> tuple[int, bool]:
+def _affected_rows(
+    differences: Iterable[Difference], principals: Principals, all_principals: set[str]
+) -> tuple[int, bool]:
     """Return how many named principals of a row have a request that changed, and whether the unnamed ones have."""
     named: set[str] = set()
     left_out: set[str] | None = None
@@ -549,10 +557,10 @@ def _affected_rows(differences: Iterable[Difference], principals: Principals, kn
     if not principals.complement:
         rest = set() if left_out is None else set(principals.named) - left_out
         return len(named.intersection(principals.named) | rest), False
-    return len(named if left_out is None else named | (known - left_out)), left_out is not None
+    return len(named if left_out is None else named | (all_principals - left_out)), left_out is not None
 
 
-def _known(old: Policy, new: Policy) -> set[str]:
+def _all_principals(old: Policy, new: Policy) -> set[str]:
     """Return every principal that rules or settings name."""
     named = old.acls.principals() | new.acls.principals() | old.settings.super_users | new.settings.super_users
     return {name for name in named if ":" in name and name != WILDCARD_PRINCIPAL}
@@ -566,8 +574,8 @@ def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
             holders[extent].append(draft)
     hull = index_of_extents(holders) if len(holders) > _FEW_EXTENTS else None
     for kind in sorted({extent.resource_type for extent in holders}):
-        wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
-        for entry in policy.acls.matching(wanted):
+        allow_filter = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
+        for entry in policy.acls.matching(allow_filter):
             region = extent_of(entry.acl, policy.settings).region()
             met = (
                 {extent for extent in holders if extent.meets(region)}
@@ -613,16 +621,16 @@ def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Ite
     for numbers in touching:
         for number in numbers:
             parent[_root(parent, number)] = _root(parent, numbers[0])
-    found: dict[int, Component] = defaultdict(Component)
+    by_root: dict[int, Component] = defaultdict(Component)
     for row, numbers in zip(rows, touching, strict=True):
         if numbers:
-            found[_root(parent, numbers[0])].rows.append(row)
+            by_root[_root(parent, numbers[0])].rows.append(row)
         else:
             yield Component([row])
     for number, candidate in enumerate(candidates):
-        if _root(parent, number) in found:
-            found[_root(parent, number)].candidates.append(candidate)
-    yield from found.values()
+        if _root(parent, number) in by_root:
+            by_root[_root(parent, number)].candidates.append(candidate)
+    yield from by_root.values()
 
 
 def _root(parent: list[int], number: int) -> int:
@@ -641,7 +649,7 @@ def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list
             holders[extent].add(number)
             for name in extent.principals.named:
                 named[extent.resource_type, name].add(number)
-    index, found = index_of_extents(holders), []
+    index, touching = index_of_extents(holders), []
     of_everyone = index_of_extents(extent for extent in holders if extent.principals.complement)
     for row in rows:
         numbers: set[int] = set()
@@ -655,8 +663,8 @@ def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list
                 near.update(*(named[kind, name] for name in who if (kind, name) in named))
             parts = index_of_region(difference.region)
             numbers.update(number for number in near if candidates[number].touch(difference, parts))
-        found.append(sorted(numbers))
-    return found
+        touching.append(sorted(numbers))
+    return touching
 
 
 # Folds the exact differences of two policies into the fewest rows that a person can check.
@@ -673,17 +681,17 @@ def rows(
     than the naive ones, and one for each changed setting (two for super users that come and others that go, four for
     semantics). Another generation of Kafka is as good as a change of the rules with a range as host.
     """
-    found: list[Row] = []
+    report_rows: list[Row] = []
     for part in components(exact_rows(differences), candidates_of(old, new, list(changed))):
         if part.is_short():
             for row in part.rows:
-                found += _shown(row, old, new)
+                report_rows += _rows_of_exact(row, old, new)
         else:
-            found += summary_rows(part.candidates, old, new)
-    return _ordered(found)
+            report_rows += summary_rows(part.candidates, old, new)
+    return _ordered(report_rows)
 
 
-def _shown(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
+def _rows_of_exact(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
     for clauses in row.clauses:
         regions = [
             Region(
@@ -709,10 +717,10 @@ def _shown(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
         )
 
 
-def _ordered(found: list[Row]) -> list[Row]:
+def _ordered(report_rows: list[Row]) -> list[Row]:
     """Return rows by what they are about; those that agree in it by their texts, which take longer to make."""
     places: dict[tuple[object, ...], list[Row]] = {}
-    for row in found:
+    for row in report_rows:
         places.setdefault(_place(row), []).append(row)
     groups = (places[key] for key in sorted(places))
     return [row for group in groups for row in (group if len(group) == 1 else sorted(group, key=str))]

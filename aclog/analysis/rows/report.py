@@ -22,8 +22,8 @@ from aclog.analysis.regions import (
 )
 from aclog.analysis.rows.row import Bound, Row, bound_text, claim_text, directions_text, summary_text, what_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
-from aclog.authorizer.acls_image import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.explain import located_text
+from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError, printable
@@ -63,13 +63,13 @@ class ReportRow:
 
     def counts(self) -> str:
         """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""
-        found = []
+        parts = []
         if self.topics is not None:
             most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
-            found.append(f"{most}{self.topics:,} topic{' exists' if self.topics == 1 else 's exist'}")
+            parts.append(f"{most}{self.topics:,} topic{' exists' if self.topics == 1 else 's exist'}")
         if self.accesses is not None:
-            found.append(f"{self.accesses:,} access{' flips' if self.accesses == 1 else 'es flip'}")
-        return ", ".join(found)
+            parts.append(f"{self.accesses:,} access{' flips' if self.accesses == 1 else 'es flip'}")
+        return ", ".join(parts)
 
 
 def request_text(request: Request) -> str:
@@ -277,10 +277,10 @@ def pandas_frame(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "
 
 def html_table(titles: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str, total: int | None = None) -> str:
     """Return the first rows as an HTML table, everything escaped; `total` is how many there are, if it is known."""
-    shown = list(islice(rows, MOST_ROWS + 1))
-    more = len(shown) > MOST_ROWS
+    first_rows = list(islice(rows, MOST_ROWS + 1))
+    more = len(first_rows) > MOST_ROWS
     head = "".join(f"<th>{_html(title)}</th>" for title in titles)
-    body = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in shown[:MOST_ROWS])
+    body = "".join(f"<tr>{''.join(f'<td>{_html(cell)}</td>' for cell in row)}</tr>" for row in first_rows[:MOST_ROWS])
     rest = "more" if total is None else f"{total - MOST_ROWS:,} more"
     foot = f'<tr><td colspan="{len(titles)}">... and {rest}</td></tr>' if more else ""
     return (
@@ -292,10 +292,10 @@ def html_table(titles: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption
 def html_text(text: str) -> str:
     """Return lines as preformatted HTML, with the caps of a table."""
     lines = text.splitlines()
-    shown = [_html(line, 2 * MOST_CHARACTERS) for line in lines[: 2 * MOST_ROWS]]
-    if len(lines) > len(shown):
-        shown.append(f"... and {len(lines) - len(shown):,} more lines")
-    return f"<pre>{'<br>'.join(shown)}</pre>"
+    escaped = [_html(line, 2 * MOST_CHARACTERS) for line in lines[: 2 * MOST_ROWS]]
+    if len(lines) > len(escaped):
+        escaped.append(f"... and {len(lines) - len(escaped):,} more lines")
+    return f"<pre>{'<br>'.join(escaped)}</pre>"
 
 
 def _html(cell: Cell, most: int = MOST_CHARACTERS) -> str:

@@ -344,34 +344,34 @@ def _change_text(row: Row, cause: Cause) -> str:
 
 
 _LAST = "\U0010ffff"
-_Held = TypeVar("_Held")
+_Value = TypeVar("_Value")
 
 
 @frozen(eq=False)
-class NameIndex(Generic[_Held]):
+class NameIndex(Generic[_Value]):
     """What belongs to names and prefixes of resource types."""
 
-    _literals: dict[tuple[int, str], list[_Held]]
-    _subtrees: dict[tuple[int, str], list[_Held]]
+    _literals: dict[tuple[int, str], list[_Value]]
+    _subtrees: dict[tuple[int, str], list[_Value]]
     _sorted: dict[int, list[str]]
     """By resource type: every name and prefix, once."""
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[int, NamePart, _Held]]) -> Self:
+    def of(cls, parts: Iterable[tuple[int, NamePart, _Value]]) -> Self:
         """Return the index of what belongs to parts of names, each of a resource type."""
-        literals: dict[tuple[int, str], list[_Held]] = defaultdict(list)
-        subtrees: dict[tuple[int, str], list[_Held]] = defaultdict(list)
-        for kind, part, held in parts:
+        literals: dict[tuple[int, str], list[_Value]] = defaultdict(list)
+        subtrees: dict[tuple[int, str], list[_Value]] = defaultdict(list)
+        for kind, part, value in parts:
             if isinstance(part, Literal):
-                literals[kind, part.name].append(held)
+                literals[kind, part.name].append(value)
             else:
-                subtrees[kind, part.prefix].append(held)
+                subtrees[kind, part.prefix].append(value)
         names: dict[int, list[str]] = defaultdict(list)
         for kind, name in sorted(literals.keys() | subtrees.keys()):
             names[kind].append(name)
         return cls(dict(literals), dict(subtrees), dict(names))
 
-    def near(self, kind: int, part: NamePart) -> Iterator[_Held]:
+    def near(self, kind: int, part: NamePart) -> Iterator[_Value]:
         """Yield what belongs to parts that have names in common with this one, or may have."""
         name = part.name if isinstance(part, Literal) else part.prefix
         for end in range(len(name) + 1):
@@ -492,16 +492,16 @@ def _folded(parts: set[NamePart]) -> set[NamePart]:
     subtrees: dict[str, Subtree] = {}
     for part in parts:
         if isinstance(part, Subtree):
-            known = subtrees.get(part.prefix)
-            subtrees[part.prefix] = part if known is None else _union(known, part)
-    kept: dict[str, Subtree] = {}
+            other = subtrees.get(part.prefix)
+            subtrees[part.prefix] = part if other is None else _union(other, part)
+    merged: dict[str, Subtree] = {}
     for prefix in sorted(subtrees, reverse=True):  # what is deeper first: it fills exceptions of what is above
-        filled = _filled(subtrees[prefix], kept, singles)
-        for below in list(takewhile(partial(_begins, prefix), reversed(kept))):
-            if _covers(filled, kept[below]):
-                del kept[below]
-        kept[prefix] = filled
-    return {*kept.values(), *(Literal(name=name) for name in singles if not _is_held(name, kept))}
+        filled = _filled(subtrees[prefix], merged, singles)
+        for below in list(takewhile(partial(_begins, prefix), reversed(merged))):
+            if _covers(filled, merged[below]):
+                del merged[below]
+        merged[prefix] = filled
+    return {*merged.values(), *(Literal(name=name) for name in singles if not _is_held(name, merged))}
 
 
 def _begins(prefix: str, name: str) -> bool:
@@ -577,13 +577,13 @@ def _clauses(kind: ResourceType, of_mask: dict[int, list[NamePart]]) -> Sequence
             (1 << operation, fold(part for mask, parts in of_mask.items() if mask >> operation & 1 for part in parts))
             for operation in operations
         )
-        together = min(together, one_by_one, key=lambda found: (len(found), sum(map(len, found))))
-    found = [Clause(resource_type=kind, operations=mask, names=names) for names, mask in together.items()]
-    return sorted(found, key=lambda clause: (place(clause.names[0]), clause.operations))
+        together = min(together, one_by_one, key=lambda candidate: (len(candidate), sum(map(len, candidate))))
+    clauses = [Clause(resource_type=kind, operations=mask, names=names) for names, mask in together.items()]
+    return sorted(clauses, key=lambda clause: (place(clause.names[0]), clause.operations))
 
 
 def _grouped(masks: Iterable[tuple[int, Names]]) -> dict[Names, int]:
-    found: dict[Names, int] = defaultdict(int)
+    mask_of: dict[Names, int] = defaultdict(int)
     for mask, names in masks:
-        found[names] |= mask
-    return found
+        mask_of[names] |= mask
+    return mask_of

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.policy import Policy, deciding
 from aclog.analysis.regions import (
     Literal,
@@ -28,7 +29,7 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.rows.row import Clause, what_text
-from aclog.analysis.who_can import Intent, Need, names_of, needs_of
+from aclog.analysis.who_can import names_of
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -39,7 +40,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import AclsImage, FileOrigin, RuleChange, changed_acls
+from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Generation, Settings, parse_pattern, pattern_text
 from aclog.metalog.errors import ConfigError
@@ -83,7 +85,7 @@ class CaseSubject:
 class Failure:
     """One way in which a case does not hold."""
 
-    found: str
+    actual: str
     """What is so instead, as a sentence without its end: `READ on TOPIC bill.in is denied, from any host`."""
     request: Request | None = None
     """A request that shows it; None if no single one does."""
@@ -92,7 +94,7 @@ class Failure:
     region: Region | None = None
     """All requests of which `request` is an example, if there are several."""
     only: Generation | None = None
-    """That of Kafka by which alone it is so, if several may decide; `found` says it, too."""
+    """That of Kafka by which alone it is so, if several may decide; `actual` says it, too."""
 
 
 @frozen(kw_only=True)
@@ -152,7 +154,7 @@ def _failure(policy: Policy, region: Region, verb: str) -> Failure:
     legal = "" if has_legal_name(region) else " (no topic can have such a name)"
     what = f"{who_text(region.principals)}: {what_text([clause])}"
     return Failure(
-        found=f"{what} {verb}, from {hosts_text(region.hosts)}{legal}",
+        actual=f"{what} {verb}, from {hosts_text(region.hosts)}{legal}",
         request=example,
         decided_by=deciding(policy, example),
         region=region,
@@ -225,8 +227,8 @@ def parse_resource(text: str) -> ResourcePattern:
     word, colon, name = text.partition(":")
     kind = TYPES.get(word.strip().lower().replace("_", "-")) if word.isascii() else None
     if kind is None:
-        known = ", ".join(each if each == _CLUSTER else f"{each}:NAME" for each in TYPES)
-        raise ConfigError(f"{text[:80]!r} is no resource: expected one of {known}")
+        forms = ", ".join(each if each == _CLUSTER else f"{each}:NAME" for each in TYPES)
+        raise ConfigError(f"{text[:80]!r} is no resource: expected one of {forms}")
     if kind is ResourceType.CLUSTER:
         if name not in ("", CLUSTER_NAME):
             raise ConfigError(f"{text[:80]!r}: a cluster has the name {CLUSTER_NAME}: expected {_CLUSTER}")
@@ -309,11 +311,11 @@ def intent_needs(intent: Intent, resources: Sequence[ResourcePattern]) -> Intent
         raise ConfigError("intent stream: expected a mapping with application, inputs, outputs and exactly-once")
     if not resources:
         raise ConfigError(f"intent {intent}: no resource is named")
-    given = {resource.resource_type for resource in resources}
+    types = {resource.resource_type for resource in resources}
     named: list[Need] = []
     some: list[Need] = []
     for need in needs_of(intent, resources):
-        if need.resource_type in given:
+        if need.resource_type in types:
             named += (evolve(need, patterns=(pattern,)) for pattern in need.patterns)
         else:
             some.append(need)
@@ -366,9 +368,9 @@ class AccessSet:
         for key, places in self._places.items():
             others = other._places.get(key, {})
             own = [(part, mask & ~others.get(part, 0)) for part, mask in places.items()]
-            left = [(part, mask) for part, mask in own if mask]
-            index = _Index(others) if left else None
-            for place in left:
+            remaining = [(part, mask) for part, mask in own if mask]
+            index = _Index(others) if remaining else None
+            for place in remaining:
                 if index is not None:
                     yield from ((*key, each) for each in index.outside(place))
 
@@ -388,10 +390,10 @@ class _Index:
 
     def outside(self, place: Place) -> list[Place]:
         """Return what of a place none of the places has."""
-        left = [place]
+        remaining = [place]
         for part, mask in self._near(place[0]):
-            left = [each for one in left for each in _less(one, part, mask)]
-        return left
+            remaining = [each for one in remaining for each in _less(one, part, mask)]
+        return remaining
 
     def _near(self, part: NamePart) -> Iterator[Place]:
         begin = _begin(part)
@@ -403,13 +405,13 @@ class _Index:
             yield from self._by_begin[self._begins[position]]
 
 
-def _less(place: Place, taken: NamePart, classes: int) -> Iterator[Place]:
+def _less(place: Place, other: NamePart, classes: int) -> Iterator[Place]:
     part, mask = place
     if mask & ~classes:
         yield part, mask & ~classes
     if mask & classes:
-        for left in less((part,), taken):
-            yield left, mask & classes
+        for rest in less((part,), other):
+            yield rest, mask & classes
 
 
 def _begin(part: NamePart) -> str:
@@ -430,8 +432,8 @@ def with_ids(policy: Policy) -> Policy:
     if acls.index.base.has_ids:
         return policy
     named = (StandardAclWithId(id=_content_id(rule.acl), acl=rule.acl) for rule in acls)
-    made = AclsImage.from_acls(named).with_options(documented=acls.documented, cidr=acls.cidr)
-    return Policy(made, policy.settings)
+    image = AclsImage.from_acls(named).with_options(documented=acls.documented, cidr=acls.cidr)
+    return Policy(image, policy.settings)
 
 
 def _content_id(acl: StandardAcl) -> UUID:

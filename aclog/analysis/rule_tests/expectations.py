@@ -10,6 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
 from aclog.analysis.engine.host_classes import Partition, partition
+from aclog.analysis.intents import Intent, Need
 from aclog.analysis.policy import Policy, deciding, is_allowed
 from aclog.analysis.regions import (
     EVERYONE,
@@ -48,7 +49,7 @@ from aclog.analysis.rule_tests.case import (
     region_failures,
     resource_text,
 )
-from aclog.analysis.who_can import Intent, Need, holders, names_of
+from aclog.analysis.who_can import holders, names_of
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
@@ -60,9 +61,9 @@ from aclog.authorizer.acl import (
     code_name,
     parse_name,
 )
-from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.audit import Basis
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 
@@ -216,23 +217,23 @@ class HasIntent:
     def _has_some(self, policy: Policy, need: Need) -> bool:
         principals, host = self.subject.principals(policy.settings), self.subject.host
         everywhere = EVERYWHERE if host is None else Hosts(entries=(host,))
-        found = [
+        matching = [
             each for each in holders(policy, (need,), principals=principals, host=host) if everywhere in each.hosts
         ]
-        named = {each for holder in found if not holder.principals.complement for each in holder.principals.named}
+        named = {each for holder in matching if not holder.principals.complement for each in holder.principals.named}
         if not principals.complement:
-            others = [each.principals for each in found if each.principals.complement]
+            others = [each.principals for each in matching if each.principals.complement]
             return all(each in named or any(each in other for other in others) for each in principals.named)
         return any(
             set(holder.principals.named) - set(principals.named) <= named
-            for holder in found
+            for holder in matching
             if holder.principals.complement
         )
 
 
 def _none(need: Need) -> Failure:
     kind = code_name(ResourceType, need.resource_type)
-    return Failure(found=f"{operations_text(need.operations)} is allowed on no {kind} from every host")
+    return Failure(actual=f"{operations_text(need.operations)} is allowed on no {kind} from every host")
 
 
 # What a test lists as all that somebody can do: names of a type, and hosts of clients.
@@ -248,8 +249,8 @@ class ListedHosts:
     def classes_in(self, partition: Partition) -> int:
         """Return the classes of a partition by (at least) these texts."""
         every = (1 << partition.count) - 1
-        found = _joined(partition, self.entries) if self.entries else every
-        return found & ~_joined(partition, self.but)
+        classes = _joined(partition, self.entries) if self.entries else every
+        return classes & ~_joined(partition, self.but)
 
     @property
     def text(self) -> str:
@@ -372,24 +373,24 @@ class _Comparison:
         more: list[Region] = []
         less: list[Region] = []
         for principals, regions in groups(self.query.principals, self.regions):
-            found = AccessSet()
+            actual = AccessSet()
             for region in regions:
                 classes = self._hosts.classes_of(region.hosts)
                 for operation in operations_of(region.operations):
-                    found.add(region.resource_type, operation, region.names, classes)
-            more += self._regions(principals, found, listed)
-            less += self._regions(principals, listed, found)
+                    actual.add(region.resource_type, operation, region.names, classes)
+            more += self._regions(principals, actual, listed)
+            less += self._regions(principals, listed, actual)
         return more, less
 
     def _listed(self) -> AccessSet:
-        host, found = self.query.host, AccessSet()
-        asked = (1 << self._hosts.count) - 1 if host is None else self._hosts.matched(host, cidr=True)
+        host, access = self.query.host, AccessSet()
+        host_classes = (1 << self._hosts.count) - 1 if host is None else self._hosts.matched(host, cidr=True)
         for each in self.listed:
-            classes = each.hosts.classes_in(self._hosts) & asked
+            classes = each.hosts.classes_in(self._hosts) & host_classes
             names = each.names
             for operation in operations_of(each.operations):
-                found.add(each.resource.resource_type, operation, names, classes)
-        return found
+                access.add(each.resource.resource_type, operation, names, classes)
+        return access
 
     def _regions(self, principals: Principals, one: AccessSet, other: AccessSet) -> Iterator[Region]:
         operations: dict[tuple[int, NamePart, int], int] = {}
@@ -410,33 +411,33 @@ class _Comparison:
                 )
 
 
-def groups(asked: Principals, regions: Iterable[Region]) -> Iterator[tuple[Principals, tuple[Region, ...]]]:
+def groups(subjects: Principals, regions: Iterable[Region]) -> Iterator[tuple[Principals, tuple[Region, ...]]]:
     """Yield principals that share their regions, with these; each principal that is asked about is in one group."""
     of_everyone: list[tuple[int, Region]] = []
-    of_one: dict[str, dict[int, Region]] = {} if asked.complement else {each: {} for each in asked.named}
+    of_one: dict[str, dict[int, Region]] = {} if subjects.complement else {each: {} for each in subjects.named}
     for number, region in enumerate(regions):
         if region.principals.complement:
             of_everyone.append((number, region))
             for each in region.principals.named:
-                if each in asked:
+                if each in subjects:
                     of_one.setdefault(each, {})
         else:
             for each in region.principals.named:
                 of_one.setdefault(each, {})[number] = region
     members: dict[tuple[int, ...], list[str]] = {}
-    found: dict[tuple[int, ...], tuple[Region, ...]] = {}
+    shared: dict[tuple[int, ...], tuple[Region, ...]] = {}
     for principal, own in of_one.items():
         theirs = own | {number: region for number, region in of_everyone if principal in region.principals}
         key = tuple(sorted(theirs))
         members.setdefault(key, []).append(principal)
-        found[key] = tuple(theirs[number] for number in key)
+        shared[key] = tuple(theirs[number] for number in key)
     rest = tuple(number for number, _ in of_everyone)
-    if asked.complement:
+    if subjects.complement:
         apart = {each for key, those in members.items() if key != rest for each in those}
-        yield everyone_but(*asked.named, *apart), tuple(region for _, region in of_everyone)
+        yield everyone_but(*subjects.named, *apart), tuple(region for _, region in of_everyone)
     for key, those in members.items():
-        if key != rest or not asked.complement:
-            yield only(*those), found[key]
+        if key != rest or not subjects.complement:
+            yield only(*those), shared[key]
 
 
 # Whether a policy allows nothing that another one denies, but on some resources.
@@ -463,11 +464,11 @@ class NoNewAccess:
 
     def run(self, policy: Policy) -> Outcome:
         """Return whether nothing new is allowed. Raises MetadataError: what it compares with cannot be read."""
-        found = differences(self.than.policy(policy.settings), policy)
-        gained = (each.region for each in found if each.direction is Direction.GAINED)
-        left = (part for region in gained for part in self._elsewhere(region))
+        changes = differences(self.than.policy(policy.settings), policy)
+        gained = (each.region for each in changes if each.direction is Direction.GAINED)
+        regions = (part for region in gained for part in self._elsewhere(region))
         verb = f"is allowed, and denied by {self.than.name}"
-        return Outcome(case=self, failures=region_failures(policy, left, verb=verb))
+        return Outcome(case=self, failures=region_failures(policy, regions, verb=verb))
 
     def _elsewhere(self, region: Region) -> Iterator[Region]:
         """Yield what of a region is on none of the excepted resources."""
@@ -507,9 +508,9 @@ class SameAs:
         other = self.other.policy(policy.settings)
         if self.accesses is not None:
             return Outcome(case=self, failures=self._flips(policy, other, self.accesses))
-        found = list(differences(other, policy))
-        gained = (each.region for each in found if each.direction is Direction.GAINED)
-        lost = (each.region for each in found if each.direction is Direction.LOST)
+        changes = list(differences(other, policy))
+        gained = (each.region for each in changes if each.direction is Direction.GAINED)
+        lost = (each.region for each in changes if each.direction is Direction.LOST)
         was = self.other.name
         return Outcome(
             case=self,
@@ -520,15 +521,15 @@ class SameAs:
         )
 
     def _flips(self, policy: Policy, other: Policy, accesses: Accesses) -> tuple[Failure, ...]:
-        found = []
+        failures = []
         for request, count in accesses.counts().items():
             now = is_allowed(policy, request)
             if now is not is_allowed(other, request):
                 times = "" if count == 1 else f" ({count:,} times)"
                 verdict = "allowed, and was denied" if now else "denied, and was allowed"
                 what = f"{request_text(request)}{times} is {verdict}"
-                found.append(Failure(found=what, request=request, decided_by=deciding(policy, request)))
-        return tuple(found)
+                failures.append(Failure(actual=what, request=request, decided_by=deciding(policy, request)))
+        return tuple(failures)
 
 
 # Who can do something: exactly some principals, super users aside.
@@ -566,11 +567,11 @@ class WhoCan:
         """Return whether exactly the expected principals can."""
         (query,) = self.queries(policy.settings)
         regions = list(allowed(policy, query))
-        found, expected = who(regions, policy.settings), set(self.expected) - policy.settings.super_users
+        actual, expected = who(regions, policy.settings), set(self.expected) - policy.settings.super_users
         failures: list[Failure] = []
-        for more in sorted(found - expected):
+        for more in sorted(actual - expected):
             failures += _allowed_too(policy, regions, more)
-        failures += (_not_so(less) for less in sorted(expected - found))
+        failures += (_not_so(less) for less in sorted(expected - actual))
         return Outcome(case=self, failures=tuple(failures))
 
 
@@ -586,7 +587,7 @@ def who(regions: Sequence[Region], settings: Settings) -> set[str]:
 
 def _allowed_too(policy: Policy, regions: Sequence[Region], principal: str) -> tuple[Failure, ...]:
     if principal.startswith("not "):
-        return (Failure(found=f"{principal.removeprefix('not ')} cannot"),)
+        return (Failure(actual=f"{principal.removeprefix('not ')} cannot"),)
     if principal == WILDCARD_PRINCIPAL:
         theirs = [region for region in regions if region.principals.complement]
     else:
@@ -600,9 +601,9 @@ def _of(region: Region, principal: str) -> Region:
 
 def _not_so(principal: str) -> Failure:
     if principal.startswith("not "):
-        return Failure(found=f"{principal.removeprefix('not ')} can, or nobody can")
+        return Failure(actual=f"{principal.removeprefix('not ')} can, or nobody can")
     everybody = principal == WILDCARD_PRINCIPAL
-    return Failure(found=f"{'a principal that nothing names' if everybody else principal} cannot")
+    return Failure(actual=f"{'a principal that nothing names' if everybody else principal} cannot")
 
 
 # The short form of a deciding rule: `READ prefixed bill.`, `DENY ALL literal pii.card for User:* from 10.0.0.1`.
@@ -669,17 +670,17 @@ def parse_rule_text(text: str) -> RuleText:
     basis = _BASES.get(text.strip().lower())
     if basis is not None:
         return RuleText(basis=basis)
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    parts = _FORM.fullmatch(text.strip())
+    if parts is None:
         raise ConfigError(f"{text[:80]!r} is no rule: expected {EXPECTED}")
-    denies = (found["permission"] or "").upper() == "DENY"
+    denies = (parts["permission"] or "").upper() == "DENY"
     return RuleText(
         permission=AclPermissionType.DENY if denies else AclPermissionType.ALLOW,
-        operation=parse_name(_OPERATIONS, found["operation"]),
-        pattern=PatternType[found["pattern"].upper()],
-        name=_unquoted(found["name"]) or "",
-        principal=_unquoted(found["principal"]),
-        host=_unquoted(found["host"]),
+        operation=parse_name(_OPERATIONS, parts["operation"]),
+        pattern=PatternType[parts["pattern"].upper()],
+        name=_unquoted(parts["name"]) or "",
+        principal=_unquoted(parts["principal"]),
+        host=_unquoted(parts["host"]),
     )
 
 
@@ -737,37 +738,39 @@ class Decides:
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:  # noqa: ARG002  # of Case
         """Return what is asked."""
-        asked = self.request
+        request = self.request
         pattern = PatternType.PREFIXED if self.by_type else PatternType.LITERAL
-        resource = ResourcePattern(resource_type=asked.resource_type, name=asked.resource_name, pattern_type=pattern)
+        resource = ResourcePattern(
+            resource_type=request.resource_type, name=request.resource_name, pattern_type=pattern
+        )
         query = Query(
             resources=(resource,),
-            operations=1 << asked.operation,
-            principals=only(asked.principal),
-            host=asked.host,
+            operations=1 << request.operation,
+            principals=only(request.principal),
+            host=request.host,
         )
         return (query,)
 
     def run(self, policy: Policy) -> Outcome:
         """Return whether it is decided so."""
-        asked = self.request
-        context = RequestContext(principal=asked.principal, host=asked.host)
+        request = self.request
+        context = RequestContext(principal=request.principal, host=request.host)
         try:
             if self.by_type:
-                answer = policy.authorizer.authorize_by_resource_type(context, asked.operation, asked.resource_type)
+                answer = policy.authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
                 return self._judged(answer, None)
-            resource = ResourcePattern(resource_type=asked.resource_type, name=asked.resource_name)
-            action = Action(operation=asked.operation, resource_pattern=resource)
+            resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+            action = Action(operation=request.operation, resource_pattern=resource)
             if self.rule is None:
                 (answer,) = policy.authorizer.authorize(context, (action,))
                 if answer.value == self.decision:
                     return Outcome(case=self)
-            found = policy.authorizer.decide(context, action)
+            decision = policy.authorizer.decide(context, action)
         except InvalidRequestError as error:
             return self._failed(f"Kafka's authorizer throws: {error}") if self.decision != ERROR else Outcome(case=self)
-        if found.rule is None:
-            return self._judged(found.result, found.basis.value, found.text)
-        return self._judged(found.result, found.rule.acl, found.text)
+        if decision.rule is None:
+            return self._judged(decision.result, decision.basis.value, decision.text)
+        return self._judged(decision.result, decision.rule.acl, decision.text)
 
     def _judged(self, result: AuthorizationResult, rule: StandardAcl | str | None, text: str = "") -> Outcome:
         same_rule = self.rule.is_of(rule) if isinstance(self.rule, RuleText) else self.rule in (None, text)
@@ -776,8 +779,8 @@ class Decides:
         by = f" by {text}" if text else ""
         return self._failed(f"{request_text(self.request)} is {result.value}{by}", rule)
 
-    def _failed(self, found: str, rule: StandardAcl | str | None = None) -> Outcome:
-        return Outcome(case=self, failures=(Failure(found=found, request=self.request, decided_by=rule),))
+    def _failed(self, actual: str, rule: StandardAcl | str | None = None) -> Outcome:
+        return Outcome(case=self, failures=(Failure(actual=actual, request=self.request, decided_by=rule),))
 
 
 # Which rule decides a request.
@@ -812,8 +815,8 @@ class Reason:
         for request in self._requests(policy):
             rule = deciding(policy, request)
             if not self.expected.is_of(rule):
-                found = f"{request_text(request)} is decided by {rule_text(rule)}"
-                failures.append(Failure(found=found, request=request, decided_by=rule))
+                actual = f"{request_text(request)} is decided by {rule_text(rule)}"
+                failures.append(Failure(actual=actual, request=request, decided_by=rule))
         return Outcome(case=self, failures=tuple(failures))
 
     def _requests(self, policy: Policy) -> Iterator[Request]:

@@ -107,12 +107,12 @@ def _judged(base: Policy, index: "_CaseIndex", mutant: Mutant) -> MutationResult
     if mutant.becomes is not None and base.acls.find(mutant.becomes) is None:
         changes.append(RuleChange(added=True, acl=mutant.becomes))
     changed, rules = changed_policy(base, changes), [change.acl for change in changes]
-    found = list(differences(base, changed, changed=rules))
-    if not found:
+    effects = list(differences(base, changed, changed=rules))
+    if not effects:
         return None
-    if index.is_noticed(changed, found, rules):
+    if index.is_noticed(changed, effects, rules):
         return MutationResult(mutant=mutant, killed=True)
-    return MutationResult(mutant=mutant, killed=False, changed=found[0])
+    return MutationResult(mutant=mutant, killed=False, changed=effects[0])
 
 
 @define(eq=False, kw_only=True)
@@ -153,28 +153,28 @@ class _CaseIndex:
             for each in {name for query in queries for name in query.principals.named}:
                 self._of_one.setdefault(each, []).append((case, queries))
 
-    def is_noticed(self, changed: Policy, found: Sequence[Difference], rules: Sequence[StandardAcl]) -> bool:
+    def is_noticed(self, changed: Policy, effects: Sequence[Difference], rules: Sequence[StandardAcl]) -> bool:
         """Return whether a case fails on a policy that differs so, by these rules."""
         if self.compares_all:
             return True
-        near = (case for case, queries in self._near(found, rules) if self._may_fail(case, queries, found, rules))
+        near = (case for case, queries in self._near(effects, rules) if self._may_fail(case, queries, effects, rules))
         return any(isinstance(case, CanOnly) or not case.run(changed).passed for case in near)
 
     def _may_fail(
-        self, case: Case, queries: Sequence[Query], found: Sequence[Difference], rules: Sequence[StandardAcl]
+        self, case: Case, queries: Sequence[Query], effects: Sequence[Difference], rules: Sequence[StandardAcl]
     ) -> bool:
-        if any(touches(each.region, query) for query in queries for each in found):
+        if any(touches(each.region, query) for query in queries for each in effects):
             return True
         # The rule that decides may be another one where the decision is not.
         return _looks_at_rules(case) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
 
     def _near(
-        self, found: Sequence[Difference], rules: Sequence[StandardAcl]
+        self, effects: Sequence[Difference], rules: Sequence[StandardAcl]
     ) -> Iterator[tuple[Case, Sequence[Query]]]:
         """Yield the cases about the principals for whom something differs, or whom a changed rule is for."""
-        everybody = any(each.region.principals.complement for each in found)
+        everybody = any(each.region.principals.complement for each in effects)
         everybody |= self.looks_at_rules and any(rule.principal == WILDCARD_PRINCIPAL for rule in rules)
-        named = dict.fromkeys(name for each in found for name in each.region.principals.named)
+        named = dict.fromkeys(name for each in effects for name in each.region.principals.named)
         named |= dict.fromkeys(rule.principal for rule in rules)
         for each in self._of_one if everybody else named:
             yield from self._of_one.get(each, ())
@@ -210,16 +210,16 @@ def coverage(policy: Policy, cases: Iterable[Case]) -> Coverage:
 
     A comparison with another policy exercises no rule by itself: it says nothing of what any of them is for.
     """
-    asked = _Asked(policy.settings)
+    index = _QueryIndex(policy.settings)
     for case in cases:
         if not isinstance(case, SameAs | NoNewAccess):
-            asked.add(case.queries(policy.settings))
-    uncovered = [rule.acl for rule in policy.acls if not asked.covers(rule.acl)]
+            index.add(case.queries(policy.settings))
+    uncovered = [rule.acl for rule in policy.acls if not index.covers(rule.acl)]
     return Coverage(rules=len(policy.acls), uncovered=tuple(sorted(uncovered, key=str)))
 
 
 @define(eq=False)
-class _Asked:
+class _QueryIndex:
     """Queries by principal. Filled, then asked."""
 
     settings: Settings

@@ -34,8 +34,8 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.index.layout import known_type
+from aclog.authorizer.origin import FileOrigin
 
 # Names as a test lists them: `topic:orders.*` less some.
 
@@ -108,14 +108,14 @@ TestObject = dict[str, object]
 
 def by_operation(items: Iterable[tuple[int, object]]) -> dict[str, list[object]]:
     """Return what is said of some operations, as masks, by their names; `ALL` stands for all 13."""
-    found: dict[str, list[object]] = {}
+    named: dict[str, list[object]] = {}
     for mask, item in items:
         names = ["ALL"] if mask == REQUESTED else [operation.name for operation in operations_of(mask)]
         for name in names:
-            listed = found.setdefault(name, [])
+            listed = named.setdefault(name, [])
             if item not in listed[-1:]:
                 listed.append(item)
-    return dict(sorted(found.items()))
+    return dict(sorted(named.items()))
 
 
 def item_of(access: ListedAccess) -> object:
@@ -174,10 +174,10 @@ class _Principal:
     @staticmethod
     def of(policy: Policy, principal: str) -> "_Principal":
         """Read what a principal is allowed."""
-        made = _Principal(policy=policy, principal=principal)
+        reader = _Principal(policy=policy, principal=principal)
         for region in allowed(policy, Query(principals=only(principal))):
-            made._add(region)
-        return made
+            reader._add(region)
+        return reader
 
     def tests(self, requests: Iterable[Request]) -> Iterator[TestObject]:
         """Yield the tests of some accesses of the principal."""
@@ -185,13 +185,13 @@ class _Principal:
         cannot: dict[str | None, set[tuple[int, int, str]]] = {}
         for each in requests:
             place = (each.resource_type, each.operation)
-            asked = (*place, each.resource_name)
+            access = (*place, each.resource_name)
             if is_allowed(self.policy, each):
                 everywhere = self._part(self._everywhere, place, each.resource_name) is not None
-                can.setdefault(None if everywhere else each.host, set()).add(asked)
+                can.setdefault(None if everywhere else each.host, set()).add(access)
             else:
                 nowhere = self._part(self._somewhere, place, each.resource_name) is None
-                cannot.setdefault(None if nowhere else each.host, set()).add(asked)
+                cannot.setdefault(None if nowhere else each.host, set()).add(access)
         for host in sorted({*can, *cannot}, key=lambda each: each or ""):
             expected: TestObject = {}
             if host in can:
@@ -214,12 +214,12 @@ class _Principal:
     ) -> NamePart | None:
         """Return the widest of the parts that hold a name."""
         begins = places.get(place, {})
-        found = (part for end in range(len(name) + 1) for part in begins.get(name[:end], ()) if name in part)
-        return next(found, None)
+        parts = (part for end in range(len(name) + 1) for part in begins.get(name[:end], ()) if name in part)
+        return next(parts, None)
 
-    def _folded(self, asked: Iterable[tuple[int, int, str]], *, fold: bool) -> Iterator[tuple[int, object]]:
+    def _folded(self, accesses: Iterable[tuple[int, int, str]], *, fold: bool) -> Iterator[tuple[int, object]]:
         names: dict[tuple[int, int, str], list[str]] = {}
-        for kind, operation, name in asked:
+        for kind, operation, name in accesses:
             part = self._part(self._everywhere, (kind, operation), name) if fold else None
             whole = isinstance(part, Subtree) and part == Subtree(prefix=part.prefix) and bool(part.prefix)
             begin = part.prefix if whole and isinstance(part, Subtree) else ""
@@ -252,17 +252,17 @@ def recorded(policy: Policy) -> Iterator[RecordedAccess]:
 
     Together they say of every request how it is decided, super users aside: those pass whatever the rules say.
     """
-    asked = everyone_but(*policy.settings.super_users)
-    regions = list(_allowed_regions(policy, Query(principals=asked)))
+    principals = everyone_but(*policy.settings.super_users)
+    regions = list(_allowed_regions(policy, Query(principals=principals)))
     hosts = _hosts_of_rules(policy)
-    rest, *others = groups(asked, regions)
+    rest, *others = groups(principals, regions)
     apart = sorted((each, theirs) for named, theirs in others for each in named.named)
-    known: dict[tuple[int, ...], tuple[ListedAccess, ...]] = {}
+    cache: dict[tuple[int, ...], tuple[ListedAccess, ...]] = {}
     for principal, theirs in apart:
-        listed = known.get(tuple(map(id, theirs)))
+        listed = cache.get(tuple(map(id, theirs)))
         if listed is None:
             texts = hosts.get(principal, set()) | hosts.get(WILDCARD_PRINCIPAL, set())
-            listed = known[tuple(map(id, theirs))] = _listed(theirs, texts)
+            listed = cache[tuple(map(id, theirs))] = _listed(theirs, texts)
         yield RecordedAccess(subject=CaseSubject(principal=principal), listed=listed)
     everybody_else = CaseSubject(principal=WILDCARD_PRINCIPAL, but=tuple(each for each, _ in apart))
     yield RecordedAccess(subject=everybody_else, listed=_listed(rest[1], hosts.get(WILDCARD_PRINCIPAL, set())))
@@ -279,11 +279,11 @@ def _allowed_regions(policy: Policy, query: Query) -> Iterator[Region]:
 
 
 def _hosts_of_rules(policy: Policy) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    hosts: dict[str, set[str]] = {}
     for rule in policy.acls:
         if rule.acl.host != WILDCARD:
-            found.setdefault(rule.acl.principal, set()).add(rule.acl.host)
-    return found
+            hosts.setdefault(rule.acl.principal, set()).add(rule.acl.host)
+    return hosts
 
 
 def _listed(regions: Sequence[Region], texts: Iterable[str]) -> tuple[ListedAccess, ...]:
@@ -326,7 +326,7 @@ class _Listing:
         for number in range(self._classes.count):
             key = tuple(n for n, mask in enumerate(masks) if mask >> number & 1)
             of_class[key] = of_class.get(key, 0) | 1 << number
-        found: dict[tuple[int, int, NamePart], int] = {}
+        classes_of: dict[tuple[int, int, NamePart], int] = {}
         for key, classes in of_class.items():
             names: dict[tuple[int, int], list[NamePart]] = {}
             for region in (self.regions[number] for number in key):
@@ -337,8 +337,8 @@ class _Listing:
                 apart = [part for part in parts if _is_long(part)]
                 for part in (*apart, *fold(part for part in parts if not _is_long(part))):
                     place = (*of_type, part)
-                    found[place] = found.get(place, 0) | classes
-        yield from ((*place, classes) for place, classes in found.items())
+                    classes_of[place] = classes_of.get(place, 0) | classes
+        yield from ((*place, classes) for place, classes in classes_of.items())
 
     def _hosts(self, classes: int) -> Iterator[ListedHosts]:
         """Yield the hosts of some classes: by the hosts of rules if these can tell, else by as few as there are."""
@@ -349,24 +349,24 @@ class _Listing:
         for among in (classes, every):
             entries = self._largest(among, meeting=classes)
             for base in (entries, ()):
-                held = ListedHosts(entries=base).classes_in(self._classes)
-                found = ListedHosts(entries=base, but=self._largest(held & ~classes))
-                if found.classes_in(self._classes) == classes:
-                    yield found
+                matched = ListedHosts(entries=base).classes_in(self._classes)
+                listed = ListedHosts(entries=base, but=self._largest(matched & ~classes))
+                if listed.classes_in(self._classes) == classes:
+                    yield listed
                     return
         yield from map(_as_listed, self._classes.hosts(classes))
 
     def _largest(self, among: int, meeting: int | None = None) -> tuple[str, ...]:
         """Return the hosts of rules that lie in some classes, but for those within another one."""
-        found: list[str] = []
-        held = 0
+        texts: list[str] = []
+        covered = 0
         matched = ((self._classes.matched(text, cidr=True), text) for text in self.texts)
         for mask, text in sorted(matched, key=lambda pair: (-pair[0].bit_count(), pair[1])):
             fits = mask and not mask & ~among and (meeting is None or mask & meeting)
-            if fits and mask & ~held:
-                found.append(text)
-                held |= mask
-        return tuple(sorted(found))
+            if fits and mask & ~covered:
+                texts.append(text)
+                covered |= mask
+        return tuple(sorted(texts))
 
 
 def _as_listed(hosts: Hosts) -> ListedHosts:
@@ -459,16 +459,16 @@ def _holders(policy: Policy, denies: Sequence[StandardAcl]) -> Iterator[TestObje
     protected = {
         resource: None for rule in denies if (resource := resource_of_rule(rule)) is not None and resource.name
     }
-    found: dict[str, list[str]] = {}
+    expected: dict[str, list[str]] = {}
     for resource in sorted(protected, key=resource_text):
         for operation in (AclOperation.READ, AclOperation.WRITE):
             case = WhoCan(test="", origin=NOWHERE, operations=1 << operation, resource=resource, expected=())
             (query,) = case.queries(policy.settings)
             holders = sorted(who(list(allowed(policy, query)), policy.settings))
             if 0 < len(holders) <= _MOST_HOLDERS and WILDCARD_PRINCIPAL not in holders:
-                found[f"{operation.name} {resource_text(resource)}"] = holders
-    if found:
-        yield {"name": "what is denied to others", "who_can": found}
+                expected[f"{operation.name} {resource_text(resource)}"] = holders
+    if expected:
+        yield {"name": "what is denied to others", "who_can": expected}
 
 
 # Tests that what was taken away stays so.
@@ -485,13 +485,13 @@ class Removal:
 
 def tests_of_removals(policy: Policy, removals: Iterable[Removal]) -> Iterator[TestObject]:
     """Yield tests that nobody can again what removed ACLs allowed, where all of that is denied today."""
-    found: dict[str, dict[StandardAcl, str]] = {}
+    removed: dict[str, dict[StandardAcl, str]] = {}
     last: dict[str, str] = {}
     for removal in removals:
         if removal.acl.permission_type == AclPermissionType.ALLOW and policy.acls.find(removal.acl) is None:
-            found.setdefault(removal.acl.principal, {})[removal.acl] = removal.when
+            removed.setdefault(removal.acl.principal, {})[removal.acl] = removal.when
             last[removal.acl.principal] = removal.when
-    for principal, rules in sorted(found.items()):
+    for principal, rules in sorted(removed.items()):
         cannot = denied_to(policy, rules)
         if cannot:
             name = f"taken from {principal}, last at {last[principal]}"

@@ -40,9 +40,10 @@ from aclog.authorizer.acl import (
     acl_command,
     acl_text,
 )
-from aclog.authorizer.acls_image import Origins, RuleChange, changes_between, origin_object
+from aclog.authorizer.acls_image import RuleChange, changes_between
 from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
+from aclog.authorizer.origin import Origins, origin_object
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 
@@ -94,14 +95,14 @@ def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
     adding = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.ALLOW))
     denying = dict.fromkeys(rule for query in queries for rule in RulesAbout.of(policy, query).denying)
     added = tuple(change for change in adding if policy.acls.find(change.acl) is None)
-    removed = _gone(denying)
+    removed = _removals(denying)
     yield from (added, removed, removed + added)
 
 
 def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
     """Yield the removal of what gives it, and a DENY; first what takes no more than is asked, if it does not matter."""
     giving = _giving(policy, queries)
-    removed = _gone(giving)
+    removed = _removals(giving)
     added = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.DENY))
     narrow = all(_is_within(rule, query.resources) for query in queries for rule in giving)
     added = tuple(change for change in added if policy.acls.find(change.acl) is None)
@@ -112,7 +113,7 @@ def _correcting(policy: Policy, case: WhoCan) -> Iterator[_Changes]:
     (query,) = case.queries(policy.settings)
     who = [each for each in case.expected if not each.startswith("not ")]
     rest = evolve(query, principals=everyone_but(*query.principals.named, *who))
-    removed = _gone(rule for rule in _giving(policy, (rest,)) if rule.principal not in who)
+    removed = _removals(rule for rule in _giving(policy, (rest,)) if rule.principal not in who)
     granted = [each for each in who if next(allowed(policy, evolve(query, principals=only(each))), None) is None]
     added = _new(
         rule for each in granted for rule in _rules_for(evolve(query, principals=only(each)), AclPermissionType.ALLOW)
@@ -132,7 +133,7 @@ def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
         elif region is not None:
             lacking += _rules_for(_query_of(region), AclPermissionType.ALLOW)
     added = tuple(change for change in _new(lacking) if policy.acls.find(change.acl) is None)
-    yield _gone(giving) + added
+    yield _removals(giving) + added
 
 
 def _query_of(region: Region) -> Query:
@@ -153,8 +154,8 @@ def _query_of(region: Region) -> Query:
 
 
 def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]:
-    found = (rule for query in queries for each in permissions(policy, query) for rule in each.rules)
-    return dict.fromkeys(rule for rule in found if isinstance(rule, StandardAcl))
+    rules = (rule for query in queries for each in permissions(policy, query) for rule in each.rules)
+    return dict.fromkeys(rule for rule in rules if isinstance(rule, StandardAcl))
 
 
 def _rules_for(query: Query, permission: AclPermissionType) -> Iterator[StandardAcl]:
@@ -193,14 +194,14 @@ def _new(rules: Iterable[StandardAcl]) -> _Changes:
     return tuple(RuleChange(added=True, acl=rule) for rule in dict.fromkeys(rules))
 
 
-def _gone(rules: Iterable[StandardAcl]) -> _Changes:
+def _removals(rules: Iterable[StandardAcl]) -> _Changes:
     return tuple(RuleChange(added=False, acl=rule) for rule in dict.fromkeys(rules))
 
 
 # A failing case as lines for people: where it is written, what is so instead, why, and what would mend it.
 
 
-_SHOWN = 5
+_LIMIT = 5
 """Failures of one case, and rules of one explanation; the JSON lines have all failures."""
 
 NEAREST_CHANGE = "the nearest change:"
@@ -236,11 +237,11 @@ def failure_lines(outcome: Outcome, state: TestedState) -> Iterator[str]:
     case = outcome.case
     yield f"FAILED {case.origin.file}:{case.origin.line}: {case.test}"
     yield f"  expected: {case.text}"
-    for failure in outcome.failures[:_SHOWN]:
-        yield f"  found: {failure.found}"
+    for failure in outcome.failures[:_LIMIT]:
+        yield f"  found: {failure.actual}"
         yield from _why(failure, state)
-    if len(outcome.failures) > _SHOWN:
-        yield f"  and {len(outcome.failures) - _SHOWN:,} more: --format jsonl has all"
+    if len(outcome.failures) > _LIMIT:
+        yield f"  and {len(outcome.failures) - _LIMIT:,} more: --format jsonl has all"
     for failure in outcome.failures:
         if failure.request is not None:
             yield from (f"  {line}" for line in _explanation(failure.request, state.policy_of(failure), state.origins))
@@ -267,19 +268,19 @@ def _why(failure: Failure, state: TestedState) -> Iterator[str]:
 
 def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator[str]:
     """Yield the rules that cover what is asked for, the most important first, and what to know about them."""
-    found = _explained(request, policy)
-    if found is None:
+    explanation = _explained(request, policy)
+    if explanation is None:
         return
-    total = sum(found.counts.values())
+    total = sum(explanation.counts.values())
     if not total:
         yield "no ACL covers this resource"
         return
-    parts = ", ".join(f"{found.counts[role]:,} {role.value}" for role in Role if found.counts.get(role))
+    parts = ", ".join(f"{explanation.counts[role]:,} {role.value}" for role in Role if explanation.counts.get(role))
     yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
-    for examined in found.rules:
+    for examined in explanation.rules:
         yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, origins)}"
         yield from (f"    ({note})" for note in examined.notes)
-    for text in (*found.quirks, *found.near_misses):
+    for text in (*explanation.quirks, *explanation.near_misses):
         yield f"  note: {text}"
 
 
@@ -291,7 +292,7 @@ def _explained(request: Request, policy: Policy) -> Explanation | None:
     action = Action(operation=request.operation, resource_pattern=resource)
     settings = policy.settings
     image = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-    options = ExplainOptions(allow_everyone=settings.allow_everyone, limit=_SHOWN)
+    options = ExplainOptions(allow_everyone=settings.allow_everyone, limit=_LIMIT)
     try:
         return explain(image, policy.authorizer.decide(context, action), context, action, options=options)
     except InvalidRequestError:
@@ -358,15 +359,15 @@ def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:
 
 def stated_object(rule: StandardAcl | str | None, origins: Origins) -> JsonObject | str | None:
     """Return a rule with the first place that states it, or another reason of a decision."""
-    found = decided_by_object(rule)
-    if not isinstance(rule, StandardAcl) or not isinstance(found, dict):
-        return found
-    return {**found, **(origin_object(origins.of(rule)[0]) if origins.of(rule) else {})}
+    value = decided_by_object(rule)
+    if not isinstance(rule, StandardAcl) or not isinstance(value, dict):
+        return value
+    return {**value, **(origin_object(origins.of(rule)[0]) if origins.of(rule) else {})}
 
 
 def _failure(failure: Failure, origins: Origins) -> JsonObject:
     return {
-        "found": failure.found,
+        "found": failure.actual,
         "request": None if failure.request is None else request_object(failure.request),
         "rule": stated_object(failure.decided_by, origins),
         "region": None if failure.region is None else region_object(failure.region),
@@ -387,7 +388,7 @@ class PremisedRun:
 
     policy: Policy
     premises: Premises
-    given: AbstractSet[str] = frozenset()
+    settled: AbstractSet[str] = frozenset()
     """The properties of brokers whose values the settings of the policy have."""
     _policies: dict[tuple[frozenset[str], bool], Policy] = field(factory=dict, init=False)
 
@@ -404,14 +405,14 @@ class PremisedRun:
         if not turning:
             return outcome
         reason = f"it is not known to hold: it does not if {turning.unless()}"
-        return evolve(outcome, failures=(Failure(found=reason),))
+        return evolve(outcome, failures=(Failure(actual=reason),))
 
     def _unknown(self, case: Case) -> Premises:
         """Return what is unknown of the policy, or of one that it was compared with: both have its settings."""
         other = case.than if isinstance(case, NoNewAccess) else case.other if isinstance(case, SameAs) else None
         if other is None:
             return self.premises
-        more = other.premises.without(self.given | set(self.premises.names))
+        more = other.premises.without(self.settled | set(self.premises.names))
         return Premises((*self.premises.unknown, *more.unknown))
 
     def _passes(self, case: Case, others: Premises) -> bool:
@@ -450,10 +451,10 @@ class EachRun:
 
     @classmethod
     def of(
-        cls, policies: Mapping[Generation, Policy], premises: Premises, given: AbstractSet[str] = frozenset()
+        cls, policies: Mapping[Generation, Policy], premises: Premises, settled: AbstractSet[str] = frozenset()
     ) -> "EachRun":
         """Return it for policies of whose settings something is unknown; as PremisedRun has these."""
-        return cls({generation: PremisedRun(policy, premises, given) for generation, policy in policies.items()})
+        return cls({generation: PremisedRun(policy, premises, settled) for generation, policy in policies.items()})
 
     def run(self, case: Case) -> Outcome:
         """Return what became of the case; how it fails on one Kafka only is marked. Raises as Case.run."""
@@ -461,9 +462,9 @@ class EachRun:
         if len(outcomes) == 1:
             return next(iter(outcomes.values()))
         failures = merged({generation: outcome.failures for generation, outcome in outcomes.items()}, _key)
-        found = (evolve(each, found=f"{each.found}{only_on(only)}", only=only) for each, only in failures)
-        return Outcome(case=case, failures=tuple(found))
+        marked = (evolve(each, actual=f"{each.actual}{only_on(only)}", only=only) for each, only in failures)
+        return Outcome(case=case, failures=tuple(marked))
 
 
 def _key(failure: Failure) -> Hashable:
-    return failure.found, failure.request, failure.decided_by, failure.region
+    return failure.actual, failure.request, failure.decided_by, failure.region

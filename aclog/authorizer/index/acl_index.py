@@ -232,8 +232,8 @@ class AclIndex:
             # Only additions: what they say is or-ed to the base's chain, whose own cells need no second look (0, 0).
             mask |= self._resource_mask(0, 0, touched, subject)
         node = base.lookup(resource_type, name)[2]
-        known = subject.prefix_masks.get(node)
-        return mask | (base.chain_mask(subject, node) if known is None else known)
+        chain = subject.prefix_masks.get(node)
+        return mask | (base.chain_mask(subject, node) if chain is None else chain)
 
     def _shrunk_prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         # A removal cannot be taken out of the memoised mask of a whole chain: another prefix may set the same bit.
@@ -261,13 +261,13 @@ class AclIndex:
 
     def _touched_prefixes(self, resource_type: int, name: str) -> list[Resource]:
         """Return the prefixes of a name that the overlay has, longest first."""
-        found, by_name = [], self.overlay.touched[2 * resource_type]
+        resources, by_name = [], self.overlay.touched[2 * resource_type]
         for length in self.overlay.lengths[resource_type]:
             if length <= len(name):
                 touched = by_name.get(name[:length])
                 if touched is not None:
-                    found.append(Resource(name[:length], literal=False, number=touched.number, touched=touched))
-        return found
+                    resources.append(Resource(name[:length], literal=False, number=touched.number, touched=touched))
+        return resources
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:
         """Yield all prefixes of a name, longest first."""
@@ -276,9 +276,9 @@ class AclIndex:
         touched = {resource.name: resource for resource in self._touched_prefixes(resource_type, name)}
         for node in prefixes.chain(resource_type, name.encode("utf-8", "surrogatepass")):
             text = prefixes.name(node).decode()
-            longer = [known for known in touched if len(known) > len(text)]
-            for known in longer:
-                yield touched.pop(known)
+            longer = [prefix for prefix in touched if len(prefix) > len(text)]
+            for prefix in longer:
+                yield touched.pop(prefix)
             yield touched.pop(text, Resource(text, literal=False, number=prefixes.resources[node], touched=None))
         yield from touched.values()
 
@@ -318,19 +318,19 @@ class AclIndex:
     def resources(self) -> Iterator[tuple[int, Resource]]:
         """Yield every pattern with ACLs, with its type, in no particular order."""
         base, overlay = self.base, self.overlay
-        seen = set()
+        keys = set()
         for number in range(len(base.resources)):
             key = base.resources.key(number)
             resource_key = key[0], resource_name(key), key[-1] == PatternType.LITERAL
-            known = overlay.resource(*resource_key[:2], literal=resource_key[2]) if overlay.changes else None
-            if known is not None:
-                seen.add(resource_key)
-            resource = Resource(resource_key[1], literal=resource_key[2], number=number, touched=known)
+            touched = overlay.resource(*resource_key[:2], literal=resource_key[2]) if overlay.changes else None
+            if touched is not None:
+                keys.add(resource_key)
+            resource = Resource(resource_key[1], literal=resource_key[2], number=number, touched=touched)
             if self.count(resource):
                 yield key[0], resource
-        for (kind, name, literal), known in overlay.resources():
-            if known.rules and (kind, name, literal) not in seen:
-                yield kind, Resource(name, literal=literal, number=-1, touched=known)
+        for (kind, name, literal), touched in overlay.resources():
+            if touched.rules and (kind, name, literal) not in keys:
+                yield kind, Resource(name, literal=literal, number=-1, touched=touched)
 
 
 # The names of an overlay in order: which of the patterns that changes touched begin with a text.
@@ -350,14 +350,14 @@ class TouchedNames:
 
     def under(self, kind: int, prefix: str) -> list[Resource]:
         """Return the patterns of a type whose names begin with a text, which may be empty; `kind` is 0..7."""
-        found = []
+        resources = []
         for literal in (False, True):
             names, by_name = self._names[2 * kind + literal], self._maps[2 * kind + literal]
             low, high = prefix_range(names, prefix)
             for name in names[low:high]:
                 touched = by_name[name]
-                found.append(Resource(name, literal=literal, number=touched.number, touched=touched))
-        return found
+                resources.append(Resource(name, literal=literal, number=touched.number, touched=touched))
+        return resources
 
     def moved(self, maps: Sequence[_ByName]) -> "TouchedNames":
         """Return the names of another version, in time that mostly follows what differs."""
@@ -367,12 +367,12 @@ class TouchedNames:
 def touched_names(index: AclIndex) -> TouchedNames:
     """Return the names of an index's overlay."""
     memo, maps = index.base.memo, index.overlay.touched
-    known = memo.touched_names
-    if not isinstance(known, TouchedNames):
-        known = TouchedNames((Map(),) * len(maps), [[] for _ in maps])
+    previous = memo.touched_names
+    if not isinstance(previous, TouchedNames):
+        previous = TouchedNames((Map(),) * len(maps), [[] for _ in maps])
     # Another thread may do the same: whichever comes last is as good to start from.
-    found = memo.touched_names = known.moved(maps)
-    return found
+    names = memo.touched_names = previous.moved(maps)
+    return names
 
 
 def _moved(names: list[str], before: _ByName, after: _ByName) -> list[str]:
@@ -404,7 +404,7 @@ _ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, 
 """The codes of nearly every ACL: neither unbindable nor irregular, found by one look-up."""
 
 # A named tuple's own constructor is a call of a function in Python first, which takes as long again.
-_made = tuple.__new__
+_new_tuple = tuple.__new__
 
 _NO_CELLS: "Map[PairKey, Cell]" = Map()
 _UNTOUCHED = TouchedResource(_NO_CELLS, rules=0, shrunk=False, number=-1)
@@ -465,8 +465,8 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     if cell is not None:
         _check_content(base, overlay, record.id, codes, cell)
         mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
-    cells = cells.set(pair, _made(Cell, (mask, records, rows)))
-    touched = _made(TouchedResource, (cells, rules + 1, shrunk, resource))
+    cells = cells.set(pair, _new_tuple(Cell, (mask, records, rows)))
+    touched = _new_tuple(TouchedResource, (cells, rules + 1, shrunk, resource))
     overlay = _changed(
         overlay, key, pair, touched, added=added.set(number, record), removed=removed, codes=codes, step=1
     )
@@ -588,7 +588,7 @@ def _changed(
         cell = touched.cells.get(pair)
         core = core.put(kind, name, literal, *pair, -1 if cell is None else cell.mask, touched.rules)
     fields = added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes, core
-    return _made(Overlay, fields)
+    return _new_tuple(Overlay, fields)
 
 
 def _untouched(base: Base, resource: int) -> TouchedResource:
@@ -607,9 +607,9 @@ def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell | None:
 def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell: Cell) -> None:
     """Raise ReplayError if the cell has an ACL with the same codes already."""
     other: UUID | None = None
-    for known in cell.added:
-        if codes == (known.resource_type, known.pattern_type, known.operation, known.permission_type):
-            other = known.id
+    for record in cell.added:
+        if codes == (record.resource_type, record.pattern_type, record.operation, record.permission_type):
+            other = record.id
     if cell.rows:
         # A cell has few rows: at most one per operation and permission.
         data = base.resources.key(base.resource_of(base.cell_of(cell.rows[0])))
@@ -638,12 +638,12 @@ def merged_rows(
     resource_of, pair_of = row_keys(base)
     resources, resource_of = _numbered(base, base.resources, resource_of[keep], added, pause)
     pairs, pair_of = _numbered(base, base.pairs, pair_of[keep], added, pause)
-    kept = int(keep.sum())
+    count = int(keep.sum())
     moved = np.cumsum(keep) - 1
     raw_codes = {int(moved[row]): kinds for row, kinds in base.raw_codes.items() if keep[row]}
-    raw_codes |= {kept + n: kinds for n, kinds in _raw_codes(added)}
+    raw_codes |= {count + n: kinds for n, kinds in _raw_codes(added)}
     tags = {int(moved[row]): fields for row, fields in base.tags.items() if keep[row]}
-    tags |= {kept + n: record.tagged_fields for n, record in enumerate(added) if record.tagged_fields}
+    tags |= {count + n: record.tagged_fields for n, record in enumerate(added) if record.tagged_fields}
     ids = np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)[keep]
     return Rows(
         resources=resources,
@@ -680,7 +680,7 @@ def _numbered(
 ) -> tuple[ByteStrings, Int32s]:
     """Return the keys that are used after the merge, and the number of each row's key."""
     new: dict[bytes, int] = {}
-    found = []
+    added_numbers = []
     for n, record in enumerate(added):
         if n % _CHUNK == 0:
             pause()
@@ -689,8 +689,8 @@ def _numbered(
         else:
             kind, name, literal = key_of(record)
             key, number = resource_key(kind, name, literal=literal), base.resource(kind, name, literal=literal)
-        found.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
-    numbers = np.concatenate((numbers, np.array(found, np.int32)))
+        added_numbers.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
+    numbers = np.concatenate((numbers, np.array(added_numbers, np.int32)))
     offsets = np.asarray(table.offsets).astype(np.int64)
     keys = ByteStrings(offsets, np.frombuffer(table.data, np.uint8)).joined(ByteStrings.of(list(new)))
     used = np.bincount(numbers, minlength=len(keys)) > 0

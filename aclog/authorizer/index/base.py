@@ -195,35 +195,35 @@ class Base:
     def lookup(self, resource_type: int, name: str) -> NameLookup:
         """Return what the base has on a name, memoised. `resource_type` is 0..7."""
         memo = self.memo
-        found = memo.lookups[resource_type].get(name)
-        if found is not None:
-            return found
+        lookup = memo.lookups[resource_type].get(name)
+        if lookup is not None:
+            return lookup
         # Threads may race here: they compute the same value, and a dict assignment is atomic.
-        found = memo.older_lookups[resource_type].get(name)
-        if found is None:
+        lookup = memo.older_lookups[resource_type].get(name)
+        if lookup is None:
             low, high = self.cells(self.resource(resource_type, name, literal=True))
             node = self.prefixes.longest(resource_type, name.encode("utf-8", "surrogatepass"))
-            found = (low, high, node, name[:1] == "*" and len(name) > 1)
+            lookup = (low, high, node, name[:1] == "*" and len(name) > 1)
             if len(name) > LONGEST_REMEMBERED:
-                return found
+                return lookup
         if memo.lookup_count >= _MAX_LOOKUPS:
             # New dicts instead of clear(): another thread may be reading the old ones.
             memo.older_lookups, memo.lookups = memo.lookups, {code: {} for code in range(8)}
             memo.lookup_count = 0
         memo.lookup_count += 1
-        memo.lookups[resource_type][name] = found
-        return found
+        memo.lookups[resource_type][name] = lookup
+        return lookup
 
     def pairs_of(self, principal: str, order: Sequence[int]) -> list[int]:
         """Return those of the pairs `order`, which are sorted by key, that have this principal."""
         # A compact string begins with its length, so a pair key that starts with it has exactly this principal.
-        wanted, key = compact(principal), self.pairs.key
-        at = bisect_left(order, wanted, key=key)
-        found = []
-        while at < len(order) and key(order[at]).startswith(wanted):
-            found.append(int(order[at]))
+        prefix, key = compact(principal), self.pairs.key
+        at = bisect_left(order, prefix, key=key)
+        pairs = []
+        while at < len(order) and key(order[at]).startswith(prefix):
+            pairs.append(int(order[at]))
             at += 1
-        return found
+        return pairs
 
     def cells(self, resource: int) -> tuple[int, int]:
         """Return the cells [low, high) of a resource; an empty range for -1."""
@@ -273,10 +273,10 @@ class Base:
         prefixes, path = self.prefixes, []
         # Up to the nearest prefix whose mask is known (or -1), then back down. The masks on the way are kept, so that a
         # ladder of a thousand nested prefixes is walked once per subject.
-        while (known := masks.get(node)) is None:
+        while (chain := masks.get(node)) is None:
             path.append(node)
             node = prefixes.parents[node]
-        mask = known
+        mask = chain
         for step in reversed(path):
             mask |= self.cells_mask(*self.cells(prefixes.resources[step]), subject.pairs)
             masks[step] = mask
@@ -384,10 +384,10 @@ class RowColumns:
 
 def row_columns(base: Base) -> RowColumns:
     """Return the columns of a base."""
-    known = base.memo.columns
-    if not isinstance(known, RowColumns):
-        known = base.memo.columns = _make(base)
-    return known
+    columns = base.memo.columns
+    if not isinstance(columns, RowColumns):
+        columns = base.memo.columns = _make(base)
+    return columns
 
 
 def row_keys(base: Base) -> tuple[Int32s, Int32s]:
@@ -481,8 +481,8 @@ def _forest(
         pause()
         members, first = members[rows], type_nodes[-1]
         names = ByteStrings.cut(keys.data, name_starts[members], keys.ends[members] - 1, pause).values()
-        for found, into in zip(links(names, pause), (parents, jumps), strict=True):
-            column = np.array(found, np.int32)
+        for link, into in zip(links(names, pause), (parents, jumps), strict=True):
+            column = np.array(link, np.int32)
             into.append(np.where(column < 0, column, column + np.int32(first)))
         nodes.append(members)
         type_nodes.append(first + len(members))
@@ -501,10 +501,10 @@ def _filter(hashes: UInt32s) -> NDArray[np.uint64]:
     """Return a Bloom filter of these hashes: two bits for each."""
     words = bucket_count(-(-len(hashes) * FILTER_BITS // 64))
     shift = np.uint32(32 - (64 * words).bit_length() + 1)
-    found = np.zeros(words, np.uint64)
+    bitmap = np.zeros(words, np.uint64)
     for bits in (hashes >> shift, (hashes * np.uint32(SECOND_BIT)) >> shift):
-        np.bitwise_or.at(found, bits >> np.uint32(6), np.uint64(1) << (bits & np.uint32(63)).astype(np.uint64))
-    return found
+        np.bitwise_or.at(bitmap, bits >> np.uint32(6), np.uint64(1) << (bits & np.uint32(63)).astype(np.uint64))
+    return bitmap
 
 
 def with_colon(pairs: ByteStrings) -> Bools:
@@ -518,8 +518,8 @@ def with_slash(pairs: ByteStrings) -> Int32s:
     """Return the pairs whose host may have a slash (or 46 bytes: a length is not told from a slash), sorted by key."""
     length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
     slashes = np.append(-1, np.flatnonzero(pairs.data == _SLASH))
-    found = np.flatnonzero(slashes[np.searchsorted(slashes, pairs.ends) - 1] >= starts + length - 1)
-    in_order: Int32s = found[sorted_rows(pairs.data, pairs.starts[found], pairs.ends[found])].astype(np.int32)
+    rows = np.flatnonzero(slashes[np.searchsorted(slashes, pairs.ends) - 1] >= starts + length - 1)
+    in_order: Int32s = rows[sorted_rows(pairs.data, pairs.starts[rows], pairs.ends[rows])].astype(np.int32)
     return in_order
 
 
@@ -728,14 +728,14 @@ def _tagged(row: int, fields: TaggedFields) -> bytes:
 
 
 def _tags(column: memoryview) -> dict[int, TaggedFields]:
-    found: dict[int, TaggedFields] = {}
+    tags: dict[int, TaggedFields] = {}
     at, data = 0, column.tobytes()
     while at < len(data):
         if len(data) - at < _TAG_HEAD.size:
             raise DecodeError("column TAGS of the flat base is cut off")
         row, size = _TAG_HEAD.unpack_from(data, at)
-        found[row], end = read_tagged_fields(data, at + _TAG_HEAD.size)
+        tags[row], end = read_tagged_fields(data, at + _TAG_HEAD.size)
         at += _TAG_HEAD.size + size
         if end != at:
             raise DecodeError("column TAGS of the flat base is damaged")
-    return found
+    return tags

@@ -273,10 +273,10 @@ def _repeated_content(
     if not same.any():
         return
     # Equal in the columns is not yet equal: codes that Kafka reads alike are still different records.
-    seen: dict[tuple[object, ...], int] = {}
+    first_rows: dict[tuple[object, ...], int] = {}
     for row in np.unique(np.concatenate((order[:-1][same], order[1:][same]))).tolist():
         content = (rows.resource_of[row], rows.pair_of[row], rows.operations[row], rows.permissions[row])
-        before = seen.setdefault((*content, rows.raw_codes.get(row)), row)
+        before = first_rows.setdefault((*content, rows.raw_codes.get(row)), row)
         if before != row:
             yield row, f"{_name(rows, row)} is the same as {_name(rows, before)}: expected every ACL once"
 

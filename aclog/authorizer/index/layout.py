@@ -68,8 +68,8 @@ def starts_of(numbers: NDArray[np.signedinteger], count: int) -> Int32s:
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
     """Return the distinct values, ascending. np.unique would import numpy.ma."""
     ordered = np.sort(values)
-    found: NDArray[_Number] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
-    return found
+    unique: NDArray[_Number] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return unique
 
 
 # The flat form of a base: one buffer of little-endian columns that is mapped, not built (docs/format.md).
@@ -245,10 +245,10 @@ def core_of(flat: memoryview) -> BaseCore | None:
     if native is None or native.LAYOUT != VERSION:
         return None
     try:
-        found: BaseCore = native.Base(flat)
+        core: BaseCore = native.Base(flat)
     except (AttributeError, ValueError):
         return None
-    return found
+    return core
 
 
 # A dict of bounded size that forgets by generations.
@@ -276,12 +276,12 @@ class Generations(Generic[_Key, _Value]):
 
     def get(self, key: _Key) -> _Value | None:
         """Return the value, which is now young, or None."""
-        found = self.young.get(key)
-        if found is None:
-            found = self.old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
+        value = self.young.get(key)
+        if value is None:
+            value = self.old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
 
     def put(self, key: _Key, value: _Value) -> None:
         """Add an entry."""
@@ -603,13 +603,13 @@ def _values(data: bytes | memoryview, starts: Int64s, ends: Int64s) -> list[byte
 def numbered(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[ByteStrings, Int32s]:
     """Return the distinct slices of a buffer, in any order, and the number of each slice among them."""
     if native is not None:
-        of_rows, of_numbers = (np.frombuffer(found, np.int32) for found in native.number(source, starts, ends))
+        of_rows, of_numbers = (np.frombuffer(column, np.int32) for column in native.number(source, starts, ends))
         firsts = starts[of_numbers], ends[of_numbers]
         return ByteStrings.cut(np.frombuffer(source, np.uint8), *firsts), of_rows
     if len(starts) >= _MANY:
-        found = _numbered_by_words(source, starts, ends)
-        if found is not None:
-            return found
+        column = _numbered_by_words(source, starts, ends)
+        if column is not None:
+            return column
     texts = _values(source if isinstance(source, bytes) else memoryview(source).cast("B"), starts, ends)
     distinct = dict.fromkeys(texts)
     number_of = dict(zip(distinct, range(len(distinct)), strict=True))
@@ -640,9 +640,9 @@ def _numbered_by_words(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[By
 
 
 def _hashes(words: NDArray[np.uint64], starts: Int64s, ends: Int64s) -> NDArray[np.uint64]:
-    left = ends - starts
-    hashes = left.astype(np.uint64)
-    for rows, at, size in _steps(starts, left):
+    remaining = ends - starts
+    hashes = remaining.astype(np.uint64)
+    for rows, at, size in _steps(starts, remaining):
         mixed = (hashes[rows] ^ words[at] & _LOW_BYTES[size]) * _MULTIPLIER
         hashes[rows] = mixed ^ mixed >> _HALF
     return hashes
@@ -650,37 +650,37 @@ def _hashes(words: NDArray[np.uint64], starts: Int64s, ends: Int64s) -> NDArray[
 
 def _are_equal(words: NDArray[np.uint64], some: tuple[Int64s, Int64s], others: tuple[Int64s, Int64s]) -> bool:
     """Return whether each slice, given by starts and ends, equals the one in the same place of the others."""
-    left = some[1] - some[0]
-    if not np.array_equal(left, others[1] - others[0]):
+    sizes = some[1] - some[0]
+    if not np.array_equal(sizes, others[1] - others[0]):
         return False
     shift = others[0] - some[0]
     return not any(
-        ((words[at] ^ words[at + shift[rows]]) & _LOW_BYTES[size]).any() for rows, at, size in _steps(some[0], left)
+        ((words[at] ^ words[at + shift[rows]]) & _LOW_BYTES[size]).any() for rows, at, size in _steps(some[0], sizes)
     )
 
 
-def _steps(starts: Int64s, left: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
+def _steps(starts: Int64s, remaining: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
     """Yield, word by word, the rows of slices that have such a word, where it is and how many of its bytes count."""
-    rows, at = np.flatnonzero(left > 0), starts
-    at, left = at[rows], left[rows]
+    rows, at = np.flatnonzero(remaining > 0), starts
+    at, remaining = at[rows], remaining[rows]
     while len(rows):
-        yield rows, at, np.minimum(left, _WORD)
-        longer = left > _WORD
-        rows, at, left = rows[longer], at[longer] + _WORD, left[longer] - _WORD
+        yield rows, at, np.minimum(remaining, _WORD)
+        longer = remaining > _WORD
+        rows, at, remaining = rows[longer], at[longer] + _WORD, remaining[longer] - _WORD
 
 
 def crc32s(data: Bytes, starts: Int64s, ends: Int64s, pause: Pause = no_pause) -> UInt32s:
     """Return the CRC-32 (zlib's) of each slice."""
     if native is not None:
         return np.frombuffer(native.crc32(data, starts, ends), np.uint32)
-    found = np.empty(len(starts), np.uint32)
+    checksums = np.empty(len(starts), np.uint32)
     whole = data.tobytes()
     for first in range(0, len(starts), _CHUNK):
         rows = slice(first, first + _CHUNK)
         texts = _values(whole, starts[rows], ends[rows])
-        found[rows] = np.fromiter(map(crc32, texts), np.uint32, len(texts))
+        checksums[rows] = np.fromiter(map(crc32, texts), np.uint32, len(texts))
         pause()
-    return found
+    return checksums
 
 
 def sorted_rows(data: Bytes, starts: Int64s, ends: Int64s) -> Int32s:
@@ -727,5 +727,5 @@ def bucket_order(keys: ByteStrings, hashes: UInt32s) -> tuple[Int64s, Int32s]:
 
 
 def _buckets(hashes: UInt32s, count: int) -> Int64s:
-    found: Int64s = (hashes.astype(np.int64) >> (33 - count.bit_length())).astype(np.int64)
-    return found
+    buckets: Int64s = (hashes.astype(np.int64) >> (33 - count.bit_length())).astype(np.int64)
+    return buckets

@@ -203,19 +203,19 @@ class RangeHosts:
 
     _sizes: dict[tuple[int, int], dict[int, list[str]]] = Factory(dict)
     """By version and size - 1."""
-    _known: set[str] = Factory(set)
+    _hosts: set[str] = Factory(set)
     _overlay: tuple[str, ...] = ()
     """The hosts of an overlay that were added last."""
 
     def add(self, hosts: Iterable[str]) -> None:
         """Add the hosts that are ranges, as written in ACLs."""
         for host in hosts:
-            if host not in self._known:
-                found = cidr_range(host)
-                if found is not None:
-                    firsts = self._sizes.setdefault((found.version, found.last - found.first), {})
-                    firsts.setdefault(found.first, []).append(host)
-                self._known.add(host)
+            if host not in self._hosts:
+                cidr = cidr_range(host)
+                if cidr is not None:
+                    firsts = self._sizes.setdefault((cidr.version, cidr.last - cidr.first), {})
+                    firsts.setdefault(cidr.first, []).append(host)
+                self._hosts.add(host)
 
     def add_overlay(self, hosts: tuple[str, ...]) -> None:
         """Add the hosts of an overlay (Overlay.ranges), which usually has the same as the last time, or one more."""
@@ -259,14 +259,14 @@ class IdIndex:
         if low == high:  # most ids that are added are new
             return -1
         ids, order = self.ids, self._order
-        wanted = number.to_bytes(16)
+        key = number.to_bytes(16)
         # Buckets hold one row on average. Only uuids that are not random, such as numbered ones, crowd into a bucket.
         if high - low > 4:
             low = bisect_left(order, number, low, high, key=self.number)
             high = min(high, low + 1)
         for at in range(low, high):
             row = order[at]
-            if ids[16 * row : 16 * row + 16] == wanted:
+            if ids[16 * row : 16 * row + 16] == key:
                 return int(row)
         return -1
 

@@ -62,8 +62,8 @@ def rules_of(index: AclIndex, resource: Resource, subject: Subject | None = None
     low, high = base.cells(resource.number)
     cells: Iterator[int] | range = range(low, high)
     if subject is not None:
-        found = (base.cell(resource.number, pair) for pair in subject.pairs)
-        cells = (cell for cell, end in found if cell < end)
+        ranges = (base.cell(resource.number, pair) for pair in subject.pairs)
+        cells = (cell for cell, end in ranges if cell < end)
     key = base.resources.key(resource.number) if low < high else b""
     for cell in cells:
         rows = base.rows(cell, cell + 1)
@@ -126,26 +126,26 @@ _BLOCK = 1 << 14
 """Rows compared at a time."""
 
 
-def filter_matches(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
+def filter_matches(acl_filter: AclBindingFilter, acl: StandardAcl) -> bool:
     """Return whether a filter matches an ACL; codes are compared as Kafka reads them."""
-    if wanted.principal is not None and wanted.principal != acl.principal:
+    if acl_filter.principal is not None and acl_filter.principal != acl.principal:
         return False
-    if wanted.host is not None and wanted.host != acl.host:
+    if acl_filter.host is not None and acl_filter.host != acl.host:
         return False
-    kind = known_type(wanted.resource_type)
+    kind = known_type(acl_filter.resource_type)
     if kind not in (ResourceType.ANY, known_type(acl.resource_type)):
         return False
-    operation = known_operation(wanted.operation)
+    operation = known_operation(acl_filter.operation)
     if operation not in (AclOperation.ANY, known_operation(acl.operation)):
         return False
-    permission = known_permission(wanted.permission_type)
+    permission = known_permission(acl_filter.permission_type)
     if permission not in (AclPermissionType.ANY, known_permission(acl.permission_type)):
         return False
-    return _pattern_matches(wanted, acl)
+    return _pattern_matches(acl_filter, acl)
 
 
-def _pattern_matches(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
-    pattern, name = known_pattern(wanted.pattern_type), wanted.resource_name
+def _pattern_matches(acl_filter: AclBindingFilter, acl: StandardAcl) -> bool:
+    pattern, name = known_pattern(acl_filter.pattern_type), acl_filter.resource_name
     if pattern not in (PatternType.ANY, PatternType.MATCH, known_pattern(acl.pattern_type)):
         return False
     if name is None:
@@ -157,40 +157,40 @@ def _pattern_matches(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
     return name.startswith(acl.resource_name)
 
 
-def matching(index: AclIndex, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
+def matching(index: AclIndex, acl_filter: AclBindingFilter) -> Iterator[StandardAclWithId]:
     """Yield the ACLs that a filter matches, lazily, in no particular order."""
-    if wanted.resource_name is not None:
-        found = _of_name(index, wanted, wanted.resource_name)
+    if acl_filter.resource_name is not None:
+        rules = _of_name(index, acl_filter, acl_filter.resource_name)
         # With regular ACLs and a filter on the resource alone, the look-up by name is exact and needs no second check.
-        if not index.base.raw_codes and not index.overlay.irregular and _any_entry(wanted):
-            return found
-    elif wanted.principal is not None:
-        found = _of_rows(index, wanted, _rows_of_principal(index, wanted))
+        if not index.base.raw_codes and not index.overlay.irregular and _any_entry(acl_filter):
+            return rules
+    elif acl_filter.principal is not None:
+        rules = _of_rows(index, acl_filter, _rows_of_principal(index, acl_filter))
     else:
-        found = _of_rows(index, wanted, np.arange(len(index.base), dtype=np.int32))
-    return (rule for rule in found if filter_matches(wanted, rule.acl))
+        rules = _of_rows(index, acl_filter, np.arange(len(index.base), dtype=np.int32))
+    return (rule for rule in rules if filter_matches(acl_filter, rule.acl))
 
 
-def _any_entry(wanted: AclBindingFilter) -> bool:
+def _any_entry(acl_filter: AclBindingFilter) -> bool:
     """Return whether the filter restricts nothing but the resource."""
     return (
-        wanted.principal is None
-        and wanted.host is None
-        and wanted.operation == AclOperation.ANY
-        and wanted.permission_type == AclPermissionType.ANY
-        and wanted.pattern_type in (PatternType.ANY, PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED)
+        acl_filter.principal is None
+        and acl_filter.host is None
+        and acl_filter.operation == AclOperation.ANY
+        and acl_filter.permission_type == AclPermissionType.ANY
+        and acl_filter.pattern_type in (PatternType.ANY, PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED)
     )
 
 
-def _of_name(index: AclIndex, wanted: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
-    kind = known_type(wanted.resource_type)
+def _of_name(index: AclIndex, acl_filter: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
+    kind = known_type(acl_filter.resource_type)
     for code in range(TYPES) if kind == ResourceType.ANY else (kind,):
-        for resource in _resources(index, wanted, code, name):
-            yield from _of_resource(index, wanted, resource)
+        for resource in _resources(index, acl_filter, code, name):
+            yield from _of_resource(index, acl_filter, resource)
 
 
-def _resources(index: AclIndex, wanted: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
-    pattern = known_pattern(wanted.pattern_type)
+def _resources(index: AclIndex, acl_filter: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
+    pattern = known_pattern(acl_filter.pattern_type)
     if pattern == PatternType.MATCH:
         # Unlike in authorize(), `*` also covers names that begin with `*`.
         yield from index.prefixes(kind, name)
@@ -205,41 +205,41 @@ def _resources(index: AclIndex, wanted: AclBindingFilter, kind: int, name: str) 
         yield prefixed
 
 
-def _of_resource(index: AclIndex, wanted: AclBindingFilter, resource: Resource) -> Iterator[StandardAclWithId]:
+def _of_resource(index: AclIndex, acl_filter: AclBindingFilter, resource: Resource) -> Iterator[StandardAclWithId]:
     """Yield the ACLs of a resource; if the filter has both principal and host, only theirs."""
-    if wanted.principal is not None and wanted.host is not None:
-        keys = ((wanted.principal, wanted.host),)
+    if acl_filter.principal is not None and acl_filter.host is not None:
+        keys = ((acl_filter.principal, acl_filter.host),)
         yield from rules_of(index, resource, index.base.subject(keys))
     else:
         yield from rules_of(index, resource)
 
 
-def _rows_of_principal(index: AclIndex, wanted: AclBindingFilter) -> Int32s:
-    base, principal = index.base, wanted.principal or ""
-    if wanted.host is not None:
-        return row_columns(base).of_pair(base.pair(principal, wanted.host))
+def _rows_of_principal(index: AclIndex, acl_filter: AclBindingFilter) -> Int32s:
+    base, principal = index.base, acl_filter.principal or ""
+    if acl_filter.host is not None:
+        return row_columns(base).of_pair(base.pair(principal, acl_filter.host))
     columns = row_columns(base)
     return np.concatenate([columns.of_pair(pair) for pair in (*pairs_of(base, principal), -1)])
 
 
-def _of_rows(index: AclIndex, wanted: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
+def _of_rows(index: AclIndex, acl_filter: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
     """Yield the ACLs of these rows that may match, and all that were added since."""
     base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
     # In blocks, so that the first ACLs of a large listing are returned soon.
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
-        for row in block[_wanted(columns, wanted, block)].tolist():
+        for row in block[_entry_matches(columns, acl_filter, block)].tolist():
             if row not in removed:
                 yield base.rule(row)
     yield from map(rule_of, index.overlay.added.values())
 
 
-def _wanted(columns: RowColumns, wanted: AclBindingFilter, rows: Int32s) -> Bools:
+def _entry_matches(columns: RowColumns, acl_filter: AclBindingFilter, rows: Int32s) -> Bools:
     """Return which rows match the filter's type, operation and permission; unknown codes count as UNKNOWN (0)."""
     fits = np.ones(len(rows), np.bool_)
-    kind, operation = known_type(wanted.resource_type), known_operation(wanted.operation)
-    permission = known_permission(wanted.permission_type)
+    kind, operation = known_type(acl_filter.resource_type), known_operation(acl_filter.operation)
+    permission = known_permission(acl_filter.permission_type)
     if kind != ResourceType.ANY:
         fits &= columns.types[rows] == kind
     if operation != AclOperation.ANY:
@@ -280,13 +280,13 @@ def changed_ids(old: AclIndex, new: AclIndex) -> tuple[set[int], set[int]] | Non
     if old.base is not new.base:
         return None
     was, now = old.overlay, new.overlay
-    gone = {number for number, record in was.added.items() if now.added.get(number) is not record}
+    removed = {number for number, record in was.added.items() if now.added.get(number) is not record}
     come = {number for number, record in now.added.items() if was.added.get(number) is not record}
     if old.base.has_ids:
         number_of = old.base.ids.number
-        gone.update(number_of(row) for row in now.removed if row not in was.removed)
+        removed.update(number_of(row) for row in now.removed if row not in was.removed)
         come.update(number_of(row) for row in was.removed if row not in now.removed)
-    return gone, come
+    return removed, come
 
 
 def resource_patterns(index: AclIndex) -> Iterator[ResourcePattern]:
@@ -306,15 +306,15 @@ def principals(index: AclIndex) -> set[str]:
     base, overlay = index.base, index.overlay
     columns = row_columns(base)
     used = np.flatnonzero(np.diff(columns.pair_starts)).tolist()
-    found = {split_pair(base.pairs.key(pair))[0] for pair in used}
-    found.update(record.principal for record in overlay.added.values())
+    names = {split_pair(base.pairs.key(pair))[0] for pair in used}
+    names.update(record.principal for record in overlay.added.values())
     if overlay.removed:
         # Only principals of removed rows can have lost their last ACL.
         pairs = np.unique(columns.pair_of[np.fromiter(overlay.removed, np.int64)]).tolist()
         for principal in {split_pair(base.pairs.key(pair))[0] for pair in pairs}:
             if next(matching(index, AclBindingFilter(principal=principal)), None) is None:
-                found.discard(principal)
-    return found
+                names.discard(principal)
+    return names
 
 
 # authorizeByResourceType for subjects with many allowed and many denied resources: one vectorised scan by name.
@@ -347,8 +347,8 @@ def any_survives(index: AclIndex, subject: Subject, operation: int, resource_typ
     is_left[_matched_resources(index, *ask, AclPermissionType.ALLOW)] = True
     is_left[denied] = False
     is_left[literals] = False
-    left = np.flatnonzero(is_left)
-    return _some_beyond(base, left, {name: prefixes[name] for name in _outermost(prefixes)})
+    remaining = np.flatnonzero(is_left)
+    return _some_beyond(base, remaining, {name: prefixes[name] for name in _outermost(prefixes)})
 
 
 def added(
@@ -371,14 +371,14 @@ def _matched_resources(
 ) -> Int32s:
     """Return the resources of the base with such an ACL, possibly repeated."""
     columns = row_columns(index.base)
-    wanted = product(subject.pairs, {operation, int(AclOperation.ALL)})
+    entries = product(subject.pairs, {operation, int(AclOperation.ALL)})
     rows = np.concatenate(
-        [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in wanted)]
+        [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in entries)]
     )
     # Rows with raw codes are left out with the removed ones: Kafka compares pattern types exactly here.
-    gone = np.array([*index.overlay.removed, *index.base.raw_codes], np.int32)
-    left: Int32s = columns.resource_of[rows[~np.isin(rows, gone)]]
-    return left
+    excluded = np.array([*index.overlay.removed, *index.base.raw_codes], np.int32)
+    resources: Int32s = columns.resource_of[rows[~np.isin(rows, excluded)]]
+    return resources
 
 
 def _are_prefixes(base: Base, resources: Int32s) -> Bools:
@@ -388,11 +388,11 @@ def _are_prefixes(base: Base, resources: Int32s) -> Bools:
 
 def _outermost(prefixes: Iterable[str]) -> list[str]:
     """Return the prefixes that begin with no other one, sorted."""
-    found: list[str] = []
+    outermost: list[str] = []
     for prefix in sorted(prefixes):
-        if not found or not prefix.startswith(found[-1]):
-            found.append(prefix)
-    return found
+        if not outermost or not prefix.startswith(outermost[-1]):
+            outermost.append(prefix)
+    return outermost
 
 
 def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> bool:
@@ -519,8 +519,8 @@ def _allowed(
     """
     base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
-    for pair, wanted in product(subject.pairs, {operation, int(AclOperation.ALL)}):
-        rows, start, size = columns.of(pair, resource_type, wanted, AclPermissionType.ALLOW), 0, _FIRST_BLOCK
+    for pair, op in product(subject.pairs, {operation, int(AclOperation.ALL)}):
+        rows, start, size = columns.of(pair, resource_type, op, AclPermissionType.ALLOW), 0, _FIRST_BLOCK
         while start < len(rows):
             block = rows[start : start + size]
             # Blocks grow from small to large: the first resource usually decides, the last one may be far away.
@@ -564,8 +564,8 @@ def base_digest(base: Base, without: Iterable[int] = ()) -> int:
         operations=np.frombuffer(base.operations, np.uint8),
         permissions=np.frombuffer(base.permissions, np.uint8),
     )
-    gone = np.fromiter(without, np.int64)
-    return (int(hashes.sum()) - int(hashes[gone].sum())) % SUMS
+    removed = np.fromiter(without, np.int64)
+    return (int(hashes.sum()) - int(hashes[removed].sum())) % SUMS
 
 
 def ids_digest(ids: Bytes) -> int:
@@ -581,31 +581,31 @@ def records_digest(records: Iterable[AccessControlEntryRecord]) -> int:
         kind, name, literal = key_of(record)
         resources.append(resource_key(kind, name, literal=literal))
         pairs.append(pair_key(record.principal, record.host))
-    found = _rows(
+    hashes = _rows(
         _of_strings(ByteStrings.of(resources)),
         _of_strings(ByteStrings.of(pairs)),
         ids=np.frombuffer(b"".join(record.id.int.to_bytes(16) for record in rules), np.uint8),
         operations=np.array([record.operation & 0xFF for record in rules], np.uint8),
         permissions=np.array([record.permission_type & 0xFF for record in rules], np.uint8),
     )
-    return int(found.sum()) % SUMS
+    return int(hashes.sum()) % SUMS
 
 
 def _rows(resources: Hashes, pairs: Hashes, *, ids: Bytes, operations: Bytes, permissions: Bytes) -> Hashes:
     """Return the hash of each row."""
     one, two, _, _ = _MULTIPLIERS
-    found = resources * one
-    found ^= pairs * two
-    found += _of_ids(ids)
-    found += (operations.astype(np.uint64) << np.uint64(8) | permissions) * two
-    return _mixed(found)
+    hashes = resources * one
+    hashes ^= pairs * two
+    hashes += _of_ids(ids)
+    hashes += (operations.astype(np.uint64) << np.uint64(8) | permissions) * two
+    return _mixed(hashes)
 
 
 def _of_ids(ids: Bytes) -> Hashes:
     halves = ids.view("<u8").reshape(-1, 2)
-    found: Hashes = halves[:, 0] * _MULTIPLIERS[2]
-    found ^= halves[:, 1] * _MULTIPLIERS[3]
-    return found
+    hashes: Hashes = halves[:, 0] * _MULTIPLIERS[2]
+    hashes ^= halves[:, 1] * _MULTIPLIERS[3]
+    return hashes
 
 
 def _mixed(hashes: Hashes) -> Hashes:
@@ -624,14 +624,14 @@ def _of_strings(strings: ByteStrings) -> Hashes:
     padded = np.concatenate((strings.data, np.zeros(_WORD, np.uint8)))
     # Every position is the start of a word: an unaligned view of the same bytes.
     words = np.ndarray(len(strings.data) + 1, np.dtype("<u8"), padded, strides=(1,))
-    at, left = strings.starts, strings.ends - strings.starts
-    hashes = left.astype(np.uint64)
+    at, remaining = strings.starts, strings.ends - strings.starts
+    hashes = remaining.astype(np.uint64)
     rows: Int64s | slice = slice(None)
     while len(at):
-        hashes[rows] = _mixed(hashes[rows] * _MULTIPLIERS[1] ^ words[at] & _LOW_BYTES[np.minimum(left, _WORD)])
-        longer = np.flatnonzero(left > _WORD)
+        hashes[rows] = _mixed(hashes[rows] * _MULTIPLIERS[1] ^ words[at] & _LOW_BYTES[np.minimum(remaining, _WORD)])
+        longer = np.flatnonzero(remaining > _WORD)
         rows = longer if isinstance(rows, slice) else rows[longer]
-        at, left = at[longer] + _WORD, left[longer] - _WORD
+        at, remaining = at[longer] + _WORD, remaining[longer] - _WORD
     return hashes
 
 

@@ -137,14 +137,14 @@ def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
     """Return the pattern types other than LITERAL of the ACLs on the name `*`."""
     base, overlay = index.base, index.overlay
     touched = overlay.resource(resource_type, WILDCARD, literal=False)
-    found = set()
+    patterns = set()
     number = base.resource(resource_type, WILDCARD, literal=False)
     for row in base.rows(*base.cells(number)):
         if row not in overlay.removed:
-            found.add(known_pattern(base.codes(row, base.resources.key(number))[1]))
+            patterns.add(known_pattern(base.codes(row, base.resources.key(number))[1]))
     for cell in touched.cells.values() if touched is not None else ():
-        found.update(known_pattern(record.pattern_type) for record in cell.added)
-    return found
+        patterns.update(known_pattern(record.pattern_type) for record in cell.added)
+    return patterns
 
 
 def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
@@ -277,10 +277,10 @@ class NameRanks:
 
 def name_ranks(base: Base) -> NameRanks:
     """Return the ranks of a base's names."""
-    known = base.memo.ranks
-    if not isinstance(known, NameRanks):
-        known = base.memo.ranks = _make(base)
-    return known
+    ranks = base.memo.ranks
+    if not isinstance(ranks, NameRanks):
+        ranks = base.memo.ranks = _make(base)
+    return ranks
 
 
 def _make(base: Base) -> NameRanks:

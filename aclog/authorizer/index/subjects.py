@@ -88,12 +88,12 @@ def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
     memo, added = index.base.memo.range_subjects, index.overlay.ranges
     own, everybodys = added.get(principal, _NO_HOSTS), added.get(WILDCARD_PRINCIPAL, _NO_HOSTS)
     key = principal, host
-    known = memo.young.get(key)
-    if known is None and (known := memo.old.get(key)) is not None:
-        known = known[0].renewed(), known[1], known[2]
-        memo.put(key, known)
-    if known is not None and known[1] is own and known[2] is everybodys:
-        return known[0]
+    entry = memo.young.get(key)
+    if entry is None and (entry := memo.old.get(key)) is not None:
+        entry = entry[0].renewed(), entry[1], entry[2]
+        memo.put(key, entry)
+    if entry is not None and entry[1] is own and entry[2] is everybodys:
+        return entry[0]
     keys = matching_pairs(principal, host)
     address = address_number(host)
     if address is not None:
@@ -108,16 +108,16 @@ def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
 
 def _ranges(base: Base, principal: str, added: tuple[str, ...]) -> RangeHosts | None:
     """Return the ranges of a principal, in the base and of an overlay; None if there are none."""
-    known = base.memo.range_hosts.get(principal)
-    if known is None:
+    ranges = base.memo.range_hosts.get(principal)
+    if ranges is None:
         pairs = base.pairs_of(principal, base.range_pairs) if len(base.range_pairs) else []
         if not pairs and not added:
             return None  # not remembered: clients choose principals
-        known = RangeHosts()
-        known.add(split_pair(base.pairs.key(pair))[1] for pair in pairs)
-        base.memo.range_hosts[principal] = known
-    known.add_overlay(added)
-    return known
+        ranges = RangeHosts()
+        ranges.add(split_pair(base.pairs.key(pair))[1] for pair in pairs)
+        base.memo.range_hosts[principal] = ranges
+    ranges.add_overlay(added)
+    return ranges
 
 
 # The ACLs that deny, or allow, one subject one operation; only the subject's own cells are read.
@@ -172,14 +172,14 @@ class SubjectRules:
             return filter(self._has, index.prefixes(resource_type, name))
         _, _, node, _ = base.lookup(resource_type, name)
         prefixes = base.prefixes
-        found = []
+        resources = []
         # The mask of a chain covers all shorter prefixes: without the bit, the rest of the chain can be skipped.
         while node >= 0 and base.chain_mask(subject, node) & bit:
             number = prefixes.resources[node]
             if base.cells_mask(*base.cells(number), subject.pairs) & bit:
-                found.append(Resource(prefixes.name(node).decode(), literal=False, number=number, touched=None))
+                resources.append(Resource(prefixes.name(node).decode(), literal=False, number=number, touched=None))
             node = prefixes.parents[node]
-        return found
+        return resources
 
     def _wildcard(self, resource_type: int) -> list[Resource]:
         index = self.index
@@ -286,10 +286,10 @@ def of_type(index: AclIndex, resource_type: int) -> Iterator[StandardAcl]:
 
 def _may_cover(base: Base, resource_type: int, name: str) -> bool:
     """Return whether a resource pattern of the base that has such an ACL may cover a name; usually none does."""
-    known = base.memo.colonless_patterns.get(resource_type)
-    if known is None:
-        known = base.memo.colonless_patterns[resource_type] = _patterns(base, resource_type)
-    literal, prefixes = known
+    patterns = base.memo.colonless_patterns.get(resource_type)
+    if patterns is None:
+        patterns = base.memo.colonless_patterns[resource_type] = _patterns(base, resource_type)
+    literal, prefixes = patterns
     return name in literal or WILDCARD in literal or len(prefixes) > _MAX_PATTERNS or name.startswith(prefixes)
 
 
@@ -305,27 +305,27 @@ def _places(index: AclIndex, resource_type: int, resource: Resource) -> Iterator
         key = base.resources.key(resource.number)
         yield from (place for place in _of_base(base, resource.number, key) if place.row not in removed)
     if resource.touched is not None and index.overlay.colonless:
-        known: dict[ResourceKey, list[Place]] = index.memo.setdefault("colonless", {})
+        places: dict[ResourceKey, list[Place]] = index.memo.setdefault("colonless", {})
         resource_key = resource_type, resource.name, resource.literal
-        found = known.get(resource_key)
-        if found is None:
-            found = known[resource_key] = _of_cells(resource.touched)
-        yield from found
+        resource_places = places.get(resource_key)
+        if resource_places is None:
+            resource_places = places[resource_key] = _of_cells(resource.touched)
+        yield from resource_places
 
 
 def _of_base(base: Base, number: int, key: bytes) -> list[Place]:
     """Return those of a resource in the base, found once: its pairs have to be read one by one."""
-    known = base.memo.colonless.get(number)
-    if known is None:
-        known, name = [], resource_name(key)
+    places = base.memo.colonless.get(number)
+    if places is None:
+        places, name = [], resource_name(key)
         for cell in range(*base.cells(number)):
             pair = base.pairs.key(base.cell_pairs[cell])
             if b":" not in pair[: pair[0]] and ":" not in split_pair(pair)[0]:  # the first test is the faster one
                 rows = base.rows(cell, cell + 1)
                 rules = base.rules(rows, key, name, cell)
-                known += [Place(scan_key(rule), rule.acl, row) for row, rule in zip(rows, rules, strict=True)]
-        base.memo.colonless[number] = known
-    return known
+                places += [Place(scan_key(rule), rule.acl, row) for row, rule in zip(rows, rules, strict=True)]
+        base.memo.colonless[number] = places
+    return places
 
 
 def _of_cells(touched: TouchedResource) -> list[Place]:
@@ -381,14 +381,14 @@ class RangePairs:
     @classmethod
     def of(cls, base: Base) -> Self:
         """Return the pairs of a base."""
-        found: dict[str, dict[str, int]] = {}
+        by_principal: dict[str, dict[str, int]] = {}
         hosts = RangeHosts()
         for number in base.range_pairs:
             principal, host = split_pair(base.pairs.key(number))
             if "/" in host:
-                found.setdefault(principal, {})[host] = number
-        hosts.add(host for pairs in found.values() for host in pairs)
-        return cls(of_principal=found, hosts=hosts)
+                by_principal.setdefault(principal, {})[host] = number
+        hosts.add(host for pairs in by_principal.values() for host in pairs)
+        return cls(of_principal=by_principal, hosts=hosts)
 
     def subject_pairs(
         self, principals: Sequence[str], principal_of: Int32s, hosts: Sequence[str], host_of: Int32s
@@ -397,10 +397,10 @@ class RangePairs:
         if not self._of_principal:
             return []
         containing = [self._containing(host) for host in hosts]
-        found = []
+        pairs = []
         if WILDCARD_PRINCIPAL in self._of_principal:
             everybodys = [self._pairs(WILDCARD_PRINCIPAL, ranges) for ranges in containing]
-            found.append(SubjectPairs.of(everybodys, host_of.astype(np.int64)))
+            pairs.append(SubjectPairs.of(everybodys, host_of.astype(np.int64)))
         has_ranges = np.fromiter((who in self._of_principal for who in principals), np.bool_, len(principals))
         rows = np.flatnonzero(has_ranges[principal_of])
         if len(rows):
@@ -410,8 +410,8 @@ class RangePairs:
             own = [self._pairs(principals[who], containing[where]) for who, where in parts]
             subject_of = np.zeros(len(principal_of), np.int64)  # subject 0 has none
             subject_of[rows] = number_of + 1
-            found.append(SubjectPairs.of([[], *own], subject_of))
-        return found
+            pairs.append(SubjectPairs.of([[], *own], subject_of))
+        return pairs
 
     def _containing(self, host: str) -> frozenset[str]:
         address = address_number(host)
@@ -437,8 +437,8 @@ def range_masks(index: AclIndex) -> list[int]:
 
 
 def _base_masks(base: Base) -> tuple[int, ...]:
-    known = base.memo.range_masks
-    if known is None:
+    cached = base.memo.range_masks
+    if cached is None:
         masks = [0] * TYPES
         pairs = [pair for pair in base.range_pairs if is_cidr(split_pair(base.pairs.key(pair))[1])]
         if pairs:
@@ -446,8 +446,8 @@ def _base_masks(base: Base) -> tuple[int, ...]:
             resources = np.searchsorted(np.asarray(base.cell_starts), cells, side="right") - 1
             for resource, mask in zip(resources.tolist(), np.asarray(base.cell_masks)[cells].tolist(), strict=True):
                 masks[base.resources.key(resource)[0]] |= mask
-        known = base.memo.range_masks = tuple(masks)
-    return known
+        cached = base.memo.range_masks = tuple(masks)
+    return cached
 
 
 # Every ACL that matches, for many requests at a time: two columns (request, row of the base).
@@ -501,12 +501,12 @@ class NameResources:
     def of(cls, base: Base, types: list[int], names: list[str], *, documented: bool) -> Self:
         """Look up each name once; a type is 0..7."""
         counts = np.empty(len(names), np.int64)
-        found: list[int] = []
+        resources: list[int] = []
         for number, (kind, name) in enumerate(zip(types, names, strict=True)):
-            before = len(found)
-            found += _resources_on(base, kind, name, documented=documented)
-            counts[number] = len(found) - before
-        return cls(starts=np.concatenate(([0], np.cumsum(counts))), resources=np.array(found, np.int32))
+            before = len(resources)
+            resources += _resources_on(base, kind, name, documented=documented)
+            counts[number] = len(resources) - before
+        return cls(starts=np.concatenate(([0], np.cumsum(counts))), resources=np.array(resources, np.int32))
 
     def of_requests(self, name_of: Int32s) -> tuple[Int64s, Int32s]:
         """Return (request, resource) for every pattern that covers the name of each request."""
@@ -571,7 +571,7 @@ class Matcher:
             ranges = self._ranges.subject_pairs(
                 requests.principals, requests.principal_of, requests.hosts, requests.host_of
             )
-        found = [
+        chunks = [
             self._chunk(
                 operations=operations[rows],
                 covering=resources.of_requests(requests.name_of[rows]),
@@ -582,8 +582,8 @@ class Matcher:
             for rows in (slice(start, start + _CHUNK) for start in range(0, max(len(operations), 1), _CHUNK))
         ]
         return Matches(
-            request=np.concatenate([matches.request for matches in found]),
-            row=np.concatenate([matches.row for matches in found]),
+            request=np.concatenate([matches.request for matches in chunks]),
+            row=np.concatenate([matches.row for matches in chunks]),
         )
 
     def _pairs(self, requests: RequestCodes) -> list[Int32s]:
@@ -602,16 +602,16 @@ class Matcher:
 
     def _pairs_one_by_one(self, requests: RequestCodes) -> list[Int32s]:
         """Return the same for few requests: `numbers_of` would hash every principal that has ACLs, at each call."""
-        find, known = self.base.pair, dict[tuple[str, str], int]()
-        found = []
+        find, numbers = self.base.pair, dict[tuple[str, str], int]()
+        pairs = []
         for who, where in zip(requests.principal_of.tolist(), requests.host_of.tolist(), strict=True):
             principal, host = requests.principals[who], requests.hosts[where]
             for pair in (principal, host), (principal, WILDCARD), (WILDCARD_PRINCIPAL, host), _EVERYBODY:
-                number = known.get(pair)
+                number = numbers.get(pair)
                 if number is None:
-                    number = known[pair] = find(*pair)
-                found.append(number)
-        return list(np.array(found, np.int32).reshape(-1, 4).T)
+                    number = numbers[pair] = find(*pair)
+                pairs.append(number)
+        return list(np.array(pairs, np.int32).reshape(-1, 4).T)
 
     def _chunk(
         self,
@@ -641,7 +641,7 @@ class Matcher:
         at, row = expanded(self._cell_rows[cell], self._cell_rows[cell + 1])
         request = owner[at]
         bits = self.masks[row] >> operations[request] & np.uint32(ALLOWED | DENIED)
-        kept: Bools = bits != 0
-        request, row = request[kept], row[kept]
+        decisive: Bools = bits != 0
+        request, row = request[decisive], row[decisive]
         order = np.argsort(request, kind="stable")
         return Matches(request=request[order] + start, row=row[order])

@@ -26,35 +26,35 @@ class PairedTable:
     @classmethod
     def of(cls, first: Int64s, second: Int64s, values: NDArray[np.uint32]) -> Self:
         """Build the table from distinct pairs of numbers in 0..2**31-1."""
-        wanted = _key(first, second)
-        bits = len(wanted).bit_length() + 1
-        keys, found = np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.uint32)
+        pair_keys = _key(first, second)
+        bits = len(pair_keys).bit_length() + 1
+        keys, table = np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.uint32)
         shift = np.uint64(64 - bits)
-        left = np.arange(len(wanted))
-        slots = (wanted * _MULTIPLIER >> shift).astype(np.int64)
+        remaining = np.arange(len(pair_keys))
+        slots = (pair_keys * _MULTIPLIER >> shift).astype(np.int64)
         # All keys probe in lockstep. Several may write to one free slot: the last write wins, and the others go on to
         # their next slot.
-        while left.size:
+        while remaining.size:
             free = keys[slots] == 0
-            keys[slots[free]] = wanted[left[free]]
-            won = keys[slots] == wanted[left]
-            found[slots[won]] = values[left[won]]
-            left, slots = left[~won], (slots[~won] + 1) & ((1 << bits) - 1)
-        return cls(keys, found, shift)
+            keys[slots[free]] = pair_keys[remaining[free]]
+            won = keys[slots] == pair_keys[remaining]
+            table[slots[won]] = values[remaining[won]]
+            remaining, slots = remaining[~won], (slots[~won] + 1) & ((1 << bits) - 1)
+        return cls(keys, table, shift)
 
     def get(self, first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint32]:
         """Return the value of each pair; 0 if it is absent or one of its numbers is negative."""
         result = np.zeros(len(first), np.uint32)
         rows = np.flatnonzero((first >= 0) & (second >= 0))
-        wanted = _key(first[rows], second[rows])
-        slots = (wanted * _MULTIPLIER >> self._shift).astype(np.int64)
+        pair_keys = _key(first[rows], second[rows])
+        slots = (pair_keys * _MULTIPLIER >> self._shift).astype(np.int64)
         wrap = len(self._keys) - 1
         while rows.size:
             keys = self._keys[slots]
-            same = keys == wanted
+            same = keys == pair_keys
             result[rows[same]] = self._values[slots[same]]
             going = ~same & (keys != 0)  # a free slot ends the probe: the key is absent
-            rows, wanted, slots = rows[going], wanted[going], (slots[going] + 1) & wrap
+            rows, pair_keys, slots = rows[going], pair_keys[going], (slots[going] + 1) & wrap
         return result
 
 
@@ -83,10 +83,10 @@ class Tables:
 
 def tables_of(base: Base) -> Tables:
     """Return the tables of a base, built on first use and kept with it."""
-    known = base.memo.tables
-    if not isinstance(known, Tables):
-        known = base.memo.tables = _make(base)
-    return known
+    tables = base.memo.tables
+    if not isinstance(tables, Tables):
+        tables = base.memo.tables = _make(base)
+    return tables
 
 
 def _make(base: Base) -> Tables:
@@ -106,11 +106,11 @@ def _make(base: Base) -> Tables:
     )
 
 
-def numbers_of(texts: Sequence[str], known: ByteStrings) -> Int32s:
+def numbers_of(texts: Sequence[str], strings: ByteStrings) -> Int32s:
     """Return the number of each text among compact strings; -1 for absent ones."""
-    both = known.joined(ByteStrings.of([compact(text) for text in texts]))
+    both = strings.joined(ByteStrings.of([compact(text) for text in texts]))
     distinct, codes = numbered(both.data.data, both.starts, both.ends)
     number_of = np.full(len(distinct), -1, np.int32)
-    number_of[codes[: len(known)]] = np.arange(len(known), dtype=np.int32)
-    numbers: Int32s = number_of[codes[len(known) :]]
+    number_of[codes[: len(strings)]] = np.arange(len(strings), dtype=np.int32)
+    numbers: Int32s = number_of[codes[len(strings) :]]
     return numbers

@@ -517,8 +517,8 @@ class GuardFlags:
 
     def refuse(self) -> None:
         """Refuse the flags of --follow without it. Raises ConfigError: one is given."""
-        for flag, given in (("--exit-on-red", self.exit_on_red), ("--webhook", self.webhook is not None)):
-            if given:
+        for flag, value in (("--exit-on-red", self.exit_on_red), ("--webhook", self.webhook is not None)):
+            if value:
                 raise ConfigError(f"{flag}: only together with --follow")
 
 
@@ -549,7 +549,7 @@ class RecordFlags:
         ),
     ] = None
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Return whether to record. Raises ConfigError: --accesses without --record."""
         if self.record is None and self.accesses is not None:
             raise ConfigError("--accesses: only together with --record")
@@ -566,13 +566,13 @@ class RecordFlags:
 
 
 def _refuse_single_run(flags: RunFlags, beside: str) -> None:
-    given = {
+    values = {
         "--coverage": flags.coverage,
         "--min-coverage": flags.min_coverage is not None,
         "--mutate": flags.mutate,
         "--junit": flags.junit is not None,
     }
-    for flag in (flag for flag, is_given in given.items() if is_given):
+    for flag in (flag for flag, is_given in values.items() if is_given):
         raise ConfigError(f"{flag}: not together with {beside}")
 
 
@@ -888,7 +888,7 @@ class DiffFlags:
 
 def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, report: DiffFlags) -> None:
     """Check the flags beside --follow. Raises ConfigError: one of them needs a second state."""
-    if target.given() or settings.given():
+    if target.is_given() or settings.is_given():
         raise ConfigError("--follow compares each state of the log with the next: expected no second state")
     if report.map_names or report.accesses is not None:
         raise ConfigError("--follow: expected neither --map-names nor --accesses")

@@ -62,8 +62,8 @@ def with_flags(command: Callable[..., _Returned]) -> Callable[..., _Returned]:
     @wraps(command)
     def flattened(**values: Any) -> _Returned:
         """Collect the flags of each group again and run the command."""
-        made = {name: _take(group, values) for name, group in groups.items()}
-        return command(**made, **values)
+        arguments = {name: _take(group, values) for name, group in groups.items()}
+        return command(**arguments, **values)
 
     # typer reads both: the signature for the order and defaults, the annotations for the options.
     flattened.__signature__ = Signature(flags)  # type: ignore[attr-defined]
@@ -175,9 +175,9 @@ def check_one_stdin(files: Mapping[str, str | None]) -> None:
         ConfigError: two or more of them are `-`.
 
     """
-    found = [f"{flag} -" for flag, path in files.items() if path == _STDIN]
-    if len(found) > 1:
-        raise ConfigError(f"{' and '.join(found)}: only one of them can be stdin")
+    readers = [f"{flag} -" for flag, path in files.items() if path == _STDIN]
+    if len(readers) > 1:
+        raise ConfigError(f"{' and '.join(readers)}: only one of them can be stdin")
 
 
 # Single flags that several commands share.
@@ -255,7 +255,7 @@ class Output:
         """Print the rows of a list. Raises as aclog.terminal.tables.print_rows."""
         from aclog.terminal.tables import print_rows
 
-        print_rows(columns, rows, self.form, chosen=self.columns)
+        print_rows(columns, rows, self.form, keys=self.columns)
 
     def print_answer(self, answer: Row, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Print the answer to one question: as one JSON object, or what it lists as rows. Raises as print_rows."""
@@ -314,15 +314,15 @@ def format_option(*formats: OutputFormat, default: str, help: str = "How to prin
 
 
 def _parser(formats: Iterable[OutputFormat]) -> Callable[[str], OutputFormat]:
-    known = {form.value: form for form in formats}
+    by_name = {form.value: form for form in formats}
 
     def parse(text: str) -> OutputFormat:
         """Return the format of this name."""
         if isinstance(text, OutputFormat):  # a default
             return text
-        if text not in known:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, known))}.")
-        return known[text]
+        if text not in by_name:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, by_name))}.")
+        return by_name[text]
 
     return parse
 
@@ -468,15 +468,15 @@ class AuthorizerFlags:
         for mistake in super_user_mistakes(self.super_users):
             warn(f"{flag}: {mistake}")
 
-    def given(self) -> frozenset[str]:
+    def configs(self) -> frozenset[str]:
         """Return the properties of brokers whose values are given."""
         from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 
-        given = {
+        values = {
             SUPER_USERS_CONFIG: self.super_users is not None,
             ALLOW_EVERYONE_CONFIG: self.allow_everyone or self.no_allow_everyone,
         }
-        return frozenset(name for name, is_given in given.items() if is_given)
+        return frozenset(name for name, is_given in values.items() if is_given)
 
     @property
     def generation(self) -> Generation | None:
@@ -676,7 +676,7 @@ Gap: TypeAlias = Annotated[
 
 def gap_us(text: str) -> int:
     """Return --gap in us. Raises ConfigError: it is no time, or under an hour."""
-    found = re.fullmatch(r"([0-9]{1,6})([hdw])", text.strip())
-    if found is None or not int(found[1]):
+    match = re.fullmatch(r"([0-9]{1,6})([hdw])", text.strip())
+    if match is None or not int(match[1]):
         raise ConfigError(f"--gap {text[:40]!r}: expected hours, days or weeks, such as 6h, 1d or 2w")
-    return int(found[1]) * _UNITS[found[2]] * _HOUR
+    return int(match[1]) * _UNITS[match[2]] * _HOUR

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from attrs import evolve, field, frozen
 
+from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.regions import REQUESTED, RESOURCE_TYPES, Query
-from aclog.analysis.who_can import Intent, Need, needs_of
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -234,7 +234,7 @@ class RequestFlags:
         pattern_type_option(PANEL),
     ] = None
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Return whether any of the flags is given."""
         named = (self.principal, self.operation, self.host, self.resource_pattern_type)
         return any(flag is not None for flag in named) or bool(self._resources())
@@ -276,7 +276,7 @@ class RequestFlags:
             ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
             ResourceType.USER: self.user_principals,
         }
-        return [(kind, name) for kind, given in names.items() for name in given]
+        return [(kind, name) for kind, values in names.items() for name in values]
 
 
 # The flags of a question about many requests: an operation or an intent, resources, principals and a host.
@@ -366,10 +366,10 @@ class AskedFlags:
             ResourceType.USER: self.user_principals,
         }
         pattern = self.resource_pattern_type
-        found = [_resource(kind, name, pattern) for kind, given in names.items() for name in dict.fromkeys(given)]
+        patterns = [_resource(kind, name, pattern) for kind, values in names.items() for name in dict.fromkeys(values)]
         if self.cluster:
-            found.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
-        return tuple(found)
+            patterns.append(ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME))
+        return tuple(patterns)
 
     def check(self) -> None:
         """Check that there is a question. Raises ConfigError: not one of an operation and an intent, or no resource."""
@@ -606,10 +606,10 @@ class IntentFlags:
         """
         from aclog.planning.granting import IntentResources
 
-        given = self.resource_pattern_type
-        application = PatternType.LITERAL if given is not None and self.intent is Intent.STREAM else given
-        found = [
-            *_patterns(ResourceType.TOPIC, self.topics, given),
+        pattern_type = self.resource_pattern_type
+        application = PatternType.LITERAL if pattern_type is not None and self.intent is Intent.STREAM else pattern_type
+        patterns = [
+            *_patterns(ResourceType.TOPIC, self.topics, pattern_type),
             *_patterns(ResourceType.GROUP, self.groups, application),
             *_patterns(ResourceType.TRANSACTIONAL_ID, self.transactional_ids, application),
             *_prefixes(ResourceType.TOPIC, self.topic_prefixes),
@@ -617,9 +617,9 @@ class IntentFlags:
             *_prefixes(ResourceType.TRANSACTIONAL_ID, self.transactional_id_prefixes),
         ]
         return IntentResources(
-            named=tuple(dict.fromkeys(found)),
-            inputs=tuple(_patterns(ResourceType.TOPIC, self.input_topics, given)),
-            outputs=tuple(_patterns(ResourceType.TOPIC, self.output_topics, given)),
+            named=tuple(dict.fromkeys(patterns)),
+            inputs=tuple(_patterns(ResourceType.TOPIC, self.input_topics, pattern_type)),
+            outputs=tuple(_patterns(ResourceType.TOPIC, self.output_topics, pattern_type)),
         )
 
     def who(self) -> str:
@@ -645,13 +645,13 @@ def _patterns(kind: ResourceType, names: list[str], pattern_type: PatternType | 
 
 
 def _prefixes(kind: ResourceType, prefixes: list[str]) -> list[ResourcePattern]:
-    found = _patterns(kind, prefixes, PatternType.PREFIXED)
-    for each in found:
+    patterns = _patterns(kind, prefixes, PatternType.PREFIXED)
+    for each in patterns:
         if each.name.endswith(WILDCARD) and each.name != WILDCARD:
             raise ConfigError(
                 f"{kind.name} {each.name!r}: a prefix is given as it is, without a *: expected {each.name[:-1]!r}"
             )
-    return found
+    return patterns
 
 
 # The flags that configure the authorizer of a second state; by default it is that of the first.
@@ -722,7 +722,7 @@ class SecondSettingsFlags:
         ),
     ] = None
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Return whether any setting is given."""
         named = (self.to_super_users, self.to_semantics, self.to_kafka_version, self.to_cidr)
         return self.to_allow_everyone or self.no_to_allow_everyone or any(flag is not None for flag in named)
@@ -861,7 +861,7 @@ class SecondStateFlags:
         ),
     ] = None
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Return whether a flag names the second state."""
         return self._is_change() or self._has_source() or self.to_as_of is not None
 
@@ -876,7 +876,7 @@ class SecondStateFlags:
             raise ConfigError("--change, --add and --remove change the first state: expected them without a --to- flag")
         if self.change is not None and (self.add is not None or self.remove is not None):
             raise ConfigError("expected either --change FILE, or --add FILE and --remove FILE")
-        if not self.given():
+        if not self.is_given():
             raise ConfigError(
                 "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, --to-ref GITREF:PATH, "
                 "--to-as-of N|TIME, --to-bootstrap-controller HOST:PORT, --to-bootstrap-server HOST:PORT, "
@@ -953,8 +953,8 @@ class SecondStateFlags:
 
     def file(self) -> str | None:
         """Return the file that the second state comes from, for reports about it; None if it is no file."""
-        found = self.change or self.add or self.remove or self.to_acls or self.to_ref
-        return None if found == _STDIN else found
+        path = self.change or self.add or self.remove or self.to_acls or self.to_ref
+        return None if path == _STDIN else path
 
     def _acls_format(self, first: SourceFlags) -> AclsFormat | None:
         if self.to_acls is self.to_ref is None:

@@ -99,10 +99,10 @@ class RepositoryFlags:
                 "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
             )
         settings = load_repository_settings(self.config)
-        changed = self.given()
+        changed = self.overrides()
         return evolve(settings, authorizer=evolve(settings.authorizer, **changed)) if changed else settings
 
-    def given(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """Return the settings of the authorizer that flags give."""
         generation = flag_generation(self.kafka_version, self.cidr)
         flags = {
@@ -116,50 +116,50 @@ class RepositoryFlags:
 
 def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
     """Return the settings of the authorizer as the flags of all other commands have them."""
-    found = settings.authorizer
+    authorizer = settings.authorizer
     return AuthorizerFlags(
-        super_users=found.super_users,
-        allow_everyone=bool(found.allow_everyone),
-        no_allow_everyone=found.allow_everyone is False,
-        semantics=Semantics(found.semantics or Semantics.KAFKA),
-        cidr=found.cidr,
+        super_users=authorizer.super_users,
+        allow_everyone=bool(authorizer.allow_everyone),
+        no_allow_everyone=authorizer.allow_everyone is False,
+        semantics=Semantics(authorizer.semantics or Semantics.KAFKA),
+        cidr=authorizer.cidr,
     )
 
 
-def source_flags(given: SourceFlags, settings: "RepositorySettings") -> SourceFlags:
+def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFlags:
     """Return the source that flags name, else that of the settings with its format; modules and topics for both."""
-    known = settings.source
-    if not given.given() and known.acls is not None:
-        form = None if known.format is None else AclsFormat(known.format)
-        given = evolve(given, acls=known.acls, acls_format=given.acls_format or form)
-    if given.topics_file is None:
-        given = evolve(given, topics_file=known.topics)
-    if given.acls is None and given.ref is None:
-        return given
-    named = {text.rpartition("=")[0] for text in given.modules}
+    source = settings.source
+    if not flags.is_given() and source.acls is not None:
+        form = None if source.format is None else AclsFormat(source.format)
+        flags = evolve(flags, acls=source.acls, acls_format=flags.acls_format or form)
+    if flags.topics_file is None:
+        flags = evolve(flags, topics_file=source.topics)
+    if flags.acls is None and flags.ref is None:
+        return flags
+    named = {text.rpartition("=")[0] for text in flags.modules}
     return evolve(
-        given,
-        modules=[*given.modules, *(text for text in known.modules if text.rpartition("=")[0] not in named)],
+        flags,
+        modules=[*flags.modules, *(text for text in source.modules if text.rpartition("=")[0] not in named)],
     )
 
 
-def rules_of(given: SourceFlags, settings: "RepositorySettings") -> "tuple[SourceFlags, RepositorySettings]":
+def rules_of(flags: SourceFlags, settings: "RepositorySettings") -> "tuple[SourceFlags, RepositorySettings]":
     """Return the source that flags or the settings name, and the settings.
 
     If neither names one it is that of the context of this invocation, and then so is what decides, unless flags or the
     settings say it.
     """
-    named = source_flags(given, settings)
-    chosen = None if named.given() else chosen_context()
-    if chosen is None:
+    named = source_flags(flags, settings)
+    choice = None if named.is_given() else chosen_context()
+    if choice is None:
         return named, settings
     from aclog.cli.flags.source import context_source, tell_what_decides
 
-    context, known = chosen.context, settings.authorizer
-    own = {name: getattr(context, name) for name in _DECIDING if getattr(known, name) is None}
+    context, authorizer = choice.context, settings.authorizer
+    own = {name: getattr(context, name) for name in _DECIDING if getattr(authorizer, name) is None}
     tell_what_decides(context, (text for name, text in context.decides().items() if name in own))
     source = context_source(context)
     return (
-        evolve(source, as_of=given.as_of, topics_file=named.topics_file or source.topics_file),
-        evolve(settings, authorizer=evolve(known, **own)),
+        evolve(source, as_of=flags.as_of, topics_file=named.topics_file or source.topics_file),
+        evolve(settings, authorizer=evolve(authorizer, **own)),
     )

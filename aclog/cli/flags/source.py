@@ -45,20 +45,20 @@ ContextName: TypeAlias = Annotated[
 class _Invocation:
     """What one command line says of contexts. A plain class: `aclog --help` imports no attrs."""
 
-    __slots__ = ("_found", "_is_found", "name")
+    __slots__ = ("_choice", "_is_found", "name")
 
     def __init__(self, name: str | None) -> None:
         self.name = name
-        self._found: ChosenContext | None = None
+        self._choice: ChosenContext | None = None
         self._is_found = False
 
-    def chosen(self) -> "ChosenContext | None":
+    def choice(self) -> "ChosenContext | None":
         """Return the context, as it was when this was first called. Raises as chosen_context."""
         if not self._is_found:
             from aclog.sources.contexts import choose_context
 
-            self._found, self._is_found = choose_context(self.name), True
-        return self._found
+            self._choice, self._is_found = choose_context(self.name), True
+        return self._choice
 
 
 _THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
@@ -75,7 +75,7 @@ def use_context(name: str | None) -> None:
     this = _Invocation(name)
     _THIS.set(this)
     if name is not None:
-        this.chosen()
+        this.choice()
 
 
 def named_context() -> str | None:
@@ -95,7 +95,7 @@ def chosen_context() -> "ChosenContext | None":
     if this is None:
         this = _Invocation(None)
         _THIS.set(this)
-    return this.chosen()
+    return this.choice()
 
 
 # Completion of GITREF:PATH: what git names in the repository around the working directory.
@@ -110,14 +110,14 @@ def complete_refs(incomplete: str) -> list[str]:
     if colon:
         return [f"{ref}:{each}" for each in _paths(ref, path)]
     names = _ask("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
-    known = () if names is None else ("HEAD", *names.split())
-    return [f"{name}:" for name in known if name.startswith(incomplete)][:_MOST]
+    refs = () if names is None else ("HEAD", *names.split())
+    return [f"{name}:" for name in refs if name.startswith(incomplete)][:_MOST]
 
 
 def _paths(ref: str, incomplete: str) -> list[str]:
     directory, slash, _ = incomplete.rpartition("/")
-    found = _ask("ls-tree", "-z", "--end-of-options", f"{ref or 'HEAD'}:{directory}")
-    entries = [entry.partition("\t") for entry in (found or "").split("\0") if entry]
+    listing = _ask("ls-tree", "-z", "--end-of-options", f"{ref or 'HEAD'}:{directory}")
+    entries = [entry.partition("\t") for entry in (listing or "").split("\0") if entry]
     paths = [f"{directory}{slash}{name}{'/' * (' tree ' in details)}" for details, _, name in entries]
     return [path for path in paths if path.startswith(incomplete)][:_MOST]
 
@@ -266,7 +266,7 @@ class SourceFlags:
     as_of: AsOf = None
     timezone: Timezone = None
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Return whether any flag names a source."""
         named = (self.log, self.snapshot, self.acls, self.ref, self.bootstrap_controller, self.bootstrap_server)
         return any(flag is not None for flag in named)
@@ -322,17 +322,17 @@ class SourceFlags:
         )
 
 
-def parse_modules(given: Iterable[str]) -> dict[str, str]:
+def parse_modules(texts: Iterable[str]) -> dict[str, str]:
     """Return the directory of each module by its source. Raises ConfigError: no `=`, or one source twice."""
-    found: dict[str, str] = {}
-    for text in given:
+    directories: dict[str, str] = {}
+    for text in texts:
         # A source may hold `=` (`git::https://host/repository?ref=v1`); a path hardly does.
         source, equals, directory = text.rpartition("=")
         if not equals or not source or not directory:
             raise ConfigError(f"--module {text!r}: expected SOURCE=DIR, such as acme/acl/kafka=vendor/acl")
-        if found.setdefault(source, directory) != directory:
-            raise ConfigError(f"--module {source!r}: two directories: {found[source]} and {directory}")
-    return found
+        if directories.setdefault(source, directory) != directory:
+            raise ConfigError(f"--module {source!r}: two directories: {directories[source]} and {directory}")
+    return directories
 
 
 # The state of a context, as the flags that would name it: for what a command takes besides its first source.
@@ -366,8 +366,8 @@ def tell_what_decides(context: "Context", settings: Iterable[str]) -> None:
     """Say that settings of a context decide, besides the rules; nothing if there are none."""
     from aclog.terminal.output import note
 
-    if found := ", ".join(settings):
-        note(f"decided with what context {context.name} says: {found}")
+    if text := ", ".join(settings):
+        note(f"decided with what context {context.name} says: {text}")
 
 
 def context_authorizer(context: "Context") -> AuthorizerFlags:
@@ -477,18 +477,18 @@ class FollowerFlags:
 
     def refuse(self, flag: str) -> None:
         """Refuse both flags for a command that does not follow without `flag`. Raises ConfigError: one is given."""
-        given = "--http" if self.http is not None else "--give-up-after" if self.give_up_after is not None else None
-        if given is not None:
-            raise ConfigError(f"{given}: only together with {flag}")
+        option = "--http" if self.http is not None else "--give-up-after" if self.give_up_after is not None else None
+        if option is not None:
+            raise ConfigError(f"{option}: only together with {flag}")
 
     def address(self) -> "HostPort | None":
         """Return the address of --http. Raises ConfigError: not one HOST:PORT."""
         from aclog.sources.server_flags import parse_servers
 
-        found = parse_servers("--http", self.http)
-        if len(found) > 1:
+        addresses = parse_servers("--http", self.http)
+        if len(addresses) > 1:
             raise ConfigError(f"--http {self.http}: expected one HOST:PORT")
-        return found[0] if found else None
+        return addresses[0] if addresses else None
 
     def patience(self) -> float | None:
         """Return the seconds of --give-up-after. Raises ConfigError: out of range."""

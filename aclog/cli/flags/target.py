@@ -354,13 +354,13 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
     from aclog.sources.server_flags import parse_servers
 
     store = bool(target.authorizer_properties)
-    given = {
+    values = {
         PlaceKind.LOG: None if target.log is None else str(target.log.absolute()),
         PlaceKind.BOOTSTRAP_SERVER: target.bootstrap_server,
         PlaceKind.BOOTSTRAP_CONTROLLER: target.bootstrap_controller,
         PlaceKind.ZOOKEEPER: "" if store else None,
     }
-    named = [(kind, value) for kind, value in given.items() if value is not None]
+    named = [(kind, value) for kind, value in values.items() if value is not None]
     if not named:
         return None
     if len(named) > 1:
@@ -387,10 +387,10 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
 
 def place_address(target: TargetFlags) -> "PlaceAddress":
     """Return the one place that the flags name. Raises ConfigError: not exactly one."""
-    found = given_address(target)
-    if found is None:
+    address = given_address(target)
+    if address is None:
         raise ConfigError(
             "no place is given: --log DIR, --bootstrap-server HOST:PORT, --bootstrap-controller HOST:PORT or "
             "--authorizer-properties zookeeper.connect=HOST:PORT; or a context: -c NAME"
         )
-    return found
+    return address

@@ -50,7 +50,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 @with_flags
 def when(
     log: TargetLog,
-    asked: AskedFlags,
+    action: AskedFlags,
     who: WhoFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
@@ -71,10 +71,10 @@ def when(
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import check_log, spark_session
 
-    asked.check()
+    action.check()
     how = output.choose()
     settings = settings_of(authorizer)
-    question = question_of(asked.query(who.principals(), who.host), asked.needs())
+    question = question_of(action.query(who.principals(), who.host), action.needs())
     check_log(log)
     with spark_session(master) as spark:
         from aclog.cli.spark.commands import when_command
@@ -115,8 +115,8 @@ def authorize(
         from aclog.cli.spark.commands import authorize_command
         from aclog.cli.spark.jobs import Policy, rules_of
 
-        given = authorizer.given()
-        rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, given=given)
+        configs = authorizer.configs()
+        rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(spark, requests, out, policy, decided)
     raise typer.Exit(code)
@@ -203,8 +203,8 @@ def usage(
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
         settings, until = settings_of(authorizer), window_end(window.until)
-        what, given = "which ACLs are needed cannot be judged", authorizer.given()
-        rules, settings = rules_of(spark, source, settings, own_time=own_time, given=given, proves=what)
+        what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
+        rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
         usage_command(spark, requests, out, policy, flags=window, until=until)
 
@@ -245,8 +245,8 @@ def simulate(
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
-        given = authorizer.given(), after_flags.given()
-        both = TwoPolicies.of(source, after, settings, given=given, proves=what)
+        configs = authorizer.configs(), after_flags.configs()
+        both = TwoPolicies.of(source, after, settings, configs=configs, proves=what)
         changes = simulate_command(spark, requests, out, both.before, both.after)
     raise typer.Exit(int(changes))
 
@@ -290,7 +290,7 @@ def usage_index(
         from aclog.pipeline.session import each_on_spark
 
         each = partial(each_on_spark, spark)
-        update_index(source, accesses, settings, index, how, each, given=authorizer.given())
+        update_index(source, accesses, settings, index, how, each, configs=authorizer.configs())
 
 
 @app.command()
@@ -328,4 +328,4 @@ def suggest(
         from aclog.pipeline.session import each_on_spark
 
         log, each = (accesses, window), partial(each_on_spark, spark)
-        print_suggestion(source, log, settings, flags, how, each, given=authorizer.given())
+        print_suggestion(source, log, settings, flags, how, each, configs=authorizer.configs())

@@ -70,11 +70,11 @@ def authorize_command(
         ConfigError: the requests cannot be read, lack timestamps that are needed, or are rotated meanwhile.
 
     """
-    asked, files = policy.accesses(spark, requests)
-    decided = _with_malformed(authorize(asked, policy.rules, policy.settings, own_time=policy.own_time))
+    accesses, files = policy.accesses(spark, requests)
+    decided = _with_malformed(authorize(accesses, policy.rules, policy.settings, own_time=policy.own_time))
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
-    with new_directory(out) as partial, files.held():
+    with new_directory(out) as partial, files.verified():
         if flags is not None and form is not None:
             events(decided, form, source=flags.event_source)  # refused before the job, not after it
         decided.write.parquet(str(partial / place))
@@ -99,8 +99,8 @@ def _write_events(written: DataFrame, out: Path, flags: DecidedFlags, form: Even
             f"{timeless:,} of the requests {'has' if timeless == 1 else 'have'} no timestamp, and an OCSF event must "
             "have a time: leave them out, or export --as cloudevents"
         )
-    wanted = written if flags.only is None else written.where(F.col("decision") == flags.only.upper())
-    events(wanted, form, source=flags.event_source).write.json(str(out))
+    rows = written if flags.only is None else written.where(F.col("decision") == flags.only.upper())
+    events(rows, form, source=flags.event_source).write.json(str(out))
 
 
 def _with_malformed(decided: DataFrame) -> DataFrame:
@@ -192,7 +192,7 @@ def _summary(out: Path, counts: Counts, appended: Appended | None, *, committed:
             "seen": appended.files,
             "new": appended.whole,
             "grown": appended.grown,
-            "known": appended.known,
+            "known": appended.unchanged,
             "unfinished": list(appended.waiting),
         }
         summary["days"] = list(appended.days)
@@ -320,7 +320,7 @@ class _Rounds:
 
 
 def _text(done: Appended) -> str:
-    files = f"{done.files:,} files: {done.whole:,} new, {done.grown:,} grown, {done.known:,} known"
+    files = f"{done.files:,} files: {done.whole:,} new, {done.grown:,} grown, {done.unchanged:,} known"
     late = f"; {done.late:,} accesses came late, for {', '.join(done.days)}" if done.late else ""
     return f"{files}; {watermark_text(done)}{late}"
 
@@ -356,7 +356,7 @@ def ingest_command(
 # `aclog spark simulate`: the accesses of a log that other ACLs would decide differently.
 
 
-_SHOWN = 10
+_MAX_ROWS = 10
 
 
 def simulate_command(spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy) -> bool:
@@ -369,12 +369,12 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
 
     """
     check_new(out)
-    asked, files = before.accesses(spark, requests)
-    good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    with new_directory(out) as partial, files.held():
+    accesses, files = before.accesses(spark, requests)
+    good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
+    with new_directory(out) as partial, files.verified():
         sides = [(policy.rules, policy.settings) for policy in (before, after)]
         simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
-        bad = asked.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+        bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
         malformed = bad.count()
         parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
         if malformed:
@@ -392,22 +392,22 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
 def _show(flips: DataFrame, unread: UnreadAccesses) -> bool:
     """Print how many accesses change, or may; return whether some do."""
     counted = flips.groupBy("change").agg(F.sum("count").alias("accesses"), F.count("*").alias("distinct"))
-    found = {row["change"]: row for row in counted.collect()}
+    by_change = {row["change"]: row for row in counted.collect()}
     rows = [
-        (f"{found[change]['accesses']:,}", f"{found[change]['distinct']:,}", change.value)
-        if change in found
+        (f"{by_change[change]['accesses']:,}", f"{by_change[change]['distinct']:,}", change.value)
+        if change in by_change
         else ("0", "0", change.value)
         for change in Change
-        if change in found or change in {Change.GAINED, Change.LOST}
+        if change in by_change or change in {Change.GAINED, Change.LOST}
     ]
     if unread:
         rows.append((f"{unread.total:,}", "", Answer.NOT_JUDGED.value))
     for line in aligned(("accesses", "distinct", "change"), rows):
         say(line)
     for change in Change:
-        if change in found:
+        if change in by_change:
             _show_most(flips.where(F.col("change") == change.value), change)
-    return bool(found)
+    return bool(by_change)
 
 
 def _show_most(flips: DataFrame, change: str) -> None:
@@ -422,7 +422,7 @@ def _show_most(flips: DataFrame, change: str) -> None:
             row["rule_id_before"] or row["rule_before"],
             row["rule_id_after"] or row["rule_after"],
         )
-        for row in flips.orderBy(*order).limit(_SHOWN).collect()
+        for row in flips.orderBy(*order).limit(_MAX_ROWS).collect()
     )
     for line in aligned(header, rows):
         say(line)
@@ -454,12 +454,12 @@ def usage_command(
     """
     check_new(out)
     rows, files, unread = _usage_rows(spark, requests)
-    with files.held():
+    with files.verified():
         malformed = unread.count() if unread is not None else 0
         unknown = rejected_lines(spark, requests)
         if unread is not None and malformed:
             unknown = UnreadAccesses.sum_of((unknown, unread_lines(unread.select(MALFORMED))))
-        found = usage(
+        usage_report = usage(
             rows,
             policy.rules,
             policy.settings,
@@ -470,13 +470,17 @@ def usage_command(
             unread=unknown,
         )
     with new_directory(out) as partial:
-        for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
+        for name, table in (
+            ("rules", usage_report.rules),
+            ("denied", usage_report.denied),
+            ("holes", usage_report.holes),
+        ):
             (partial / name).mkdir(parents=True)
             pq.write_table(table, partial / name / "part-00000.parquet")
     together = f"{out}/rules: all removable ACLs can be removed together"
-    for line in summary_lines(found, [together]):
+    for line in summary_lines(usage_report, [together]):
         say(line)
-    warn_of_gaps(found)
+    warn_of_gaps(usage_report)
     if malformed:
         warn(f"{malformed:,} lines are not accesses and were skipped")
 
@@ -487,9 +491,9 @@ def _usage_rows(spark: SparkSession, requests: str) -> tuple[AccessRows, PinnedF
     if plain is not None:
         parts, files = plain
         return AccessRows.of_parts(spark, parts), files, None
-    asked, files = pinned_accesses(spark, requests)
-    rows = AccessRows.of_frame(asked.where(F.col(MALFORMED).isNull()))
-    return rows, files, asked.where(F.col(MALFORMED).isNotNull())
+    accesses, files = pinned_accesses(spark, requests)
+    rows = AccessRows.of_frame(accesses.where(F.col(MALFORMED).isNull()))
+    return rows, files, accesses.where(F.col(MALFORMED).isNotNull())
 
 
 # `aclog spark when`: since when, and until when, something was allowed, from a log of any size.
@@ -505,5 +509,5 @@ def when_command(spark: SparkSession, log: Path, question: Question, settings: S
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    begin, found = begin_and_intervals(spark, log, question, settings)
-    print_intervals(found, output, begin=begin)
+    begin, timeline = begin_and_intervals(spark, log, question, settings)
+    print_intervals(timeline, output, begin=begin)

@@ -123,12 +123,12 @@ def rules_of(
     settings: Settings,
     *,
     own_time: bool,
-    given: AbstractSet[str],
+    configs: AbstractSet[str],
     proves: str | None = None,
 ) -> tuple[Rules, Settings]:
     """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
 
-    What decides in a running cluster, and is unknown but for the properties in `given`, is noted; with `proves`, what
+    What decides in a running cluster, and is unknown but for the properties in `configs`, is noted; with `proves`, what
     cannot be proved without it, refused. If the settings name no Kafka, that decides which the brokers run, with
     `own_time` at the time; a warning tells of what is not decided, as that is not known.
 
@@ -140,7 +140,7 @@ def rules_of(
     source = flags.choose()
     if not own_time:
         image = source.image()
-        _check_premises(source, given, proves)
+        _check_premises(source, configs, proves)
         rules, settings = deciding_rules_of_state(image, settings)
         warn_of_unknown_kafka(rules)
         return rules, settings
@@ -148,15 +148,15 @@ def rules_of(
         raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
-    _check_premises(source, given, proves)
-    found = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
-    rules, settings = found.by_kafka(settings, partial(kafka_of_log, log))
+    _check_premises(source, configs, proves)
+    all_rules = Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+    rules, settings = all_rules.by_kafka(settings, partial(kafka_of_log, log))
     warn_of_unknown_kafka(rules)
     return rules, settings
 
 
-def _check_premises(source: ChosenSource, given: AbstractSet[str], proves: str | None) -> None:
-    premises = read_premises(source, given)
+def _check_premises(source: ChosenSource, configs: AbstractSet[str], proves: str | None) -> None:
+    premises = read_premises(source, configs)
     if proves is not None:
         refuse_unless_known(premises, proves)
 
@@ -175,29 +175,29 @@ class TwoPolicies:
         second: SecondStateFlags,
         settings: tuple[Settings, Settings],
         *,
-        given: tuple[AbstractSet[str], AbstractSet[str]],
+        configs: tuple[AbstractSet[str], AbstractSet[str]],
         proves: str,
     ) -> Self:
         """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
 
         `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and where a state
-        does not say so, that of the other one. `given`, of both, and `proves` as for `rules_of`.
+        does not say so, that of the other one. `configs`, of both, and `proves` as for `rules_of`.
 
         Raises:
             ConfigError: as `changed_rules`, or a malformed file.
             MetadataError, OSError: a source is damaged, or does not reach the requested point.
 
         """
-        chosen, source = first.choose(), second.source(first)
-        image = chosen.image()
-        _check_premises(chosen, given[0], proves)
+        choice, source = first.choose(), second.source(first)
+        image = choice.image()
+        _check_premises(choice, configs[0], proves)
         rules, other = Rules.of_image(image.acls), None
         if source is None:
             changed = changed_rules(rules, second.changes())
         else:
-            chosen = source.choose()
-            other = chosen.image()
-            _check_premises(chosen, given[1], proves)
+            choice = source.choose()
+            other = choice.image()
+            _check_premises(choice, configs[1], proves)
             changed = Rules.of_image(other.acls)
         old, new = _deciding(image, other)
         policies = _policy(rules, settings[0], old), _policy(changed, settings[1], new)
@@ -209,8 +209,8 @@ class TwoPolicies:
 def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation], Sequence[Generation]]:
     """Return which generations may decide on two states; the second is None if it is the first one, changed."""
     other = first if second is None else second
-    known = next((image for image in (first, other) if _states_kafka(image)), first)
-    old, new = (possible_generations(image if _states_kafka(image) else known) for image in (first, other))
+    reference = next((image for image in (first, other) if _states_kafka(image)), first)
+    old, new = (possible_generations(image if _states_kafka(image) else reference) for image in (first, other))
     return old, new
 
 

@@ -379,8 +379,8 @@ def _named_types(schema: _Node) -> Iterator[tuple[str, _Node]]:
 def _leaf(kind: str, value: object, where: str) -> object:
     if kind in _BITS:
         return _integer(_BITS[kind], value, where)
-    wanted = bool if kind == "boolean" else str
-    if not isinstance(value, wanted):
+    expected = bool if kind == "boolean" else str
+    if not isinstance(value, expected):
         raise ConfigError(f"{where} must be a {kind}")
     if kind == "string":
         check_unicode(where, str(value))

@@ -109,9 +109,9 @@ def open_history(path: str) -> Iterator[Placed[Row]]:
 @contextmanager
 def _open_avro(path: str, schema: str, advance: Advance | None = None) -> Iterator[Placed[Row]]:
     with Path(path).open("rb") as file:
-        found, rows = read_rows(file, path)
-        if found != schema:
-            raise ConfigError(f"{path}: an export of {found}: {_ADVICE[found]}")
+        schema_name, rows = read_rows(file, path)
+        if schema_name != schema:
+            raise ConfigError(f"{path}: an export of {schema_name}: {_ADVICE[schema_name]}")
         yield _placed_rows(file, path, rows, advance)
 
 
@@ -135,10 +135,10 @@ def _json_lines(path: str, entry: Callable[[dict[str, object]], _T], advance: Ad
     for number, line in numbered(path, advance):
         place = f"{name}: line {number}"
         try:
-            found = entry(_object(line))
+            value = entry(_object(line))
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from error
-        yield place, found
+        yield place, value
 
 
 def _object(line: bytes) -> dict[str, object]:
@@ -269,23 +269,23 @@ class _NewState:
             case _:
                 return False
 
-    def _add_acl(self, acl: StandardAcl, given: UUID | None, tagged: TaggedFields = ()) -> None:
+    def _add_acl(self, acl: StandardAcl, acl_id: UUID | None, tagged: TaggedFields = ()) -> None:
         self.rules.check(acl)
-        given = None if given == NO_ID else given
-        new_id = given or self._new_id()
+        acl_id = None if acl_id == NO_ID else acl_id
+        new_id = acl_id or self._new_id()
         value = encode_acl(acl, new_id)
         # Hashed as bytes: a million ACLs would cost as much again as objects.
         content = value[ACL_CONTENT:]
         if content in self._acls or (not self.is_new and self._is_there(acl, content)):
             # A row without an id may repeat any ACL; two ids for one ACL contradict each other.
             earlier = self._acls.get(content)
-            if given and earlier:
+            if acl_id and earlier:
                 raise ConfigError(f"an earlier row has the same ACL with id {uuid_text(earlier)}: {acl}")
             self._present["acl"] += 1
             return
-        if given and (given.int in self._ids or self.image.acls.get(given) is not None):
-            raise ConfigError(f"id {uuid_text(given)} belongs to another ACL")
-        self._acls[content] = given
+        if acl_id and (acl_id.int in self._ids or self.image.acls.get(acl_id) is not None):
+            raise ConfigError(f"id {uuid_text(acl_id)} belongs to another ACL")
+        self._acls[content] = acl_id
         self._ids.add(new_id.int)
         if tagged:
             value = encode_record(evolve(record_of_acl(acl, new_id), tagged_fields=tagged))
@@ -473,7 +473,7 @@ def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRul
 def _replay(rows: Placed[Row], current: "_CurrentAcls", writer: LogWriter, advance: Advance) -> int:
     number = 0
     # Changes with the same end offset became visible together, and must do so again.
-    for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
+    for (_, timestamp), group in groupby(rows, key=lambda item: (item[1]["endOffset"], item[1]["timestamp"])):
         values = [current.value(place, row) for place, row in group]
         writer.submit(values, atomic=True, timestamp=timestamp)
         number += len(values)
@@ -539,6 +539,6 @@ def export_acls(image: Image, export_format: ExportFormat, out: Path | None) -> 
     with open_output(out, binary=False) as file:
         file.write(text.encode())
     counts = {"SCRAM credentials": len(image.scram), "delegation tokens": len(image.tokens)}
-    left = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-    if left:
-        note(f"{export_format} holds ACLs only: left out: {left}")
+    rest = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    if rest:
+        note(f"{export_format} holds ACLs only: left out: {rest}")

@@ -53,11 +53,11 @@ class Cookies:
 
     def session_id(self, headers: Headers) -> str | None:
         """Return the id in a request's cookie; None without one that was signed here."""
-        given = _cookie(headers, self.session_name)
-        if given is None:
+        cookie = _cookie(headers, self.session_name)
+        if cookie is None:
             return None
         try:
-            return self._signer().unsign(given).decode("ascii")
+            return self._signer().unsign(cookie).decode("ascii")
         except (BadData, UnicodeError):
             return None
 
@@ -67,17 +67,17 @@ class Cookies:
 
     def login(self, headers: Headers) -> Any:
         """Return what a login that has begun kept; None without one of the last ten minutes."""
-        given = _cookie(headers, self.login_name)
-        if given is None:
+        cookie = _cookie(headers, self.login_name)
+        if cookie is None:
             return None
         try:
-            return self._serializer().loads(given, max_age=LOGIN_S)
+            return self._serializer().loads(cookie, max_age=LOGIN_S)
         except BadData:
             return None
 
-    def set_login(self, kept: Any) -> str:
+    def set_login(self, login: Any) -> str:
         """Return the Set-Cookie that keeps something for a login; signed, and readable by its browser."""
-        return self._set(self.login_name, str(self._serializer().dumps(kept)), LOGIN_S)
+        return self._set(self.login_name, str(self._serializer().dumps(login)), LOGIN_S)
 
     def drop_login(self) -> str:
         """Return the Set-Cookie that ends a login's cookie."""
@@ -87,10 +87,10 @@ class Cookies:
         """Return what a form of this session has to say."""
         return hmac_digest(self._key, b"csrf " + session_id.encode(), "sha256").hex()
 
-    def is_csrf_token(self, session_id: str, given: str | None) -> bool:
+    def is_csrf_token(self, session_id: str, token: str | None) -> bool:
         """Return whether a form said it."""
-        wanted = self.csrf_token(session_id).encode()
-        return given is not None and compare_digest(wanted, given.encode("utf-8", "replace"))
+        expected = self.csrf_token(session_id).encode()
+        return token is not None and compare_digest(expected, token.encode("utf-8", "replace"))
 
     def _signer(self) -> Signer:
         return Signer(self._key, salt="aclog session", key_derivation="hmac", digest_method=sha256)
@@ -106,12 +106,12 @@ class Cookies:
 
 def _cookie(headers: Headers, name: str) -> str | None:
     """Return the value of a cookie; None if there is none, or it is there twice or long."""
-    found = [
+    cookies = [
         pair for each in headers.getlist("cookie") for pair in each.split(";") if pair.strip().startswith(f"{name}=")
     ]
-    if len(found) != 1:
+    if len(cookies) != 1:
         return None
-    value = cookie_parser(found[0]).get(name, "")
+    value = cookie_parser(cookies[0]).get(name, "")
     return value if value and len(value) <= _MOST else None
 
 
@@ -174,8 +174,8 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
     content_type = Headers(scope=scope).get("content-type", "")
     if _kind(content_type) == _URL_ENCODED:
         name = f"{TOKEN_FIELD}=".encode()
-        found = [pair for pair in body.split(b"&") if pair.startswith(name)]
-        return found[-1].removeprefix(name).decode("latin-1") if found else None
+        pairs = [pair for pair in body.split(b"&") if pair.startswith(name)]
+        return pairs[-1].removeprefix(name).decode("latin-1") if pairs else None
     return await parsed(body, lambda: _parsed_token(scope, body, receive))
 
 
@@ -188,10 +188,10 @@ async def _parsed_token(scope: Any, body: bytes, receive: Receive) -> str | None
     request = Request(scope, replayed(body, receive))
     try:
         async with request.form(max_files=10, max_fields=_MOST_FIELDS, max_part_size=len(body)) as form:
-            found = form.get(TOKEN_FIELD)
+            token = form.get(TOKEN_FIELD)
     except (MultiPartException, HTTPException, ClientDisconnect, ValueError) as error:
         raise FormError(400, "the form cannot be read") from error
-    return found if isinstance(found, str) else None
+    return token if isinstance(token, str) else None
 
 
 def _kind(content_type: str) -> str:
@@ -233,9 +233,9 @@ _UNLESS_SET = ((b"cache-control", b"no-store"),)
 def with_security(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer with these; only Cache-Control may be the answer's own, as a static file's is."""
     ours = {name for name, _ in _ALWAYS}
-    kept = [(name, value) for name, value in headers if name.lower() not in ours]
-    given = {name.lower() for name, _ in kept}
-    return [*kept, *_ALWAYS, *((name, value) for name, value in _UNLESS_SET if name not in given)]
+    remaining = [(name, value) for name, value in headers if name.lower() not in ours]
+    names = {name.lower() for name, _ in remaining}
+    return [*remaining, *_ALWAYS, *((name, value) for name, value in _UNLESS_SET if name not in names)]
 
 
 # Whether a request comes from this console's own pages, by what its browser says.
@@ -273,7 +273,7 @@ def may_read(method: str, headers: Headers) -> bool:
 
 
 MOST_BYTES = 16 << 10
-_KEPT = 50
+_MOST_REPORTS = 50
 
 
 @frozen(kw_only=True)
@@ -291,16 +291,16 @@ class CspReports:
     """The number of reports, and the last of them; memory is bounded."""
 
     count: int = 0
-    last: "deque[CspReport]" = field(factory=lambda: deque(maxlen=_KEPT), init=False)
+    last: "deque[CspReport]" = field(factory=lambda: deque(maxlen=_MOST_REPORTS), init=False)
 
     def add(self, body: bytes) -> None:
         """Count a report; what is none is counted too, and not kept."""
         self.count += 1
         try:
-            found = json.loads(body)
+            document = json.loads(body)
         except (ValueError, RecursionError):
             return
-        report = found.get("csp-report") if isinstance(found, dict) else None
+        report = document.get("csp-report") if isinstance(document, dict) else None
         if isinstance(report, dict):
             self.last.append(
                 CspReport(

@@ -73,7 +73,7 @@ class Answering:
     cookies: Cookies
     audit: LineFile | None
     send: Send
-    _told: bool = field(default=False, init=False)
+    _is_written: bool = field(default=False, init=False)
     _failed: bool = field(default=False, init=False)
 
     async def __call__(self, message: Message) -> None:
@@ -93,15 +93,15 @@ class Answering:
 
     def tell(self, status: int | None) -> None:
         """Write the request down, once; `status` is None if it was not answered. Raises OSError: it cannot be."""
-        if self.audit is not None and not self._told:
-            self._told = True
+        if self.audit is not None and not self._is_written:
+            self._is_written = True
             self.audit.write(self.visit.to_dict(status))
 
     def _headers(self, message: Message) -> list[tuple[bytes, bytes]]:
-        visit, given = self.visit, list(message.get("headers", ()))
-        if visit.is_new and not visit.cookies and any(_is_page(name, value) for name, value in given):
+        visit, headers = self.visit, list(message.get("headers", ()))
+        if visit.is_new and not visit.cookies and any(_is_page(name, value) for name, value in headers):
             visit.cookies = [self.cookies.set_session(visit.session_id, None)]
-        return with_security([*given, *((b"set-cookie", cookie.encode("latin-1")) for cookie in visit.cookies)])
+        return with_security([*headers, *((b"set-cookie", cookie.encode("latin-1")) for cookie in visit.cookies)])
 
     async def _fail(self) -> None:
         headers = with_security([(b"content-type", b"text/plain; charset=utf-8")])
@@ -173,10 +173,10 @@ def visibility(principal: str, host: str, authorizer: StandardAuthorizer) -> All
     A principal that Kafka's authorizer would throw on sees its own rights.
     """
     try:
-        found = authorizer.decide(RequestContext(principal=principal, host=host), _DESCRIBE_CLUSTER)
+        decision = authorizer.decide(RequestContext(principal=principal, host=host), _DESCRIBE_CLUSTER)
     except InvalidRequestError:
         return Own(principal)
-    return All() if found else Own(principal)
+    return All() if decision else Own(principal)
 
 
 def authorizer_of(image: Image, settings: Settings) -> StandardAuthorizer:
@@ -236,7 +236,7 @@ class Sights:
     settings: Settings
     _image: Image | None = field(default=None, init=False)
     _authorizer: StandardAuthorizer | None = field(default=None, init=False)
-    _known: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
+    _sights: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
     _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
     """For as long as somebody else keeps the state."""
     _lock: Lock = field(factory=Lock, init=False)
@@ -258,27 +258,27 @@ class Sights:
                 except ConfigError:  # which Kafka decides is not known: no rule shows that it may see more
                     return Own(principal)
                 self._image, self._authorizer = image, authorizer_of(image, settings)
-                self._known.clear()
-            found = self._known.get((principal, host))
-            if found is None:
-                if len(self._known) >= _SIGHTS:
-                    self._known.clear()
-                found = self._known[principal, host] = visibility(principal, host, self._authorizer)
-            return found
+                self._sights.clear()
+            sight = self._sights.get((principal, host))
+            if sight is None:
+                if len(self._sights) >= _SIGHTS:
+                    self._sights.clear()
+                sight = self._sights[principal, host] = visibility(principal, host, self._authorizer)
+            return sight
 
     def image(self, image: Image, sight: All | Own) -> Image:
         """Return a state, of any moment, as a viewer may see it."""
         if isinstance(sight, All):
             return image
         with self._making:
-            kept = self._images.setdefault(image, OrderedDict())
-            known = kept.get(sight.principal)
-            if known is None:
-                known = kept[sight.principal] = visible_image(image, sight)
-                if len(kept) > _VIEWERS:
-                    kept.popitem(last=False)
-            kept.move_to_end(sight.principal)
-            return known
+            images = self._images.setdefault(image, OrderedDict())
+            visible = images.get(sight.principal)
+            if visible is None:
+                visible = images[sight.principal] = visible_image(image, sight)
+                if len(images) > _VIEWERS:
+                    images.popitem(last=False)
+            images.move_to_end(sight.principal)
+            return visible
 
 
 # What stands before every page of the console: who asks, from where, and whether he may.
@@ -386,8 +386,8 @@ class Guard:
 
     def _recognize(self, visit: Visit) -> None:
         """Find out who asks."""
-        known = self.cookies.session_id(visit.headers)
-        visit.is_new, visit.session_id = known is None, known or new_id()
+        session_id = self.cookies.session_id(visit.headers)
+        visit.is_new, visit.session_id = session_id is None, session_id or new_id()
         visit.csrf_token = self.cookies.csrf_token(visit.session_id)
         if self.way is None:
             visit.viewer = ANYBODY
@@ -492,8 +492,8 @@ def _path_of(url: str) -> tuple[str, str]:
 
 
 def _login_path(path: str, query: str) -> str:
-    wanted = local_path(f"{path}?{query}" if query else path)
-    return "/login" if wanted == "/" else f"/login?next={quote(wanted, safe='')}"
+    target = local_path(f"{path}?{query}" if query else path)
+    return "/login" if target == "/" else f"/login?next={quote(target, safe='')}"
 
 
 # The way to log in that `--login` names.

@@ -59,9 +59,9 @@ class UnknownKeyError(LoginError):
     """The token's key is not among the provider's, as far as they were read."""
 
 
-def read_keys(found: Any) -> KeySet:
+def read_keys(document: Any) -> KeySet:
     """Return the keys of a JWKS that may sign tokens. Raises LoginError: there is none."""
-    listed = found.get("keys") if isinstance(found, dict) else None
+    listed = document.get("keys") if isinstance(document, dict) else None
     keys = [key for each in listed if (key := _key(each)) is not None] if isinstance(listed, list) else []
     if not keys:
         raise LoginError("The provider has no keys.", "the provider's JWKS holds no key that can be used", status=502)
@@ -103,7 +103,7 @@ def claims_of(
         raise UnknownKeyError("The provider's ID token is signed by an unknown key.") from None
     except (JoseError, ValueError, TypeError) as error:
         # The error names a claim or what is wrong, never the token.
-        raise LoginError("The provider's ID token is not good.", f"ID token refused: {_said(error)}") from None
+        raise LoginError("The provider's ID token is not good.", f"ID token refused: {_reason(error)}") from None
     return dict(claims)
 
 
@@ -134,16 +134,16 @@ def _is_name(text: str) -> bool:
     return 0 < len(text) <= 1024 and text.isprintable() and text.strip() == text
 
 
-def _key(given: Any) -> Key | None:
-    if not isinstance(given, dict) or given.get("kty") not in _KINDS or given.get("use", "sig") != "sig":
+def _key(value: Any) -> Key | None:
+    if not isinstance(value, dict) or value.get("kty") not in _KINDS or value.get("use", "sig") != "sig":
         return None
     try:
-        return import_key(given)
+        return import_key(value)
     except (JoseError, ValueError, TypeError):
         return None
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error)
     return text[:200] if text.isprintable() else type(error).__name__
 
@@ -195,28 +195,28 @@ def read_settings(path: Path | None, environment: Mapping[str, str], base_url: s
         OSError: a file cannot be read.
 
     """
-    given = _of_environment(environment) if path is None else _of_file(path)
+    values = _of_environment(environment) if path is None else _of_file(path)
     where = "--login oidc" if path is None else str(path)
     for key in ("issuer", "client_id"):
-        if not given.get(key):
+        if not values.get(key):
             name = f"{_VARIABLES[key]} is not set" if path is None else f"{key} is missing"
             raise ConfigError(f"{where}: {name}")
-    check_url(given["issuer"], f"{where}: issuer")
+    check_url(values["issuer"], f"{where}: issuer")
     base = base_url.rstrip("/")
     check_url(base, "--base-url")
-    claim, prefix = given.get("claim", "sub"), given.get("prefix", "User:")
+    claim, prefix = values.get("claim", "sub"), values.get("prefix", "User:")
     if prefix.find(":") < 1:
         raise ConfigError(f"{where}: prefix {prefix[:40]!r}: expected one with a type, such as User:")
     beside = Path() if path is None else path.parent
     return OidcSettings(
-        issuer=given["issuer"],
-        client_id=given["client_id"],
+        issuer=values["issuer"],
+        client_id=values["client_id"],
         redirect_uri=base + CALLBACK,
-        client_secret=_secret(given, environment, beside),
+        client_secret=_secret(values, environment, beside),
         claim=claim,
         prefix=prefix,
-        scope=given.get("scope") or _SCOPES.get(claim, "openid"),
-        ca_file=beside / given["ca_file"] if given.get("ca_file") else None,
+        scope=values.get("scope") or _SCOPES.get(claim, "openid"),
+        ca_file=beside / values["ca_file"] if values.get("ca_file") else None,
     )
 
 
@@ -240,29 +240,29 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _of_file(path: Path) -> dict[str, str]:
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not TOML: {str(error)[:80]}") from None
-    for key, value in found.items():
+    for key, value in values.items():
         if key == "client_secret":
             raise ConfigError(f"{path}: client_secret: put it into a file of its own, and name it: client_secret_file")
         if key not in _VARIABLES:
             raise ConfigError(f"{path}: {key[:40]!r}: expected one of {', '.join(_VARIABLES)}")
         if not isinstance(value, str):
             raise ConfigError(f"{path}: {key}: expected a string")
-    return found
+    return values
 
 
-def _secret(given: Mapping[str, str], environment: Mapping[str, str], beside: Path) -> str | None:
-    name = given.get("client_secret_file")
+def _secret(values: Mapping[str, str], environment: Mapping[str, str], beside: Path) -> str | None:
+    name = values.get("client_secret_file")
     if not name:
         return environment.get(_SECRET) or None
     path = beside / name
     check_private(path, ", and so be the console to the provider")
-    found = path.read_text("utf-8", "replace").strip()
-    if not found:
+    secret = path.read_text("utf-8", "replace").strip()
+    if not secret:
         raise ConfigError(f"{path}: no secret in it")
-    return found
+    return secret
 
 
 # A provider: what it says of itself, its keys, and its exchange of codes for tokens.
@@ -271,7 +271,7 @@ def _secret(given: Mapping[str, str], environment: Mapping[str, str], beside: Pa
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _TIMEOUT_S, _IN_ALL_S = 10.0, 30.0
 """For each step of an answer, and for all of it: one that comes a byte at a time would never end."""
-_KEPT_S, _READ_AGAIN_S = 3600.0, 10.0
+_CACHE_S, _READ_AGAIN_S = 3600.0, 10.0
 _MOST_BYTES = 1 << 20
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")
 _UNREACHABLE = "The provider cannot be asked. Try again later."
@@ -311,9 +311,9 @@ class Provider:
 
     async def metadata(self) -> Metadata:
         """Return what it says of itself, as of the last hour. Raises LoginError: it cannot be asked, or it is odd."""
-        known = self._metadata
-        if known is not None and self.clock() - known[1] <= _KEPT_S:
-            return known[0]
+        cached = self._metadata
+        if cached is not None and self.clock() - cached[1] <= _CACHE_S:
+            return cached[0]
         reading = self._reading
         if reading is None:  # anybody can ask for this without a login: however many do, it is read once
             reading = self._reading = asyncio.ensure_future(self._read_metadata())
@@ -321,9 +321,9 @@ class Provider:
         return await asyncio.shield(reading)
 
     async def _read_metadata(self) -> Metadata:
-        found = _metadata(await self._get(self.settings.issuer.rstrip("/") + _WELL_KNOWN), self.settings.issuer)
-        self._metadata = found, self.clock()
-        return found
+        metadata = _metadata(await self._get(self.settings.issuer.rstrip("/") + _WELL_KNOWN), self.settings.issuer)
+        self._metadata = metadata, self.clock()
+        return metadata
 
     def _has_read(self, reading: "asyncio.Task[Metadata]") -> None:
         self._reading = None
@@ -364,7 +364,7 @@ class Provider:
     async def _token(self, metadata: Metadata, code: str, verifier: str) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(_IN_ALL_S), self._client(metadata) as client:
-                found = await client.fetch_token(
+                response = await client.fetch_token(
                     metadata.token_endpoint,
                     grant_type="authorization_code",
                     code=code,
@@ -378,16 +378,16 @@ class Provider:
             raise LoginError(_UNREACHABLE, f"token endpoint: {type(error).__name__}", status=502) from None
         except (ValueError, TypeError, AttributeError, KeyError):
             raise LoginError(_UNREACHABLE, "the token endpoint's answer is not JSON of a token", status=502) from None
-        if not isinstance(found, dict):
+        if not isinstance(response, dict):
             raise LoginError(_UNREACHABLE, "the token endpoint's answer is not a token", status=502)
-        return found
+        return response
 
     async def _key_set(self, metadata: Metadata, *, fresh: bool) -> KeySet:
-        known = self._keys
-        age = _KEPT_S + 1 if known is None else self.clock() - known[1]
-        if known is None or age > (_READ_AGAIN_S if fresh else _KEPT_S):
-            known = self._keys = read_keys(await self._get(metadata.jwks_uri)), self.clock()
-        return known[0]
+        cached = self._keys
+        age = _CACHE_S + 1 if cached is None else self.clock() - cached[1]
+        if cached is None or age > (_READ_AGAIN_S if fresh else _CACHE_S):
+            cached = self._keys = read_keys(await self._get(metadata.jwks_uri)), self.clock()
+        return cached[0]
 
     def _client(self, metadata: Metadata) -> AsyncOAuth2Client:
         settings = self.settings
@@ -424,18 +424,18 @@ class Provider:
             raise LoginError(_UNREACHABLE, f"{url}: not JSON", status=502) from None
 
 
-def error_code(given: object) -> str:
+def error_code(value: object) -> str:
     """Return an error's code as OAuth has them; what else it is may hold anything, and is not repeated."""
-    return given if isinstance(given, str) and _ERROR_CODE.fullmatch(given) else "an error of its own"
+    return value if isinstance(value, str) and _ERROR_CODE.fullmatch(value) else "an error of its own"
 
 
-def _metadata(found: Any, issuer: str) -> Metadata:
-    if not isinstance(found, dict) or found.get("issuer") != issuer:
-        said = found.get("issuer") if isinstance(found, dict) else None
-        raise LoginError(_UNREACHABLE, f"the provider is {str(said)[:200]!r}, not the issuer {issuer!r}", status=502)
+def _metadata(document: Any, issuer: str) -> Metadata:
+    if not isinstance(document, dict) or document.get("issuer") != issuer:
+        stated = document.get("issuer") if isinstance(document, dict) else None
+        raise LoginError(_UNREACHABLE, f"the provider is {str(stated)[:200]!r}, not the issuer {issuer!r}", status=502)
     addresses = dict[str, str]()
     for key in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-        value = found.get(key)
+        value = document.get(key)
         try:
             check_url(value.partition("?")[0] if isinstance(value, str) else "", key)
         except ConfigError as error:
@@ -443,14 +443,14 @@ def _metadata(found: Any, issuer: str) -> Metadata:
         addresses[key] = str(value)
     return Metadata(
         **addresses,
-        algorithms=_texts(found.get("id_token_signing_alg_values_supported")) or ("RS256",),
-        auth_methods=_texts(found.get("token_endpoint_auth_methods_supported")) or ("client_secret_basic",),
-        names_itself=found.get("authorization_response_iss_parameter_supported") is True,
+        algorithms=_texts(document.get("id_token_signing_alg_values_supported")) or ("RS256",),
+        auth_methods=_texts(document.get("token_endpoint_auth_methods_supported")) or ("client_secret_basic",),
+        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
     )
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    return tuple(each for each in given if isinstance(each, str)) if isinstance(given, list) else ()
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _auth_method(settings: OidcSettings, metadata: Metadata) -> str:
@@ -491,11 +491,11 @@ class OidcWay:
 
         async def link(request: Request) -> Response:
             """Show where to log in."""
-            wanted = local_path(request.query_params.get("next"))
+            target = local_path(request.query_params.get("next"))
             if Visit.in_scope(request.scope).session is not None:
-                return RedirectResponse(wanted, 303)
+                return RedirectResponse(target, 303)
             host = urlsplit(self.provider.settings.issuer).hostname or ""
-            return entry.pages.link(host, f"{_START}?next={quote(wanted, safe='')}")
+            return entry.pages.link(host, f"{_START}?next={quote(target, safe='')}")
 
         return [
             Route("/login", link),
@@ -529,27 +529,27 @@ class OidcWay:
     async def _begin(self, entry: Entry, visit: Visit, request: Request) -> Response:
         begun = {"state": new_id(), "nonce": new_id(), "verifier": new_id()}
         url = await self.provider.address(**begun)
-        kept = {**begun, "next": local_path(request.query_params.get("next"))}
-        visit.cookies.append(entry.cookies.set_login(kept))
+        login = {**begun, "next": local_path(request.query_params.get("next"))}
+        visit.cookies.append(entry.cookies.set_login(login))
         return RedirectResponse(url, 303)
 
     async def _come_back(self, entry: Entry, visit: Visit, request: Request) -> Response:
         begun = entry.cookies.login(visit.headers)
         visit.cookies.append(entry.cookies.drop_login())
-        given = {key: request.query_params.getlist(key) for key in ("state", "code", "iss", "error")}
-        if begun is None or any(len(values) > 1 for values in given.values()):
+        parameters = {key: request.query_params.getlist(key) for key in ("state", "code", "iss", "error")}
+        if begun is None or any(len(values) > 1 for values in parameters.values()):
             raise LoginError(_BEGIN_AGAIN, status=400)
-        told = {key: values[0] for key, values in given.items() if values}
-        self._check_state(begun["state"], told.get("state", ""))
+        answer = {key: values[0] for key, values in parameters.items() if values}
+        self._check_state(begun["state"], answer.get("state", ""))
         provider, settings = self.provider, self.provider.settings  # the settings may be read again on the way
-        await _check_issuer(provider, told.get("iss"))
-        if "error" in told:
-            raise LoginError(f"The provider refuses: {error_code(told['error'])}.")
-        if not told.get("code"):
+        await _check_issuer(provider, answer.get("iss"))
+        if "error" in answer:
+            raise LoginError(f"The provider refuses: {error_code(answer['error'])}.")
+        if not answer.get("code"):
             raise LoginError(_BEGIN_AGAIN, "the provider sent neither a code nor an error", status=400)
         if self.attempts.begin(visit.address, begun["state"]) > 0:
             raise LoginError("Too many attempts. Try again in a minute.", status=429)
-        claims = await provider.claims(code=told["code"], nonce=begun["nonce"], verifier=begun["verifier"])
+        claims = await provider.claims(code=answer["code"], nonce=begun["nonce"], verifier=begun["verifier"])
         if not same_proof(_proof(settings), _proof(self.provider.settings)):
             raise LoginError(_BEGIN_AGAIN, "the login's settings have changed on the way", status=400)
         principal = principal_of(claims, settings.claim, settings.prefix)
@@ -558,25 +558,25 @@ class OidcWay:
         visit.cookies.append(entry.cookies.drop_login())
         return RedirectResponse(local_path(begun["next"]), 303)
 
-    def _check_state(self, wanted: str, given: str) -> None:
+    def _check_state(self, expected: str, state: str) -> None:
         """Check that a browser comes back from its own login, and once. Raises LoginError."""
-        if not compare_digest(wanted.encode(), given.encode("utf-8", "replace")):
+        if not compare_digest(expected.encode(), state.encode("utf-8", "replace")):
             raise LoginError(_BEGIN_AGAIN, "a callback whose state is not its browser's", status=400)
-        if wanted in self._used:
+        if expected in self._used:
             raise LoginError(_BEGIN_AGAIN, "a callback that was used before", status=400)
-        self._used[wanted] = None
+        self._used[expected] = None
         if len(self._used) > _USED:
             self._used.popitem(last=False)
 
 
-async def _check_issuer(provider: Provider, given: str | None) -> None:
+async def _check_issuer(provider: Provider, issuer: str | None) -> None:
     """Check whose answer it is (RFC 9207). Raises LoginError: another provider's."""
     metadata = await provider.metadata()
-    if (given is not None or metadata.names_itself) and given != provider.settings.issuer:
+    if (issuer is not None or metadata.names_itself) and issuer != provider.settings.issuer:
         raise LoginError(_BEGIN_AGAIN, "a callback from another provider", status=400)
 
 
 def _proof(settings: OidcSettings) -> bytes:
     """Return what changes with who says who somebody is, and how."""
-    told = (settings.issuer, settings.client_id, settings.claim, settings.prefix)
-    return sha256(repr(told).encode("utf-8", "surrogateescape")).digest()
+    identity = (settings.issuer, settings.client_id, settings.claim, settings.prefix)
+    return sha256(repr(identity).encode("utf-8", "surrogateescape")).digest()

@@ -93,17 +93,17 @@ class Passwords:
     def verify(self, name: str, password: str) -> str | None:
         """Return the principal of a name if this is its password; None takes as long for a name that is not there."""
         principal = self.principal(name)
-        known = self._decoy(name) if principal is None else self._hashes[principal]
+        password_hash = self._decoy(name) if principal is None else self._hashes[principal]
         try:
-            _HASHER.verify(known, password.encode("utf-8", "surrogatepass"))
+            _HASHER.verify(password_hash, password.encode("utf-8", "surrogatepass"))
         except (VerificationError, InvalidHashError):
             return None
         return principal
 
     def proof(self, principal: str) -> bytes | None:
         """Return what changes with a principal's line; None if it has none."""
-        known = self._hashes.get(principal)
-        return None if known is None else sha256(self._key + known.encode()).digest()
+        password_hash = self._hashes.get(principal)
+        return None if password_hash is None else sha256(self._key + password_hash.encode()).digest()
 
     def renewed(self, other: "Passwords") -> "Passwords":
         """Return another reading of the file whose proofs compare with those of this one."""
@@ -147,10 +147,10 @@ def read_passwords(path: Path) -> Passwords:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         where = f"{path}:{number}"
-        principal, known = _parsed(line.strip(), where)
+        principal, password_hash = _parsed(line.strip(), where)
         if principal in hashes:
             raise ConfigError(f"{where}: {principal!r} is there twice")
-        hashes[principal] = known
+        hashes[principal] = password_hash
     if not hashes:
         raise ConfigError(f"{path}: nobody in it: expected a line PRINCIPAL:HASH for each viewer")
     return Passwords(hashes, _decoys(hashes))
@@ -162,16 +162,16 @@ def _parsed(line: str, where: str) -> tuple[str, str]:
     if not mark:
         raise ConfigError(f"{where}: expected PRINCIPAL:HASH with a hash of argon2")
     _check_principal(principal, where)
-    known = _MARK[1:] + rest
+    password_hash = _MARK[1:] + rest
     try:
-        costs = extract_parameters(known)
+        costs = extract_parameters(password_hash)
     except (InvalidHashError, ValueError):
         raise ConfigError(f"{where}: the hash of {principal!r} is not one of argon2") from None
     if costs.type is not Type.ID:
         raise ConfigError(f"{where}: the hash of {principal!r}: expected argon2id")
     if costs.memory_cost > _MOST_KIB or costs.time_cost > _MOST_TIME:
         raise ConfigError(f"{where}: the hash of {principal!r} costs more than 1 GiB, or more than {_MOST_TIME} passes")
-    return principal, known
+    return principal, password_hash
 
 
 def _check_principal(principal: str, where: str) -> None:
@@ -184,14 +184,14 @@ def _check_principal(principal: str, where: str) -> None:
 
 def _decoys(hashes: Mapping[str, str]) -> tuple[str, ...]:
     """Return a hash of nothing known for each hash, with its costs; equal costs share one."""
-    made, found = dict[str, str](), list[str]()
-    for known in hashes.values():
-        costs = extract_parameters(known)
+    by_costs, decoys = dict[str, str](), list[str]()
+    for password_hash in hashes.values():
+        costs = extract_parameters(password_hash)
         key = repr(costs)
-        if key not in made:
-            made[key] = PasswordHasher.from_parameters(costs).hash(secrets.token_bytes(32))
-        found.append(made[key])
-    return tuple(found)
+        if key not in by_costs:
+            by_costs[key] = PasswordHasher.from_parameters(costs).hash(secrets.token_bytes(32))
+        decoys.append(by_costs[key])
+    return tuple(decoys)
 
 
 # Logging in with a name and a password.
@@ -221,8 +221,8 @@ class PasswordWay:
         async def form(request: Request) -> Response:
             """Show the form."""
             visit = Visit.in_scope(request.scope)
-            wanted = local_path(request.query_params.get("next"))
-            return entry.pages.form(visit, wanted) if visit.session is None else RedirectResponse(wanted, 303)
+            target = local_path(request.query_params.get("next"))
+            return entry.pages.form(visit, target) if visit.session is None else RedirectResponse(target, 303)
 
         async def log_in(request: Request) -> Response:
             """Read the form."""
@@ -240,8 +240,8 @@ class PasswordWay:
         self.passwords = self.passwords.renewed(read_passwords(self.path))
 
     async def _answer(self, entry: Entry, visit: Visit, fields: FormData) -> Response:
-        name, password, wanted = (_text(fields, key) for key in ("name", "password", "next"))
-        target = local_path(wanted)
+        name, password, address = (_text(fields, key) for key in ("name", "password", "next"))
+        target = local_path(address)
         if not name or not password or max(len(name), len(password)) > MOST_CHARACTERS:
             return entry.pages.form(visit, target, status=400, problem="Name and password are needed.")
         # Of who fails, no name is kept anywhere: people type passwords into the wrong field.
@@ -258,8 +258,8 @@ class PasswordWay:
         if principal is None or not same_proof(passwords.proof(principal), self.passwords.proof(principal)):
             return entry.pages.form(visit, target, status=403, problem="That name and password do not fit.")
         self.attempts.succeeded(visit.address, counted)
-        shown = principal.removeprefix("User:")
-        entry.enter(visit, shown, principal, passwords.proof(principal))
+        viewer = principal.removeprefix("User:")
+        entry.enter(visit, viewer, principal, passwords.proof(principal))
         return RedirectResponse(target, 303)
 
 

@@ -83,15 +83,15 @@ class Sessions:
             del self._open[each]
         if len(self._open) >= _MOST:
             self._open.popitem(last=False)
-        made = new_id()
+        session_id = new_id()
         until = self.clock() + self.seconds
-        self._open[made] = Session(name=name, principal=principal, proof=proof, until=until)
-        return made
+        self._open[session_id] = Session(name=name, principal=principal, proof=proof, until=until)
+        return session_id
 
     def get(self, session_id: str) -> Session | None:
         """Return a session that has not ended."""
-        found = self._open.get(session_id)
-        return None if found is None or self.clock() >= found.until else found
+        session = self._open.get(session_id)
+        return None if session is None or self.clock() >= session.until else session
 
     def end(self, session_id: str) -> None:
         """End a session, if it is there."""
@@ -165,8 +165,8 @@ class Visit:
     @staticmethod
     def in_scope(scope: Any) -> "Visit":
         """Return the visit of a request that the guard let through."""
-        found: Visit = scope[_KEY]
-        return found
+        visit: Visit = scope[_KEY]
+        return visit
 
     def to_dict(self, status: int | None) -> dict[str, Any]:
         """Return the line of the audit: no cookie, no body, and nothing of a login's query."""
@@ -176,16 +176,16 @@ class Visit:
             "viewer": principal,
             "address": self.address,
             "method": self.method,
-            "path": self._shown(),
+            "path": self._logged_path(),
             "status": status,
             "ms": milliseconds,
         }
 
-    def _shown(self) -> str:
-        shown = self.path
+    def _logged_path(self) -> str:
+        text = self.path
         if self.query and not any(self.path == each or self.path.startswith(f"{each}/") for each in _LOGIN_PATHS):
-            shown = f"{self.path}?{'&'.join(map(_without_secret, self.query.split('&')))}"
-        return shown if self.viewer is not None else shown[:_MOST_TEXT]
+            text = f"{self.path}?{'&'.join(map(_without_secret, self.query.split('&')))}"
+        return text if self.viewer is not None else text[:_MOST_TEXT]
 
 
 def _host_of(address: str) -> str | None:
@@ -219,9 +219,9 @@ class Pages:
     """Their paths."""
     _templates: Environment = field(factory=_environment, init=False, repr=False)
 
-    def form(self, visit: Visit, wanted: str, *, status: int = 200, problem: str = "") -> HTMLResponse:
+    def form(self, visit: Visit, target: str, *, status: int = 200, problem: str = "") -> HTMLResponse:
         """Return the form for name and password."""
-        return self._page("password.html", "Log in", problem, status, csrf_token=visit.csrf_token, next=wanted)
+        return self._page("password.html", "Log in", problem, status, csrf_token=visit.csrf_token, next=target)
 
     def link(self, provider: str, start: str) -> HTMLResponse:
         """Return the page that leads to a provider's login."""
@@ -232,9 +232,9 @@ class Pages:
         return self._page("message.html", title, problem, status)
 
     def _page(self, template: str, title: str, problem: str, status: int, **more: str) -> HTMLResponse:
-        found = self._templates.get_template(template)
+        page = self._templates.get_template(template)
         around = {"stylesheet": self.stylesheet, "icon": self.icon}
-        text = found.render(title=title, problem=problem, **around, **more)
+        text = page.render(title=title, problem=problem, **around, **more)
         return HTMLResponse(text, status)
 
 

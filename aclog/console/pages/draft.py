@@ -6,11 +6,11 @@ from functools import cached_property
 from attrs import frozen
 
 from aclog.analysis.comparison import turning_same
+from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
 from aclog.analysis.review.review import risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
-from aclog.analysis.who_can import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     ResourcePattern,
@@ -46,8 +46,7 @@ from aclog.console.pages.page import (
     PAGE_ROWS,
     PRINCIPALS,
     RULE_COLUMNS,
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Button,
     Cell,
     Column,
@@ -61,6 +60,7 @@ from aclog.console.pages.page import (
     Mark,
     Notice,
     Page,
+    Parameters,
     Part,
     Row,
     Table,
@@ -134,10 +134,10 @@ def _effect_row(report: ReportRow) -> Row:
 
 def sharing_tables(effect: DraftEffect) -> Iterator[Table]:
     """Yield who else has rules on names of the draft's prefixes, if there is anybody."""
-    found = effect.sharing
-    if found == ():
+    sharing = effect.sharing
+    if sharing == ():
         return
-    rows = () if found is None else tuple(map(_sharing_row, found[:PAGE_ROWS]))
+    rows = () if sharing is None else tuple(map(_sharing_row, sharing[:PAGE_ROWS]))
     yield Table(
         key="sharing",
         title="Who else has rules on these prefixes",
@@ -147,29 +147,29 @@ def sharing_tables(effect: DraftEffect) -> Iterator[Table]:
             Column(key="patterns", title="Has rules on"),
         ),
         rows=rows,
-        none="Too many rules are near to tell." if found is None else "",
-        total=None if found is None else len(found),
-        note=_cut(PAGE_ROWS, len(found or ())),
+        none="Too many rules are near to tell." if sharing is None else "",
+        total=None if sharing is None else len(sharing),
+        note=_cut(PAGE_ROWS, len(sharing or ())),
     )
 
 
-def _sharing_row(found: Shared) -> Row:
-    kind = code_name(ResourceType, found.pattern.resource_type)
-    names = [pattern_text(each.name, each.pattern_type) for each in found.patterns]
+def _sharing_row(shared: Shared) -> Row:
+    kind = code_name(ResourceType, shared.pattern.resource_type)
+    names = [pattern_text(each.name, each.pattern_type) for each in shared.patterns]
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     cells = (
-        Cell(f"{kind} {pattern_text(found.pattern.name, found.pattern.pattern_type)}"),
-        Cell(found.principal, url("/principal", name=found.principal)),
+        Cell(f"{kind} {pattern_text(shared.pattern.name, shared.pattern.pattern_type)}"),
+        Cell(shared.principal, url("/principal", name=shared.principal)),
         Cell(", ".join(names[:3]) + more),
     )
-    return Row(key=repr((found.pattern, found.principal)), cells=cells)
+    return Row(key=repr((shared.pattern, shared.principal)), cells=cells)
 
 
 def lint_table(effect: DraftEffect, premises: Premises) -> Table:
     """Return the findings that only one side has; `premises`: what is unknown of what decides."""
-    found = lint_effect(effect, premises)
-    brought, mended = ((), ()) if found is None else (found.brought, found.mended)
-    rows = [*(_finding(each, is_new=True) for each in brought), *(_finding(each, is_new=False) for each in mended)]
+    findings = lint_effect(effect, premises)
+    introduced, mended = ((), ()) if findings is None else (findings.introduced, findings.mended)
+    rows = [*(_finding(each, is_new=True) for each in introduced), *(_finding(each, is_new=False) for each in mended)]
     return Table(
         key="lint",
         title="Findings of lint that it brings or mends",
@@ -182,36 +182,36 @@ def lint_table(effect: DraftEffect, premises: Premises) -> Table:
         ),
         rows=tuple(rows[:PAGE_ROWS]),
         none="It brings none, and mends none."
-        if found is not None
+        if findings is not None
         else f"Not looked at: there are more than {MOST_RULES:,} rules near it; `aclog lint` looks at all.",
         total=len(rows),
         note=_cut(PAGE_ROWS, len(rows)),
     )
 
 
-def _finding(found: LocatedFinding, *, is_new: bool) -> Row:
-    first, *others = found.finding.rules
+def _finding(located: LocatedFinding, *, is_new: bool) -> Row:
+    first, *others = located.finding.rules
     rule = acl_text(first) + (f" and {len(others):,} more" if others else "")
     cells = (
         Cell("brought" if is_new else "mended", mark=Mark.ERROR if is_new else Mark.GOOD),
-        Cell(f"{found.lint.id} {found.lint.name}"),
+        Cell(f"{located.lint.id} {located.lint.name}"),
         Cell(rule),
-        Cell(found.finding.lost),
-        Cell(found.finding.advice if is_new else ""),
+        Cell(located.finding.lost),
+        Cell(located.finding.advice if is_new else ""),
     )
-    return Row(key=f"{is_new} {found.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
+    return Row(key=f"{is_new} {located.lint.id} {rule}", cells=cells, mark=Mark.ERROR if is_new else Mark.GOOD)
 
 
 def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]], premises: Premises) -> Table:
     """Return the tests that are about what changes, those that turn first; or why they cannot be run."""
     none = "No test decides on anything that changes."
     try:
-        found = effect_on_tests(effect, tests(effect.ground.policy.settings), premises)
+        result = effect_on_tests(effect, tests(effect.ground.policy.settings), premises)
     except (MetadataError, OSError) as error:
-        found, none = TestsEffect(), f"The tests cannot be run: {error}"
-    about = len(found.cases)
-    others = "1 other decides" if found.others == 1 else f"{found.others:,} others decide"
-    rest = f"{others} on nothing that changes" if found.others else ""
+        result, none = TestsEffect(), f"The tests cannot be run: {error}"
+    about = len(result.cases)
+    others = "1 other decides" if result.others == 1 else f"{result.others:,} others decide"
+    rest = f"{others} on nothing that changes" if result.others else ""
     return Table(
         key="tests",
         title="Tests that are about what changes",
@@ -222,18 +222,18 @@ def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[Stated
             Column(key="found", title="Instead"),
             Column(key="place", title="Stands in"),
         ),
-        rows=tuple(map(_tested, found.cases[:PAGE_ROWS])),
+        rows=tuple(map(_tested, result.cases[:PAGE_ROWS])),
         none=none,
         total=about,
         note="; ".join(part for part in (_cut(PAGE_ROWS, about), rest) if part),
     )
 
 
-def _tested(found: TestedCase) -> Row:
-    case, passes = found.after.case, found.after.passed
+def _tested(tested: TestedCase) -> Row:
+    case, passes = tested.after.case, tested.after.passed
     colour = "green" if passes else "red"
-    text = f"turns {colour}" if found.has_turned else f"stays {colour}"
-    failure = "" if passes else found.after.failures[0].found
+    text = f"turns {colour}" if tested.has_turned else f"stays {colour}"
+    failure = "" if passes else tested.after.failures[0].actual
     mark = Mark.GOOD if passes else Mark.ERROR
     cells = (
         Cell(text, mark=mark),
@@ -242,22 +242,22 @@ def _tested(found: TestedCase) -> Row:
         Cell(failure),
         Cell(f"{case.origin.file}:{case.origin.line}"),
     )
-    return Row(key=f"{case.test} {case.text}", cells=cells, mark=mark if found.has_turned or not passes else None)
+    return Row(key=f"{case.test} {case.text}", cells=cells, mark=mark if tested.has_turned or not passes else None)
 
 
 def changes_table(effect: DraftEffect) -> Table:
     """Return the changes, those that change nothing first."""
     cidr = effect.ground.policy.settings.cidr
-    shown: Sequence[RuleChange] = (*effect.idle, *effect.changes)
+    changes: Sequence[RuleChange] = (*effect.idle, *effect.changes)
     idle = set(effect.idle[:PAGE_ROWS])
     return Table(
         key="changes",
         title="The draft, rule by rule",
         columns=(Column(key="change", title="Change"), *RULE_COLUMNS, Column(key="note", title="Note")),
-        rows=tuple(_change_row(each, is_idle=each in idle, cidr=cidr) for each in shown[:PAGE_ROWS]),
+        rows=tuple(_change_row(each, is_idle=each in idle, cidr=cidr) for each in changes[:PAGE_ROWS]),
         none="",
-        total=len(shown),
-        note=_cut(PAGE_ROWS, len(shown)),
+        total=len(changes),
+        note=_cut(PAGE_ROWS, len(changes)),
     )
 
 
@@ -274,8 +274,8 @@ def _change_row(change: RuleChange, *, is_idle: bool, cidr: bool) -> Row:
     return Row(key=f"{change.added} {change.acl!r}", cells=cells, mark=Mark.WARNING if notes else mark)
 
 
-def _cut(shown: int, of: int) -> str:
-    return f"the first {shown:,} of {of:,}" if of > shown else ""
+def _cut(limit: int, of: int) -> str:
+    return f"the first {limit:,} of {of:,}" if of > limit else ""
 
 
 # The page of a draft: rules typed or opened, and what they would change for people, tests and lint.
@@ -296,7 +296,7 @@ class Draft:
     effect: DraftEffect
     premises: Premises
     """What decides and is unknown."""
-    asked: dict[str, str]
+    parameters: dict[str, str]
     """The parameters that lead to it."""
 
     @cached_property
@@ -306,57 +306,57 @@ class Draft:
 
     def url(self, **more: object) -> str:
         """Return its address, with more parameters."""
-        return url(DRAFT_PATH, **self.asked, **more)
+        return url(DRAFT_PATH, **self.parameters, **more)
 
 
-def draft_of(console: Console, asked: Asked) -> Draft:
+def draft_of(console: Console, parameters: Parameters) -> Draft:
     """Return the draft that an address names, beside the newest state.
 
     Raises:
-        BadAskedError: it is too large, or forgotten.
+        BadParameterError: it is too large, or forgotten.
 
     """
-    known = asked.word("id")
-    text = asked.text("rules")
-    if known:
-        kept = console.drafts.texts.get(known)
-        if kept is None:
+    draft_id = parameters.word("id")
+    text = parameters.text("rules")
+    if draft_id:
+        stored = console.drafts.texts.get(draft_id)
+        if stored is None:
             raise ForgottenError(
                 "this draft is forgotten: the console keeps a few large ones, and none when it ends: open its file, or "
                 "type it, again"
             )
-        text = kept
-    return drafted(console, text, {"id": known} if known else {"rules": text})
+        text = stored
+    return drafted(console, text, {"id": draft_id} if draft_id else {"rules": text})
 
 
-class ForgottenError(BadAskedError):
+class ForgottenError(BadParameterError):
     """A draft that is no longer kept."""
 
 
-def drafted(console: Console, text: str, asked: dict[str, str]) -> Draft:
-    """Return a draft. Raises BadAskedError: it is too large, or no text."""
+def drafted(console: Console, text: str, parameters: dict[str, str]) -> Draft:
+    """Return a draft. Raises BadParameterError: it is too large, or no text."""
     state = console.states.now()
     try:
         text.encode()
         read = read_draft(text, cidr=state.policy.settings.cidr)
     except UnicodeEncodeError as error:
-        raise BadAskedError(f"character {error.start + 1} of the draft is no Unicode character") from error
+        raise BadParameterError(f"character {error.start + 1} of the draft is no Unicode character") from error
     except ConfigError as error:
-        raise BadAskedError(str(error)) from error
+        raise BadParameterError(str(error)) from error
     ground = console.drafts.grounds.of(state.policy)
-    effect = DraftEffect(ground=ground, asked=read.changes, origins=console.origins)
-    return Draft(text=text, read=read, effect=effect, premises=state.premises, asked=asked)
+    effect = DraftEffect(ground=ground, draft=read.changes, origins=console.origins)
+    return Draft(text=text, read=read, effect=effect, premises=state.premises, parameters=parameters)
 
 
-def draft_page(console: Console, asked: Asked) -> Page:
-    """Return what a draft would change. Raises BadAskedError: it is too large."""
+def draft_page(console: Console, parameters: Parameters) -> Page:
+    """Return what a draft would change. Raises BadParameterError: it is too large."""
     offset = console.states.now().offset
     trouble: tuple[Notice, ...] = ()
     try:
-        draft = draft_of(console, asked)
+        draft = draft_of(console, parameters)
     except ForgottenError as error:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
-    form = _form(console, draft, asked)
+    form = _form(console, draft, parameters)
     if not draft.read.changes and not draft.read.problems:
         answer = "" if trouble else f"What would a change give? Type rules, one a line, such as {_EXAMPLE}"
         return Page(
@@ -375,62 +375,62 @@ def draft_page(console: Console, asked: Asked) -> Page:
         answer=_answer(draft),
         mark=None if effect.comparison.differences else Mark.QUIET,
         command=console.command.of("diff", "--change", "CHANGE"),
-        parts=(form, *_parts(console, draft, asked)),
+        parts=(form, *_parts(console, draft, parameters)),
         notices=(*trouble, *_notices(draft)),
         offset=offset,
-        data=tuple(effect.comparison.json_lines()) if asked.word("format") == "json" else (),
+        data=tuple(effect.comparison.json_lines()) if parameters.word("format") == "json" else (),
     )
 
 
-def change_file(console: Console, asked: Asked) -> File:
-    """Return a draft as the file of a change. Raises BadAskedError: a line cannot be read, or nothing changes."""
-    draft = whole(draft_of(console, asked))
+def change_file(console: Console, parameters: Parameters) -> File:
+    """Return a draft as the file of a change. Raises BadParameterError: a line cannot be read, or nothing changes."""
+    draft = whole(draft_of(console, parameters))
     ordered = sorted(draft.effect.changes, key=lambda each: stage_of(each.acl, added=each.added))
     lines = (change_line(Action.ADD if each.added else Action.REMOVE, object_of_rule(each.acl)) for each in ordered)
     return File(name="change.jsonl", content="".join(f"{line}\n" for line in lines))
 
 
-def plan_file(console: Console, asked: Asked) -> File:
-    """Return a draft as a PLAN. Raises BadAskedError: nothing can be planned here; RefusedError: as Editing.plan."""
-    return file_of(planned(console, draft_of(console, asked), asked))
+def plan_file(console: Console, parameters: Parameters) -> File:
+    """Return it as a PLAN. Raises BadParameterError: nothing can be planned here; RefusedError: as Editing.plan."""
+    return file_of(planned(console, draft_of(console, parameters), parameters))
 
 
-def file_of(found: DraftPlan) -> File:
+def file_of(draft_plan: DraftPlan) -> File:
     """Return a plan as its file."""
-    return File(name="PLAN", content="".join(f"{line}\n" for line in plan_lines(found.plan)))
+    return File(name="PLAN", content="".join(f"{line}\n" for line in plan_lines(draft_plan.plan)))
 
 
-def planned(console: Console, draft: Draft, asked: Asked) -> DraftPlan:
+def planned(console: Console, draft: Draft, parameters: Parameters) -> DraftPlan:
     """Return the plan of a draft, which is kept. Raises as plan_file."""
     if console.editing is None:
-        raise BadAskedError(
+        raise BadParameterError(
             "a PLAN needs a place and a journal, and you may have to be allowed to ALTER the cluster: "
             "aclog console --edit --journal FILE"
         )
     _check_read(draft)
-    ownership = Ownership(adopt=asked.flag("adopt"), max_deletes=asked.word("max_deletes"))
+    ownership = Ownership(adopt=parameters.flag("adopt"), max_deletes=parameters.word("max_deletes"))
     return console.editing.plan(draft.read.changes, ownership, console.viewer)
 
 
 def whole(draft: Draft) -> Draft:
-    """Return a draft that may be saved. Raises BadAskedError: a line cannot be read, or it changes no rule."""
+    """Return a draft that may be saved. Raises BadParameterError: a line cannot be read, or it changes no rule."""
     _check_read(draft)
     if not draft.effect.changes:
-        raise BadAskedError("the draft changes no rule, so there is nothing to save")
+        raise BadParameterError("the draft changes no rule, so there is nothing to save")
     return draft
 
 
 def _check_read(draft: Draft) -> None:
     if draft.read.problems:
         first = draft.read.problems[0]
-        raise BadAskedError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
+        raise BadParameterError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
 
 
 def _answer(draft: Draft) -> str:
     effect = draft.effect
     adds = sum(each.added for each in effect.changes)
     what = f"{_rules(adds)} to add, {len(effect.changes) - adds:,} to remove"
-    if not effect.asked:
+    if not effect.draft:
         return "No line can be read yet"
     if not effect.changes:
         return "Nothing changes for anybody: the rules stay as they are"
@@ -453,7 +453,7 @@ def _notices(draft: Draft) -> Iterator[Notice]:
         yield Notice(text=f"{effect.repeated:,} lines do not count: a later one is of the same rule")
 
 
-def _parts(console: Console, draft: Draft, asked: Asked) -> Iterator[Part]:
+def _parts(console: Console, draft: Draft, parameters: Parameters) -> Iterator[Part]:
     effect, read = draft.effect, draft.read
     if read.problems:
         yield problems_table(draft.read.problems)
@@ -467,18 +467,18 @@ def _parts(console: Console, draft: Draft, asked: Asked) -> Iterator[Part]:
         yield lint_table(effect, draft.premises)
     yield changes_table(effect)
     if effect.changes and not read.problems:
-        yield _saving(console, draft, asked)
+        yield _saving(console, draft, parameters)
 
 
-def _saving(console: Console, draft: Draft, asked: Asked) -> Links:
+def _saving(console: Console, draft: Draft, parameters: Parameters) -> Links:
     links = [Cell("the change, for `aclog diff --change` and `aclog plan --change`", draft.url(format="change"))]
     if console.editing is not None:
-        ownership = {name: asked.word(name) for name in OWNERSHIP}
+        ownership = {name: parameters.word(name) for name in OWNERSHIP}
         links.append(Cell("the PLAN, for aclog apply", draft.url(**ownership, format="plan")))
     return Links(key="saving", title="Save", links=tuple(links))
 
 
-def _form(console: Console, draft: Draft, asked: Asked) -> Form:
+def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
     fields = (
         Field(
             name="rules",
@@ -491,26 +491,26 @@ def _form(console: Console, draft: Draft, asked: Asked) -> Form:
         Field(
             name="intent",
             label="Append what a client needs to",
-            value=asked.word("intent"),
+            value=parameters.word("intent"),
             kind=Kind.CHOICE,
             choices=tuple((each.value, each.value) for each in INTENTS),
         ),
-        Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), hint=PRINCIPALS),
         Field(
             name="topic",
             label="Topic",
-            value=asked.text("topic"),
+            value=parameters.text("topic"),
             hint="ord* for a prefix; several with commas",
         ),
-        Field(name="group", label="Group", value=asked.text("group"), hint="of a stream its application id"),
-        Field(name="transactional_id", label="Transactional id", value=asked.text("transactional_id")),
-        Field(name="output", label="Output topic", value=asked.text("output"), hint="of a stream"),
+        Field(name="group", label="Group", value=parameters.text("group"), hint="of a stream its application id"),
+        Field(name="transactional_id", label="Transactional id", value=parameters.text("transactional_id")),
+        Field(name="output", label="Output topic", value=parameters.text("output"), hint="of a stream"),
     )
     return Form(
         key="draft",
         title="A draft: nothing is written" if console.editing is None else "A draft: a plan of it can be applied",
         path=DRAFT_PATH,
-        fields=fields if console.editing is None else (*fields, *_ownership(asked)),
+        fields=fields if console.editing is None else (*fields, *_ownership(parameters)),
         submit="Show",
         posts=True,
         takes_file="rules",
@@ -521,18 +521,18 @@ def _form(console: Console, draft: Draft, asked: Asked) -> Form:
     )
 
 
-def _ownership(asked: Asked) -> tuple[Field, ...]:
+def _ownership(parameters: Parameters) -> tuple[Field, ...]:
     return (
         Field(
             name="adopt",
             label="Adopt: own rules that are there, and remove rules that are not owned",
-            value="1" if asked.flag("adopt") else "",
+            value="1" if parameters.flag("adopt") else "",
             kind=Kind.CHECK,
         ),
         Field(
             name="max_deletes",
             label="Deletes at most",
-            value=asked.text("max_deletes"),
+            value=parameters.text("max_deletes"),
             hint="such as 50 or 25%; by default 20, or 10% of what is owned",
         ),
     )
@@ -548,11 +548,11 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def intent_of(text: str) -> Intent:
-    """Return the intent with this name. Raises BadAskedError: there is none that is offered."""
+    """Return the intent with this name. Raises BadParameterError: there is none that is offered."""
     for each in INTENTS:
         if each.value == text.strip():
             return each
-    raise BadAskedError(f"intent {text[:40]!r}: expected one of {', '.join(INTENTS)}")
+    raise BadParameterError(f"intent {text[:40]!r}: expected one of {', '.join(INTENTS)}")
 
 
 # The page of a plan: what it does, the question whether it is meant, and what was done.
@@ -563,37 +563,37 @@ APPLY = "/draft/apply"
 """Where it is applied."""
 
 
-def plan_page(console: Console, asked: Asked) -> Page:
+def plan_page(console: Console, parameters: Parameters) -> Page:
     """Return a plan, to be applied, or with what was done. Raises NotReadyError: there is no state yet."""
-    digest, editing = asked.word("plan"), console.editing
+    digest, editing = parameters.word("plan"), console.editing
     console.states.now()  # nothing is decided before there is a state
     if editing is None:
         why = "Nothing is written here: `aclog console --edit --journal FILE` applies plans"
         who = "" if console.viewer is None else ", and only to who may ALTER the cluster"
         return _without(f"{why}{who}.")
-    found = editing.get(digest)
-    if found is None:
+    draft_plan = editing.get(digest)
+    if draft_plan is None:
         return _without("There is no such plan: the console keeps a few, and none when it ends: make it again.")
-    applied = found.applied
+    applied = draft_plan.applied
     return Page(
         path=PLAN_PATH,
         title="A plan",
         answer="Nothing is written yet: read it, then apply it below." if applied is None else applied.text,
-        mark=None if applied is None else Mark.GOOD if found.is_done else Mark.ERROR,
+        mark=None if applied is None else Mark.GOOD if draft_plan.is_done else Mark.ERROR,
         command=console.command.of("plan", "--change", "CHANGE", "--journal", str(editing.journal), "--out", "PLAN"),
-        parts=tuple(_plan_parts(console, editing, found)),
-        notices=() if applied is None or found.is_done else (Notice(text="It is not done.", mark=Mark.ERROR),),
-        offset=found.plan.base.end_offset,
+        parts=tuple(_plan_parts(console, editing, draft_plan)),
+        notices=() if applied is None or draft_plan.is_done else (Notice(text="It is not done.", mark=Mark.ERROR),),
+        offset=draft_plan.plan.base.end_offset,
         is_settled=False,
     )
 
 
-def kept_plan_file(console: Console, asked: Asked) -> File:
-    """Return a kept plan as its file. Raises BadAskedError: there is no such one."""
-    found = None if console.editing is None else console.editing.get(asked.word("plan"))
-    if found is None:
-        raise BadAskedError("there is no such plan: make it again")
-    return file_of(found)
+def kept_plan_file(console: Console, parameters: Parameters) -> File:
+    """Return a kept plan as its file. Raises BadParameterError: there is no such one."""
+    draft_plan = None if console.editing is None else console.editing.get(parameters.word("plan"))
+    if draft_plan is None:
+        raise BadParameterError("there is no such plan: make it again")
+    return file_of(draft_plan)
 
 
 def _without(text: str) -> Page:
@@ -606,16 +606,16 @@ def _without(text: str) -> Page:
     )
 
 
-def _plan_parts(console: Console, editing: Editing, found: DraftPlan) -> Iterator[Part]:
-    applied = found.applied
+def _plan_parts(console: Console, editing: Editing, draft_plan: DraftPlan) -> Iterator[Part]:
+    applied = draft_plan.applied
     if applied is not None and applied.apply is not None:
         yield _done(console, editing, applied, applied.apply)
-    yield Lines(key="plan", title="The plan", lines=found.lines)
-    address = f"{PLAN_PATH}?plan={found.digest}&format=plan"
+    yield Lines(key="plan", title="The plan", lines=draft_plan.lines)
+    address = f"{PLAN_PATH}?plan={draft_plan.digest}&format=plan"
     links = (Cell("the PLAN, for aclog apply", address), Cell("a draft", DRAFT_PATH))
     yield Links(key="ways", title="Further", links=links)
-    if not found.is_done:
-        yield _question(found)
+    if not draft_plan.is_done:
+        yield _question(draft_plan)
 
 
 def _done(console: Console, editing: Editing, applied: Applied, apply: str) -> Facts:
@@ -628,14 +628,14 @@ def _done(console: Console, editing: Editing, applied: Applied, apply: str) -> F
     return Facts(key="done", title="Done", items=items)
 
 
-def _question(found: DraftPlan) -> Form:
-    fields = [Field(name="plan", label="Plan", value=found.digest, kind=Kind.HIDDEN)]
-    if found.plan.transient:
+def _question(draft_plan: DraftPlan) -> Form:
+    fields = [Field(name="plan", label="Plan", value=draft_plan.digest, kind=Kind.HIDDEN)]
+    if draft_plan.plan.transient:
         label = "Accept what the plan lists as denied for a moment"
         fields.append(Field(name="accept_transient", label=label, kind=Kind.CHECK))
     return Form(
         key="apply",
-        title=f"Apply this plan to {found.plan.place.address.value}?",
+        title=f"Apply this plan to {draft_plan.plan.place.address.value}?",
         path=APPLY,
         fields=tuple(fields),
         submit="Apply",

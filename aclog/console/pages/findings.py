@@ -17,11 +17,10 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.console.findings import Item, Kept, Kind, Lookout
+from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.pages.page import (
     PAGE_ROWS,
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Cell,
     Column,
     Facts,
@@ -30,6 +29,7 @@ from aclog.console.pages.page import (
     Mark,
     Notice,
     Page,
+    Parameters,
     Part,
     Row,
     Table,
@@ -66,7 +66,7 @@ _ARCHIVED = (
 
 
 @frozen(kw_only=True)
-class _Wanted:
+class _Criteria:
     """Which findings are shown."""
 
     kinds: tuple[Kind, ...]
@@ -95,50 +95,52 @@ class _Gathered:
     items: list[Item] = field(factory=list)
     archived: list[Item] = field(factory=list)
     total: int = 0
-    known: list[Kind] = field(factory=list)
+    kinds: list[Kind] = field(factory=list)
     unknown: dict[Kind, str] = field(factory=dict)
     """Why others have told nothing."""
 
 
-def findings_page(console: Console, asked: Asked) -> Page:
-    """Return the findings that are asked for. Raises BadAskedError: a filter that is none, or no such moment."""
-    state, lookout, chosen = console.states.now(), console.lookout, asked.word("kind")
-    if chosen not in ("", NEW, *Kind):
-        raise BadAskedError(f"kind {chosen[:40]!r}: expected {', '.join((*Kind, NEW))}")
-    severity = asked.word("severity")
+def findings_page(console: Console, parameters: Parameters) -> Page:
+    """Return the findings that are asked for. Raises BadParameterError: a filter that is none, or no such moment."""
+    state, lookout, selection = console.states.now(), console.lookout, parameters.word("kind")
+    if selection not in ("", NEW, *Kind):
+        raise BadParameterError(f"kind {selection[:40]!r}: expected {', '.join((*Kind, NEW))}")
+    severity = parameters.word("severity")
     if severity not in ("", *Severity):
-        raise BadAskedError(f"severity {severity[:40]!r}: expected {', '.join(Severity)}")
+        raise BadParameterError(f"severity {severity[:40]!r}: expected {', '.join(Severity)}")
     if lookout is None:
-        return _page(state, asked, Notice(text="Findings are unknown: nobody looks for them here.", mark=Mark.ERROR))
-    wanted = _Wanted(
-        kinds=(Kind(chosen),) if chosen in list(Kind) else tuple(Kind),
+        return _page(
+            state, parameters, Notice(text="Findings are unknown: nobody looks for them here.", mark=Mark.ERROR)
+        )
+    criteria = _Criteria(
+        kinds=(Kind(selection),) if selection in list(Kind) else tuple(Kind),
         severity=severity,
-        principal=asked.word("principal").lower(),
-        text=asked.word("q").lower(),
+        principal=parameters.word("principal").lower(),
+        text=parameters.word("q").lower(),
     )
-    is_new = chosen == NEW or bool(asked.word("since"))
-    then, notices = _then(console, asked) if is_new else (None, [])
+    is_new = selection == NEW or bool(parameters.word("since"))
+    then, notices = _then(console, parameters) if is_new else (None, [])
     if then is not None:
         lookout.ask(then)
-    gathered = _gathered(lookout, wanted, then, is_new=is_new)
+    gathered = _gathered(lookout, criteria, then, is_new=is_new)
     notices += (
         Notice(text=f"{_NAMES[kind]}: {why}", mark=Mark.WARNING)
         for kind, why in gathered.unknown.items()
-        if kind in lookout.finders or len(wanted.kinds) == 1  # else it stands in the table of what was looked for
+        if kind in lookout.finders or len(criteria.kinds) == 1  # else it stands in the table of what was looked for
     )
-    notices += _errors(lookout, wanted.kinds)
-    parts: list[Part] = [_status(lookout, state, wanted.kinds)]
-    if gathered.known:
-        parts += _tables(console.place, gathered, wanted, asked, is_new=is_new)
+    notices += _errors(lookout, criteria.kinds)
+    parts: list[Part] = [_status(lookout, state, criteria.kinds)]
+    if gathered.kinds:
+        parts += _tables(console.place, gathered, criteria, parameters, is_new=is_new)
     answer = _answer(gathered, then, is_new=is_new)
     return _page(
-        state, asked, *notices, parts=parts, answer=answer, command=_command(console, lookout, wanted.kinds[0])
+        state, parameters, *notices, parts=parts, answer=answer, command=_command(console, lookout, criteria.kinds[0])
     )
 
 
 def _page(
     state: State,
-    asked: Asked,
+    parameters: Parameters,
     *notices: Notice,
     parts: Iterable[Part] = (),
     answer: str = "Unknown so far",
@@ -149,7 +151,7 @@ def _page(
         title="Findings",
         answer=answer,
         command=command,
-        parts=(_form(asked), *parts),
+        parts=(_form(parameters), *parts),
         notices=notices,
         offset=state.offset,
         is_settled=False,
@@ -165,42 +167,46 @@ def _command(console: Console, lookout: Lookout, kind: Kind) -> str | None:
     return console.command.of(*words, settings=decides)
 
 
-def _form(asked: Asked) -> Form:
+def _form(parameters: Parameters) -> Form:
     kinds = (("", "any"), *((kind.value, _NAMES[kind]) for kind in Kind), (NEW, "New ones"))
     severities = (("", "any"), *((each.value, each.value) for each in Severity))
     fields = (
-        Field(name="kind", label="Kind", value=asked.word("kind"), kind=FieldKind.CHOICE, choices=kinds),
+        Field(name="kind", label="Kind", value=parameters.word("kind"), kind=FieldKind.CHOICE, choices=kinds),
         Field(
-            name="severity", label="Severity", value=asked.word("severity"), kind=FieldKind.CHOICE, choices=severities
+            name="severity",
+            label="Severity",
+            value=parameters.word("severity"),
+            kind=FieldKind.CHOICE,
+            choices=severities,
         ),
-        Field(name="principal", label="Principal", value=asked.text("principal")),
-        Field(name="q", label="Anything", value=asked.text("q"), hint="in the finding, its rules or its place"),
-        Field(name="since", label="New since", value=asked.text("since"), hint="an offset or a time; a day ago"),
+        Field(name="principal", label="Principal", value=parameters.text("principal")),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its place"),
+        Field(name="since", label="New since", value=parameters.text("since"), hint="an offset or a time; a day ago"),
     )
     return Form(key="filter", title="Filter", path=PATH, fields=fields, submit="Filter")
 
 
-def _then(console: Console, asked: Asked) -> tuple[State | None, list[Notice]]:
+def _then(console: Console, parameters: Parameters) -> tuple[State | None, list[Notice]]:
     """Return the state that newer findings are compared with, and what is to be said of it.
 
     That of `since`; by default of a day ago, or the first one of a log that is younger; None if nobody knows it. A time
     that counts from now is taken to the minute, a day ago to the hour: it is not another state with each request.
     """
-    now, text = datetime.fromtimestamp(current_time_ms() / 1000, UTC), asked.word("since")
+    now, text = datetime.fromtimestamp(current_time_ms() / 1000, UTC), parameters.word("since")
     if text:
         try:
             moment = read_moment(text, now=now.replace(second=0, microsecond=0)).moment
         except ConfigError as error:
-            raise BadAskedError(f"since: {error}") from error
+            raise BadParameterError(f"since: {error}") from error
         return console.states.at(
             _time_text(moment) if isinstance(moment, datetime) else "" if moment is None else str(moment)
         ), []
     try:
         return console.states.at(_time_text((now - _DAY).replace(minute=0, second=0, microsecond=0))), []
-    except BadAskedError as error:
+    except BadParameterError as error:
         try:
             first = console.states.at("0")
-        except BadAskedError:
+        except BadParameterError:
             return None, [Notice(text=f"Which findings are new is unknown: {error}", mark=Mark.ERROR)]
         return first, [Notice(text=f"Compared with the beginning of the log: {error}")]
 
@@ -215,46 +221,48 @@ def _time_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _gathered(lookout: Lookout, wanted: _Wanted, then: State | None, *, is_new: bool) -> _Gathered:
-    found = _Gathered()
+def _gathered(lookout: Lookout, criteria: _Criteria, then: State | None, *, is_new: bool) -> _Gathered:
+    gathered = _Gathered()
     total = 0
-    for kind in wanted.kinds:
-        kept = lookout.kept(kind)
-        if kept is None or kept.looked is None:
-            found.unknown[kind] = _unknown(lookout, kind, kept)
+    for kind in criteria.kinds:
+        look = lookout.last_look(kind)
+        if look is None or look.result is None:
+            gathered.unknown[kind] = _unknown(lookout, kind, look)
             continue
-        items: Sequence[Item] = kept.looked.items
+        items: Sequence[Item] = look.result.items
         if is_new:
-            had = "nobody knows the state then" if then is None else kept.had.get(then.image.end_offset)
+            had = "nobody knows the state then" if then is None else look.had.get(then.image.end_offset)
             if not isinstance(had, frozenset):
-                found.unknown[kind] = f"which are new is {_not_told(had)}"
+                gathered.unknown[kind] = f"which are new is {_not_told(had)}"
                 continue
             items = [item for item in items if item.key not in had]
         total += len(items)
-        found.known.append(kind)
-        found.items.extend(filter(wanted.matches, items))
-        found.archived.extend(filter(wanted.matches, kept.looked.archived))
-    return _Gathered(items=found.items, archived=found.archived, total=total, known=found.known, unknown=found.unknown)
+        gathered.kinds.append(kind)
+        gathered.items.extend(filter(criteria.matches, items))
+        gathered.archived.extend(filter(criteria.matches, look.result.archived))
+    return _Gathered(
+        items=gathered.items, archived=gathered.archived, total=total, kinds=gathered.kinds, unknown=gathered.unknown
+    )
 
 
 def _not_told(had: str | None) -> str:
     return "being looked for" if had is None else f"unknown: {had}"
 
 
-def _unknown(lookout: Lookout, kind: Kind, kept: Kept | None) -> str:
+def _unknown(lookout: Lookout, kind: Kind, look: LastLook | None) -> str:
     if kind not in lookout.finders:
         return f"unknown: {lookout.lacking.get(kind, 'nobody looks for them')}"
-    if kept is not None and kept.error is not None:
+    if look is not None and look.error is not None:
         return "unknown: they could not be looked for"
     return "being looked for"
 
 
 def _errors(lookout: Lookout, kinds: Iterable[Kind]) -> Iterable[Notice]:
     for kind in kinds:
-        kept = lookout.kept(kind)
-        if kept is not None and kept.error is not None:
-            old = "" if kept.looked is None else f"; what is shown is of offset {kept.offset:,}"
-            yield Notice(text=f"{_NAMES[kind]}: the newest look failed: {kept.error}{old}", mark=Mark.ERROR)
+        look = lookout.last_look(kind)
+        if look is not None and look.error is not None:
+            old = "" if look.result is None else f"; what is shown is of offset {look.offset:,}"
+            yield Notice(text=f"{_NAMES[kind]}: the newest look failed: {look.error}{old}", mark=Mark.ERROR)
 
 
 def _status(lookout: Lookout, state: State, kinds: Iterable[Kind]) -> Facts:
@@ -266,12 +274,12 @@ def _status(lookout: Lookout, state: State, kinds: Iterable[Kind]) -> Facts:
 
 
 def _status_text(lookout: Lookout, state: State, kind: Kind) -> str:
-    kept = lookout.kept(kind)
-    if kept is None or kept.looked is None:
-        return _unknown(lookout, kind, kept)
-    later = "" if kept.acls is state.image.acls else "; the rules have changed since"
-    told = f"{kept.looked.summary}; of offset {kept.offset:,}, {_age_text(lookout.age(kept))} ago{later}"
-    return "; ".join((told, *kept.looked.notes))
+    look = lookout.last_look(kind)
+    if look is None or look.result is None:
+        return _unknown(lookout, kind, look)
+    later = "" if look.acls is state.image.acls else "; the rules have changed since"
+    text = f"{look.result.summary}; of offset {look.offset:,}, {_age_text(lookout.age(look))} ago{later}"
+    return "; ".join((text, *look.result.notes))
 
 
 def _age_text(seconds: float) -> str:
@@ -281,43 +289,45 @@ def _age_text(seconds: float) -> str:
 
 
 def _answer(gathered: _Gathered, then: State | None, *, is_new: bool) -> str:
-    if not gathered.known:
+    if not gathered.kinds:
         return "Unknown so far"
     counts = Counter(item.severity for item in gathered.items)
-    found = ", ".join(plural(counts[each], each.value) for each in Severity if counts[each])
-    told = f"{plural(len(gathered.items), 'new finding' if is_new else 'finding')}{f': {found}' if found else ''}"
+    parts = ", ".join(plural(counts[each], each.value) for each in Severity if counts[each])
+    text = f"{plural(len(gathered.items), 'new finding' if is_new else 'finding')}{f': {parts}' if parts else ''}"
     if is_new and then is not None:
-        told += f", since offset {then.offset:,}"
+        text += f", since offset {then.offset:,}"
     if gathered.unknown:
-        told += f"; unknown: {', '.join(_NAMES[kind].lower() for kind in gathered.unknown)}"
-    return told
+        text += f"; unknown: {', '.join(_NAMES[kind].lower() for kind in gathered.unknown)}"
+    return text
 
 
-def _tables(place: ChangePlace, gathered: _Gathered, wanted: _Wanted, asked: Asked, *, is_new: bool) -> Iterable[Table]:
-    first = asked.number("first", 0, 0, 1 << 40)
-    note = f"filtered: {len(gathered.items):,} of {gathered.total:,} findings" if wanted.narrows else ""
+def _tables(
+    place: ChangePlace, gathered: _Gathered, criteria: _Criteria, parameters: Parameters, *, is_new: bool
+) -> Iterable[Table]:
+    first = parameters.number("first", 0, 0, 1 << 40)
+    note = f"filtered: {len(gathered.items):,} of {gathered.total:,} findings" if criteria.narrows else ""
     if gathered.unknown:
-        told = f"only {', '.join(_NAMES[kind].lower() for kind in gathered.known)}: the others are unknown, see above"
-        note = f"{note}; {told}" if note else told
-    others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
-    found = Table(
+        remark = f"only {', '.join(_NAMES[kind].lower() for kind in gathered.kinds)}: the others are unknown, see above"
+        note = f"{note}; {remark}" if note else remark
+    others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
+    table = Table(
         key="findings",
         title="New findings" if is_new else "Findings",
         columns=_COLUMNS,
         rows=tuple(_row(item, place) for item in gathered.items[first : first + PAGE_ROWS]),
-        none="No finding is so." if wanted.narrows else "Nothing was found.",
+        none="No finding is so." if criteria.narrows else "Nothing was found.",
         total=len(gathered.items),
         note=note,
     )
-    yield paged(found, first, PATH, **others)
-    if Kind.LINT in gathered.known and not is_new:
+    yield paged(table, first, PATH, **others)
+    if Kind.LINT in gathered.kinds and not is_new:
         count = len(gathered.archived)
         yield Table(
             key="archived",
             title="Archived",
             columns=(*_COLUMNS[:-1], *_ARCHIVED),
             rows=tuple(_archived_row(item, place) for item in gathered.archived[:PAGE_ROWS]),
-            none="No finding that is so is archived." if wanted.narrows else "No finding is archived.",
+            none="No finding that is so is archived." if criteria.narrows else "No finding is archived.",
             total=count,
             note=f"the first {PAGE_ROWS} of {count:,}" if count > PAGE_ROWS else "",
         )

@@ -6,14 +6,14 @@ from aclog.authorizer.acl import PatternType, ResourceType, code_name
 from aclog.authorizer.settings import name_text, parse_name
 from aclog.console.pages.page import (
     PAGE_ROWS,
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Cell,
     Column,
     Field,
     Form,
     Links,
     Page,
+    Parameters,
     Row,
     Table,
     as_of_field,
@@ -27,7 +27,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.states import SEPARATORS, Branch, Console, State, Wanted, pattern_text
+from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, State, pattern_text
 from aclog.metalog.errors import ConfigError
 
 # The page of rules: a table that is filtered by anything in it.
@@ -36,57 +36,59 @@ from aclog.metalog.errors import ConfigError
 RULES_PATH = "/rules"
 
 
-def rules_page(console: Console, asked: Asked) -> Page:
-    """Return the rules that are asked for. Raises BadAskedError: a filter that is none."""
-    as_of = asked.word("as_of")
+def rules_page(console: Console, parameters: Parameters) -> Page:
+    """Return the rules that are asked for. Raises BadParameterError: a filter that is none."""
+    as_of = parameters.word("as_of")
     state = console.states.at(as_of)
-    kind, pattern = asked.resource_type(), asked.pattern_type()
-    wanted = Wanted(
-        anything=asked.word("q"),
-        principal=asked.word("principal"),
-        resource=asked.word("resource"),
-        host=asked.word("host"),
+    kind, pattern = parameters.resource_type(), parameters.pattern_type()
+    criteria = Criteria(
+        anything=parameters.word("q"),
+        principal=parameters.word("principal"),
+        resource=parameters.word("resource"),
+        host=parameters.word("host"),
         resource_type=kind,
         pattern_type=pattern,
-        operation=asked.operation(),
-        permission=asked.permission(),
+        operation=parameters.operation(),
+        permission=parameters.permission(),
     )
-    found = state.listing.find(wanted)
-    first = asked.number("first", 0, 0, 1 << 40)
+    rules = state.listing.find(criteria)
+    first = parameters.number("first", 0, 0, 1 << 40)
     total = len(state.listing)
-    narrowed = "" if wanted == Wanted() else f"filtered: {len(found):,} of {total:,} rules; the others are not shown"
+    narrowed = (
+        "" if criteria == Criteria() else f"filtered: {len(rules):,} of {total:,} rules; the others are not shown"
+    )
     none = "No rule is so." if total else "There is no rule."
-    table = rule_table(found, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
+    table = rule_table(rules, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
     table = evolve(table, note=narrowed)
-    others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
+    others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
     return Page(
         path=RULES_PATH,
         title="Rules",
-        answer=f"{len(found):,} of {total:,} rules" if narrowed else f"{total:,} rules",
-        command=console.command.of("acls list", *_words(asked), as_of=as_of, settings=False),
-        parts=(_form(asked), paged(table, first, RULES_PATH, **others)),
+        answer=f"{len(rules):,} of {total:,} rules" if narrowed else f"{total:,} rules",
+        command=console.command.of("acls list", *_words(parameters), as_of=as_of, settings=False),
+        parts=(_form(parameters), paged(table, first, RULES_PATH, **others)),
         offset=state.offset,
     )
 
 
-def _form(asked: Asked) -> Form:
+def _form(parameters: Parameters) -> Form:
     fields = (
-        Field(name="q", label="Anything", value=asked.text("q"), hint="in principal, resource or host"),
-        Field(name="principal", label="Principal", value=asked.text("principal")),
-        Field(name="resource", label="Resource", value=asked.text("resource")),
-        choice_of_type(asked.word("type")),
-        choice_of_pattern(asked.word("pattern")),
-        choice_of_operation(asked.word("operation"), of_rules=True),
-        choice_of_permission(asked.word("permission")),
-        Field(name="host", label="Host", value=asked.text("host")),
-        as_of_field(asked.text("as_of")),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="in principal, resource or host"),
+        Field(name="principal", label="Principal", value=parameters.text("principal")),
+        Field(name="resource", label="Resource", value=parameters.text("resource")),
+        choice_of_type(parameters.word("type")),
+        choice_of_pattern(parameters.word("pattern")),
+        choice_of_operation(parameters.word("operation"), of_rules=True),
+        choice_of_permission(parameters.word("permission")),
+        Field(name="host", label="Host", value=parameters.text("host")),
+        as_of_field(parameters.text("as_of")),
     )
     return Form(key="filter", title="Filter", path=RULES_PATH, fields=fields, submit="Filter")
 
 
-def _words(asked: Asked) -> tuple[str, ...]:
+def _words(parameters: Parameters) -> tuple[str, ...]:
     """Return the command's flags that come nearest: it has no part of a name, but whole ones."""
-    return ("--principal", asked.word("principal")) if ":" in asked.word("principal") else ()
+    return ("--principal", parameters.word("principal")) if ":" in parameters.word("principal") else ()
 
 
 # The page of names: a tree of what names begin with, a level at a time, with how many rules are below.
@@ -101,18 +103,18 @@ _COLUMNS = (
 )
 
 
-def names_page(console: Console, asked: Asked) -> Page:
-    """Return a level of the tree of names. Raises BadAskedError: no such type, or no such prefix."""
-    as_of, prefix = asked.word("as_of"), _prefix(asked)
+def names_page(console: Console, parameters: Parameters) -> Page:
+    """Return a level of the tree of names. Raises BadParameterError: no such type, or no such prefix."""
+    as_of, prefix = parameters.word("as_of"), _prefix(parameters)
     state = console.states.at(as_of)
-    kind = asked.resource_type() or _first_type(state)
+    kind = parameters.resource_type() or _first_type(state)
     table = branch_table(state, kind, prefix, as_of)
-    first = asked.number("first", 0, 0, 1 << 40)
+    first = parameters.number("first", 0, 0, 1 << 40)
     name = code_name(ResourceType, kind)
-    shown = table.rows[first : first + PAGE_ROWS]
+    page = table.rows[first : first + PAGE_ROWS]
     cut = paged(
         Table(
-            key=table.key, title=table.title, columns=table.columns, rows=shown, none=table.none, total=len(table.rows)
+            key=table.key, title=table.title, columns=table.columns, rows=page, none=table.none, total=len(table.rows)
         ),
         first,
         NAMES_PATH,
@@ -126,8 +128,8 @@ def names_page(console: Console, asked: Asked) -> Page:
         path=NAMES_PATH,
         fields=(
             choice_of_type(name, any_type=False),
-            Field(name="prefix", label="Begins with", value=asked.text("prefix"), hint="pii-, or pii-*"),
-            as_of_field(asked.text("as_of")),
+            Field(name="prefix", label="Begins with", value=parameters.text("prefix"), hint="pii-, or pii-*"),
+            as_of_field(parameters.text("as_of")),
         ),
     )
     count = state.listing.count_names(kind, prefix)
@@ -141,23 +143,23 @@ def names_page(console: Console, asked: Asked) -> Page:
     )
 
 
-def _prefix(asked: Asked) -> str:
-    """Return what names are to begin with; a star at its end adds nothing. Raises BadAskedError: one is elsewhere."""
+def _prefix(parameters: Parameters) -> str:
+    """Return how names are to begin; a star at the end adds nothing. Raises BadParameterError: it is elsewhere."""
     try:
-        return parse_name(asked.text("prefix"))[0]
+        return parse_name(parameters.text("prefix"))[0]
     except ConfigError as error:
-        raise BadAskedError(str(error)) from error
+        raise BadParameterError(str(error)) from error
 
 
 def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
     """Return a level of the tree as a table, all of it."""
     name = code_name(ResourceType, kind)
-    found = state.listing.branches(kind, prefix, SEPARATORS)
+    branches = state.listing.branches(kind, prefix, SEPARATORS)
     return Table(
         key="names",
         title=f"{name} names" + (f" that begin with {prefix}" if prefix else ""),
         columns=_COLUMNS,
-        rows=tuple(_row(kind, name, branch, as_of) for branch in found),
+        rows=tuple(_row(kind, name, branch, as_of) for branch in branches),
         none="No rule is about such a name.",
     )
 
@@ -177,8 +179,8 @@ def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
 
 
 def _first_type(state: State) -> int:
-    known = state.listing.types
-    return ResourceType.TOPIC if ResourceType.TOPIC in known or not known else next(iter(known))
+    types = state.listing.types
+    return ResourceType.TOPIC if ResourceType.TOPIC in types or not types else next(iter(types))
 
 
 def _up(name: str, prefix: str, as_of: str) -> Links:

@@ -25,7 +25,7 @@ from aclog.authorizer.acl import (
     parse_name,
     shell_word,
 )
-from aclog.authorizer.acls_image import Origins, places_text
+from aclog.authorizer.origin import Origins, places_text
 from aclog.authorizer.settings import asked_pattern
 from aclog.console.findings import Uses
 from aclog.metalog.errors import ConfigError, printable
@@ -265,44 +265,44 @@ PATTERNS = PatternType.LITERAL, PatternType.PREFIXED
 PERMISSIONS = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
-class BadAskedError(ConfigError):
+class BadParameterError(ConfigError):
     """What a URL asks makes no sense; the text says what is expected."""
 
 
 @frozen
-class Asked:
+class Parameters:
     """The parameters of a URL. A lone surrogate is written as the three bytes that UTF-8 would have for it."""
 
-    given: Mapping[str, str] = field(factory=dict)
+    values: Mapping[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, query: bytes | str) -> "Asked":
-        """Read the query of a URL; the last of several values counts. Raises BadAskedError: too long, or no text."""
+    def of(cls, query: bytes | str) -> "Parameters":
+        """Read a URL's query; the last of several values counts. Raises BadParameterError: too long, or no text."""
         text = query.decode("ascii", "replace") if isinstance(query, bytes) else query
         try:
             pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS)
         except ValueError as error:  # as UnicodeDecodeError is
-            raise BadAskedError(f"the address cannot be read: {error}") from error
+            raise BadParameterError(f"the address cannot be read: {error}") from error
         for name, value in pairs:
             if len(value) > MOST_CHARACTERS:
-                raise BadAskedError(f"{name[:40]}: more than {MOST_CHARACTERS:,} characters")
+                raise BadParameterError(f"{name[:40]}: more than {MOST_CHARACTERS:,} characters")
         return cls(_exact(dict(pairs)))
 
     def text(self, name: str, default: str = "") -> str:
         """Return a parameter as it is."""
-        return self.given.get(name, default)
+        return self.values.get(name, default)
 
     def word(self, name: str) -> str:
         """Return a parameter without blanks around it."""
         return self.text(name).strip()
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Return a whole number, brought within its limits. Raises BadAskedError: it is none."""
+        """Return a whole number, brought within its limits. Raises BadParameterError: it is none."""
         text = self.word(name)
         if not text:
             return default
         if not (text.isascii() and text.lstrip("-").isdigit() and len(text) < 20):
-            raise BadAskedError(f"{name} {text[:40]!r}: expected a number")
+            raise BadParameterError(f"{name} {text[:40]!r}: expected a number")
         return min(max(int(text), least), most)
 
     def flag(self, name: str) -> bool:
@@ -310,36 +310,36 @@ class Asked:
         return self.word(name) in ("1", "on", "true", "yes")
 
     def operation(self, name: str = "operation") -> AclOperation | None:
-        """Return an operation, None for any. Raises BadAskedError: there is no such one."""
+        """Return an operation, None for any. Raises BadParameterError: there is no such one."""
         return self._named(RULE_OPERATIONS, name)
 
     def resource_type(self, name: str = "type") -> ResourceType | None:
-        """Return a resource type, None for any. Raises BadAskedError: there is no such one."""
+        """Return a resource type, None for any. Raises BadParameterError: there is no such one."""
         return self._named(TYPES, name)
 
     def pattern_type(self, name: str = "pattern") -> PatternType | None:
-        """Return a pattern type, None for any. Raises BadAskedError: there is no such one."""
+        """Return a pattern type, None for any. Raises BadParameterError: there is no such one."""
         return self._named(PATTERNS, name)
 
     def permission(self, name: str = "permission") -> AclPermissionType | None:
-        """Return a permission, None for any. Raises BadAskedError: there is no such one."""
+        """Return a permission, None for any. Raises BadParameterError: there is no such one."""
         return self._named(PERMISSIONS, name)
 
     def host(self, name: str = "host") -> str | None:
-        """Return an address in the form that rules have, None for any. Raises BadAskedError: it is none."""
+        """Return an address in the form that rules have, None for any. Raises BadParameterError: it is none."""
         text = self.word(name)
         if not text:
             return None
         try:
             return host_address(text)
         except (ConfigError, ValueError) as error:
-            raise BadAskedError(str(error)) from error
+            raise BadParameterError(str(error)) from error
 
     def resource(self, kind: ResourceType, name: str = "name") -> ResourcePattern:
         """Return the resource that a name, and maybe a pattern type, stand for (aclog.authorizer.settings).
 
         Raises:
-            BadAskedError: there is no such pattern type, or a star is where none can be.
+            BadParameterError: there is no such pattern type, or a star is where none can be.
 
         """
         if kind is ResourceType.CLUSTER:
@@ -347,7 +347,7 @@ class Asked:
         try:
             return asked_pattern(kind, self.text(name), self.pattern_type())
         except ConfigError as error:
-            raise BadAskedError(str(error)) from error
+            raise BadParameterError(str(error)) from error
 
     def _named(self, values: Iterable[_Enum], name: str) -> _Enum | None:
         text = self.word(name)
@@ -356,11 +356,11 @@ class Asked:
         try:
             return parse_name(values, text)
         except (ConfigError, ValueError) as error:
-            raise BadAskedError(f"{name}: {error}") from error
+            raise BadParameterError(f"{name}: {error}") from error
 
 
 def name_parameters(pattern: ResourcePattern) -> dict[str, object]:
-    """Return the parameters that `Asked.resource` reads as this resource: the type, the name, and its pattern type.
+    """Return the parameters that `Parameters.resource` reads as this resource: type, name, and pattern type.
 
     The pattern type of a name is stated only if it has a star.
     """
@@ -373,19 +373,19 @@ def exact_field(name: str, value: str) -> tuple[str, str] | None:
     """Return the hidden field, and its value, that a field needs whose value cannot be shown as it is; None: none.
 
     A form shows such a value by escapes, and would send these. If they come back unchanged, what they stand for is
-    meant, and `Asked.of` puts it in their place.
+    meant, and `Parameters.of` puts it in their place.
     """
     return None if printable(value) == value else (f"{name}{_EXACT}", quote(value, safe="", errors="surrogatepass"))
 
 
-def _exact(given: dict[str, str]) -> dict[str, str]:
-    found = {name: value for name, value in given.items() if not name.endswith(_EXACT)}
-    for name, value in given.items():
-        if name.endswith(_EXACT) and (shown := found.get(name.removesuffix(_EXACT))) is not None:
-            meant = unquote(value, errors="surrogatepass")
-            if printable(meant) == shown:
-                found[name.removesuffix(_EXACT)] = meant
-    return found
+def _exact(values: dict[str, str]) -> dict[str, str]:
+    plain = {name: value for name, value in values.items() if not name.endswith(_EXACT)}
+    for name, value in values.items():
+        if name.endswith(_EXACT) and (text := plain.get(name.removesuffix(_EXACT))) is not None:
+            original = unquote(value, errors="surrogatepass")
+            if printable(original) == text:
+                plain[name.removesuffix(_EXACT)] = original
+    return plain
 
 
 def url(path: str, /, **parameters: object) -> str:
@@ -508,7 +508,7 @@ def rule_row(
 
 
 def rule_table(
-    found: Sequence[StandardAclWithId],
+    rules: Sequence[StandardAclWithId],
     origins: Origins,
     *,
     key: str,
@@ -519,10 +519,10 @@ def rule_table(
     first: int = 0,
 ) -> Table:
     """Return a table of rules, those from `first` on, as many as are shown at once; it does not say which."""
-    shown = found[first : first + PAGE_ROWS]
-    columns = rule_columns(origins, shown, uses=uses)
-    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in shown)
-    return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(found))
+    page = rules[first : first + PAGE_ROWS]
+    columns = rule_columns(origins, page, uses=uses)
+    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in page)
+    return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(rules))
 
 
 def cut(table: Table) -> Table:
@@ -543,8 +543,8 @@ def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
 
 def choice_of_operation(value: str, *, of_rules: bool = False) -> Field:
     """Return the field in which an operation is chosen."""
-    known = RULE_OPERATIONS if of_rules else OPERATIONS
-    choices = (ANY, *((each.name, each.name) for each in known))
+    operations = RULE_OPERATIONS if of_rules else OPERATIONS
+    choices = (ANY, *((each.name, each.name) for each in operations))
     return Field(name="operation", label="Operation", value=value, kind=Kind.CHOICE, choices=choices)
 
 
@@ -571,19 +571,19 @@ def as_of_field(value: str) -> Field:
     return Field(name="as_of", label="As of", value=value, hint="now; or an offset, or a time such as 2026-03-01")
 
 
-def paged(table: Table, first: int, path: str, **asked: object) -> Table:
+def paged(table: Table, first: int, path: str, **parameters: object) -> Table:
     """Return a table with the ways to its other parts; its rows are those from `first` on."""
     total = table.total if table.total is not None else len(table.rows)
     last = first + len(table.rows)
     pages = []
     if first > 0:
-        pages.append(Cell("previous", url(path, **asked, first=max(first - PAGE_ROWS, 0))))
+        pages.append(Cell("previous", url(path, **parameters, first=max(first - PAGE_ROWS, 0))))
     if last < total:
-        pages.append(Cell("next", url(path, **asked, first=last)))
+        pages.append(Cell("next", url(path, **parameters, first=last)))
     note = table.note
     if len(table.rows) < total:
-        shown = f"rows {first + 1:,} to {last:,} of {total:,}" if table.rows else f"no row after {total:,}"
-        note = f"{shown}; {note}" if note else shown
+        bounds = f"rows {first + 1:,} to {last:,} of {total:,}" if table.rows else f"no row after {total:,}"
+        note = f"{bounds}; {note}" if note else bounds
     return evolve(table, pages=tuple(pages), note=note, total=total)
 
 
@@ -612,8 +612,8 @@ class CommandLine:
     def without_super_users(self) -> "CommandLine":
         """Return the same for who may not know the super users; they are others, so that his answers are the same."""
         before = ("", *self.settings)
-        told = (word for last, word in zip(before, self.settings, strict=False) if _SUPER_USERS not in (last, word))
-        return evolve(self, settings=tuple(told))
+        words = (word for last, word in zip(before, self.settings, strict=False) if _SUPER_USERS not in (last, word))
+        return evolve(self, settings=tuple(words))
 
     def of(self, command: str, *flags: str, as_of: str | None = None, settings: bool = True) -> str | None:
         """Return a command with the source, and what else it takes; None if no shell can say it.

@@ -8,8 +8,7 @@ from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.console.live import KnownHistory, LiveHistory, RuleTimeline
 from aclog.console.pages.page import (
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Cell,
     Facts,
     Field,
@@ -19,6 +18,7 @@ from aclog.console.pages.page import (
     Mark,
     Notice,
     Page,
+    Parameters,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
@@ -50,7 +50,7 @@ class Handle:
         return f"offset {self.offset:,} ({self.time})" if self.time else f"offset {self.offset:,}"
 
     @property
-    def asked(self) -> str | int:
+    def parameter(self) -> str | int:
         """What names it in an address."""
         return self.time or self.offset
 
@@ -65,21 +65,21 @@ class Span:
     """What was asked for and is not known."""
 
 
-def span_of(asked: Asked, known: KnownHistory, history: LiveHistory) -> Span:
+def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory) -> Span:
     """Return the span that a URL asks for; without one it is the last change.
 
     `since` and `until` are texts, which come before the handles `from` and `to`.
 
     Raises:
-        BadAskedError: no moment, or one that has not come yet.
+        BadParameterError: no moment, or one that has not come yet.
         MetadataError: the log cannot be read.
 
     """
-    timeline, notes = known.timeline, list[str]()
+    timeline, notes = current.timeline, list[str]()
     newest = Handle(offset=timeline.end, position=len(timeline), time="", is_newest=True)
-    reader = _Reader(known=known, history=history, notes=notes, newest=newest)
-    last = reader.read(asked, "until", "to")
-    first = reader.read(asked, "since", "from")
+    reader = _Reader(current=current, history=history, notes=notes, newest=newest)
+    last = reader.read(parameters, "until", "to")
+    first = reader.read(parameters, "since", "from")
     if last is None:
         last = newest
     if first is None:
@@ -90,55 +90,55 @@ def span_of(asked: Asked, known: KnownHistory, history: LiveHistory) -> Span:
     return Span(first=first, last=last, notes=tuple(dict.fromkeys(notes)))
 
 
-def begin_text(known: KnownHistory) -> str:
+def begin_text(current: KnownHistory) -> str:
     """Return from where on a history is known, and why not earlier; empty if all of it is."""
-    timeline = known.timeline
+    timeline = current.timeline
     where = f"The history is known from offset {timeline.begin:,} on"
-    if known.is_reading:
+    if current.is_reading:
         return f"{where} so far: older changes are still being read, and what they were is not shown yet."
-    return f"{where}: {known.older}. What was before is unknown." if known.older else ""
+    return f"{where}: {current.older}. What was before is unknown." if current.older else ""
 
 
 @frozen(kw_only=True)
 class _Reader:
-    known: KnownHistory
+    current: KnownHistory
     history: LiveHistory
     notes: list[str]
     newest: Handle
 
-    def read(self, asked: Asked, text_name: str, range_name: str) -> Handle | None:
-        """Return the handle that a text or a slider names; None if neither does. Raises BadAskedError: no such one."""
-        text = asked.word(text_name)
+    def read(self, parameters: Parameters, text_name: str, range_name: str) -> Handle | None:
+        """Return the handle that a text or a slider names; None: neither. Raises BadParameterError: no such one."""
+        text = parameters.word(text_name)
         if text:
             return self._of_moment(self._moment(text_name, text), f"{text_name} {text[:80]}")
-        if not asked.word(range_name):
+        if not parameters.word(range_name):
             return None
-        offset = asked.number(range_name, 0, 0, _MOST_OFFSET)
+        offset = parameters.number(range_name, 0, 0, _MOST_OFFSET)
         return self._of_offset(offset, "", f"{range_name} {offset}")
 
     def _moment(self, name: str, text: str) -> Moment | None:
         try:
             return read_moment(text, now=datetime.fromtimestamp(current_time_ms() / 1000, UTC)).moment
         except ConfigError as error:
-            raise BadAskedError(f"{name}: {error}") from error
+            raise BadParameterError(f"{name}: {error}") from error
 
-    def _of_moment(self, moment: Moment | None, asked: str) -> Handle:
+    def _of_moment(self, moment: Moment | None, text: str) -> Handle:
         if moment is None:
             return self.newest
         if isinstance(moment, int):
-            return self._of_offset(moment, "", asked)
-        offset = min(self.history.times.after(milliseconds(moment)), self.known.timeline.end)
-        return self._of_offset(offset, moment_text(moment), asked)
+            return self._of_offset(moment, "", text)
+        offset = min(self.history.times.after(milliseconds(moment)), self.current.timeline.end)
+        return self._of_offset(offset, moment_text(moment), text)
 
-    def _of_offset(self, offset: int, time: str, asked: str) -> Handle:
-        timeline = self.known.timeline
+    def _of_offset(self, offset: int, time: str, text: str) -> Handle:
+        timeline = self.current.timeline
         if offset > timeline.end:
-            raise BadAskedError(f"{asked}: the log ends at offset {timeline.end}")
+            raise BadParameterError(f"{text}: the log ends at offset {timeline.end}")
         # A log that begins with a record of later says nothing of the time before it.
         if offset < timeline.begin or (offset == 0 and time):
             self.notes.append(
-                f"{asked}: the state at that moment is unknown: shown from offset {timeline.begin:,} on, "
-                "where the history begins" + (" so far" if self.known.is_reading else "")
+                f"{text}: the state at that moment is unknown: shown from offset {timeline.begin:,} on, "
+                "where the history begins" + (" so far" if self.current.is_reading else "")
             )
             offset = timeline.begin
         return Handle(offset=offset, position=timeline.position(offset), time=time)
@@ -164,19 +164,19 @@ def no_history(console: Console, path: str, title: str, offset: int) -> Page:
     )
 
 
-def history_notices(known: KnownHistory, offset: int) -> tuple[Notice, ...]:
+def history_notices(current: KnownHistory, offset: int) -> tuple[Notice, ...]:
     """Return what must be known of a history to read a page rightly; `offset` is the newest state's."""
-    found = []
-    begin = begin_text(known)
+    notices = []
+    begin = begin_text(current)
     if begin:
-        found.append(Notice(text=begin))
-    if known.trouble is not None:
-        text = f"Nothing after offset {known.timeline.end:,} is known of the history: {known.trouble}"
-        found.append(Notice(text=text, mark=Mark.ERROR))
-    elif known.timeline.end < offset:
-        text = f"The history is known up to offset {known.timeline.end:,}; the newest state is at {offset:,}."
-        found.append(Notice(text=text))
-    return tuple(found)
+        notices.append(Notice(text=begin))
+    if current.trouble is not None:
+        text = f"Nothing after offset {current.timeline.end:,} is known of the history: {current.trouble}"
+        notices.append(Notice(text=text, mark=Mark.ERROR))
+    elif current.timeline.end < offset:
+        text = f"The history is known up to offset {current.timeline.end:,}; the newest state is at {offset:,}."
+        notices.append(Notice(text=text))
+    return tuple(notices)
 
 
 # Cells of the pages of the past: moments, changes, and who made them.
@@ -221,7 +221,7 @@ def change_text(change: Change) -> str:
 _HINT = "an offset, or a time (UTC): yesterday 18:00, 2h ago, 2026-03-01; empty: the handle"
 
 
-def span_form(asked: Asked, timeline: RuleTimeline, span: Span) -> Form:
+def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> Form:
     """Return the two handles, and the texts beside them."""
     least, most = timeline.begin, timeline.end
     fields = (
@@ -244,8 +244,8 @@ def span_form(asked: Asked, timeline: RuleTimeline, span: Span) -> Form:
             empties="until",
             is_open=True,
         ),
-        Field(name="since", label="Since", value=asked.text("since"), hint=_HINT),
-        Field(name="until", label="Until", value=asked.text("until"), hint="the same; empty: the handle, or now"),
+        Field(name="since", label="Since", value=parameters.text("since"), hint=_HINT),
+        Field(name="until", label="Until", value=parameters.text("until"), hint="the same; empty: the handle, or now"),
     )
     return Form(key="span", title="Between", path=CHANGES, fields=fields)
 
@@ -312,37 +312,37 @@ def steps(timeline: RuleTimeline, span: Span) -> list[Links]:
 def _moves(timeline: RuleTimeline, span: Span, *, moves_first: bool) -> list[Cell]:
     """Return the ways to have one end earlier or later: by a change, an hour, a day."""
     moved = span.first if moves_first else span.last
-    until = None if span.last.is_newest else span.last.asked
-    since = span.first.asked
+    until = None if span.last.is_newest else span.last.parameter
+    since = span.first.parameter
 
     def to(text: object) -> str:
         return url(CHANGES, since=text, until=until) if moves_first else url(CHANGES, since=since, until=text)
 
-    found = []
+    cells = []
     before, after = timeline.before(moved.position), timeline.after(moved.position)
     if before < moved.position:
-        found.append(Cell("a change earlier", to(timeline.offset(before))))
+        cells.append(Cell("a change earlier", to(timeline.offset(before))))
     if after > moved.position:
-        found.append(Cell("a change later", to(timeline.offset(after))))
+        cells.append(Cell("a change later", to(timeline.offset(after))))
     time = _time(timeline, moved)
     if time is not None:
         for name, step in (("an hour", timedelta(hours=1)), ("a day", timedelta(days=1))):
             earlier, later = _moved(time, -step), _moved(time, step)
             if earlier is not None:
-                found.append(Cell(f"{name} earlier", to(earlier)))
+                cells.append(Cell(f"{name} earlier", to(earlier)))
             if later is not None and not moved.is_newest:
-                found.append(Cell(f"{name} later", to(later)))
-    return found
+                cells.append(Cell(f"{name} later", to(later)))
+    return cells
 
 
 def _time(timeline: RuleTimeline, handle: Handle) -> datetime | None:
     """Return the time of a handle, or that of the last change before it; None if none is known."""
     timestamp = timeline.time(handle.position)
     try:
-        found = datetime.fromisoformat(handle.time) if handle.time else datetime.fromtimestamp(timestamp / 1000, UTC)
+        moment = datetime.fromisoformat(handle.time) if handle.time else datetime.fromtimestamp(timestamp / 1000, UTC)
     except (OverflowError, ValueError, OSError):  # a record may bear any number
         return None
-    return found if handle.time or timestamp >= 0 else None
+    return moment if handle.time or timestamp >= 0 else None
 
 
 def _moved(time: datetime, step: timedelta) -> str | None:

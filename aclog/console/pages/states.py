@@ -23,8 +23,9 @@ from aclog.analysis.comparison import Comparison, differences
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
 from aclog.authorizer.acl import WILDCARD, ChangePlace, PatternType, StandardAcl, StandardAclWithId
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage, Origins, RuleChange, net_changes
+from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.index.layout import Pause, no_pause
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings, name_text
 from aclog.authorizer.standard import StandardAuthorizer
@@ -40,8 +41,8 @@ from aclog.console.live import (
     none_unknown,
 )
 from aclog.console.login.guard import Own, Sights, decides_alone, visible_premises, visible_settings
-from aclog.console.pages.page import BadAskedError, CommandLine
-from aclog.console.shared import Kept
+from aclog.console.pages.page import BadParameterError, CommandLine
+from aclog.console.shared import Cache
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.vectors import Int64s
@@ -76,15 +77,17 @@ class Haystack:
         sizes = np.fromiter(map(len, texts), np.int64, len(texts)) + len(_END)
         return Haystack(texts, _END.join(texts), np.cumsum(sizes) - sizes)
 
-    def places(self, wanted: str) -> list[int]:
+    def places(self, needle: str) -> list[int]:
         """Return the places, in order, of the texts that have a text in them, given in lower case."""
-        if _END[0] in wanted or not wanted or self._joined.count(wanted) * _FEW > len(self._texts):
-            return [place for place, text in enumerate(self._texts) if wanted in text]
-        found, at, size, find = list[int](), 0, len(wanted), self._joined.find
-        while (at := find(wanted, at)) >= 0:
-            found.append(at)
+        if _END[0] in needle or not needle or self._joined.count(needle) * _FEW > len(self._texts):
+            return [place for place, text in enumerate(self._texts) if needle in text]
+        positions, at, size, find = list[int](), 0, len(needle), self._joined.find
+        while (at := find(needle, at)) >= 0:
+            positions.append(at)
             at += size  # matches that overlap are in one text: no more are found than were counted
-        places: list[int] = np.unique(np.searchsorted(self._starts, np.array(found, np.int64), "right") - 1).tolist()
+        places: list[int] = np.unique(
+            np.searchsorted(self._starts, np.array(positions, np.int64), "right") - 1
+        ).tolist()
         return places
 
 
@@ -117,7 +120,7 @@ class Branch:
 
 
 @frozen(kw_only=True)
-class Wanted:
+class Criteria:
     """Which rules are listed; texts are found anywhere, in any case."""
 
     anything: str = ""
@@ -131,8 +134,8 @@ class Wanted:
 
     def texts(self) -> dict[int, str]:
         """Return the texts that are wanted in lower case, by their places in a key; none for `anything`."""
-        asked = {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}
-        return {place: text.lower() for place, text in asked.items() if text}
+        fields = {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}
+        return {place: text.lower() for place, text in fields.items() if text}
 
     def of(self, keys: Sequence[Key]) -> Sequence[Key]:
         """Return the keys of the rules that are wanted, `anything` aside."""
@@ -186,15 +189,17 @@ class Listing:
     @classmethod
     def of(cls, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
         """Return the listing of some rules; `pause` is called again and again."""
-        made = cls(acls)
-        made._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
-        made._by_id = {rule.id.int: key for key, rule in _stepped(made._rules.items(), pause) if rule.id is not None}
-        made._keys = _sorted(made._rules, pause)
-        made._texts = [_text(key) for key in _stepped(made._keys, pause)]
-        made._names = list(dict.fromkeys(key[:3] for key in _stepped(made._keys, pause)))
-        made.principals = _in_order(Counter(key[3] for key in _stepped(made._keys, pause)))
-        made.types = _in_order(Counter(key[0] for key in _stepped(made._keys, pause)))
-        return made
+        listing = cls(acls)
+        listing._rules = {key_of(rule.acl): rule for rule in _stepped(acls, pause)}
+        listing._by_id = {
+            rule.id.int: key for key, rule in _stepped(listing._rules.items(), pause) if rule.id is not None
+        }
+        listing._keys = _sorted(listing._rules, pause)
+        listing._texts = [_text(key) for key in _stepped(listing._keys, pause)]
+        listing._names = list(dict.fromkeys(key[:3] for key in _stepped(listing._keys, pause)))
+        listing.principals = _in_order(Counter(key[3] for key in _stepped(listing._keys, pause)))
+        listing.types = _in_order(Counter(key[0] for key in _stepped(listing._keys, pause)))
+        return listing
 
     def followed_by(self, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
         """Return the listing of a later state; what both have is not read again."""
@@ -205,9 +210,9 @@ class Listing:
         changed = acls.changed_ids(self.acls)
         if changed is None or sum(map(len, changed)) > _MOST_CHANGES:
             return Listing.of(acls, pause)
-        gone, come = changed
+        removed, come = changed
         later = self._copy(acls)
-        for number in gone:
+        for number in removed:
             later._remove(number)
         for number in come:
             acl = acls.get(UUID(int=number))
@@ -250,17 +255,17 @@ class Listing:
     def __iter__(self) -> Iterator[StandardAclWithId]:
         return map(self._rules.__getitem__, self._keys)
 
-    def find(self, wanted: Wanted) -> FoundRules:
+    def find(self, criteria: Criteria) -> FoundRules:
         """Return the rules that are wanted, in order."""
-        anything = wanted.anything.lower()
-        longest = max((anything, *wanted.texts().values()), key=len)
+        anything = criteria.anything.lower()
+        longest = max((anything, *criteria.texts().values()), key=len)
         if not longest:
-            return FoundRules(wanted.of(self._keys), self._rules)
+            return FoundRules(criteria.of(self._keys), self._rules)
         # Every text of a rule is in its line of the haystack, which finds in a fraction of the time that keys take.
         places = self._haystack.places(longest)
         if longest != anything:
             places = [place for place in places if anything in self._texts[place]]
-        return FoundRules(wanted.of([self._keys[place] for place in places]), self._rules)
+        return FoundRules(criteria.of([self._keys[place] for place in places]), self._rules)
 
     def count_names(self, resource_type: int, prefix: str = "") -> int:
         """Return how many names of a type begin so; a name and a prefix that are spelled alike are two."""
@@ -269,11 +274,11 @@ class Listing:
 
     def found_names(self, text: str) -> Sequence[NameKey]:
         """Return the names with a text in them, in any case, in order."""
-        wanted = text.lower()
-        if not wanted:
+        needle = text.lower()
+        if not needle:
             return self._names
-        keys = (self._keys[place] for place in self._haystack.places(wanted))
-        return list(dict.fromkeys(key[:3] for key in keys if wanted in key[1].lower()))
+        keys = (self._keys[place] for place in self._haystack.places(needle))
+        return list(dict.fromkeys(key[:3] for key in keys if needle in key[1].lower()))
 
     @cached_property
     def _haystack(self) -> Haystack:
@@ -292,21 +297,21 @@ class Listing:
     def branches(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
         """Return what names of a type that begin so go on with, up to the next separator; a lone way on is gone."""
         while True:
-            found = self._split(resource_type, prefix, separators)
-            if len(found) == 1 and not found[0].is_name and found[0].text != prefix:
-                prefix = found[0].text
+            branches = self._split(resource_type, prefix, separators)
+            if len(branches) == 1 and not branches[0].is_name and branches[0].text != prefix:
+                prefix = branches[0].text
                 continue
-            return found
+            return branches
 
     def _split(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
         names, keys = self._names, self._keys
         place, high = _span(names, resource_type, prefix)
-        found = []
+        branches = []
         while place < high:
             kind, name, pattern = names[place]
             if name == prefix:  # and below it nothing: a name and a prefix that are spelled alike are two ends
                 rules = self.count(kind, name, pattern)
-                found.append(Branch(text=name, rules=rules, names=1, is_name=True, pattern_type=pattern))
+                branches.append(Branch(text=name, rules=rules, names=1, is_name=True, pattern_type=pattern))
                 place += 1
                 continue
             text = name[: _cut(name, len(prefix), separators)]
@@ -315,9 +320,9 @@ class Listing:
             first, last = _span(names, resource_type, text, is_whole=is_end)
             low, up = _span(keys, resource_type, text, is_whole=is_end)
             alone = pattern if is_name and last - first == 1 else None
-            found.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
+            branches.append(Branch(text=text, rules=up - low, names=last - first, is_name=is_name, pattern_type=alone))
             place = last
-        return found
+        return branches
 
 
 def _stepped(values: Iterable[_V], pause: Pause) -> Iterable[_V]:
@@ -335,9 +340,9 @@ def _sorted(keys: Collection[Key], pause: Pause) -> list[Key]:
     """Return keys in order. To sort all of them at once would let nobody else run for a long time."""
     if pause is no_pause:
         return sorted(keys)
-    given = iter(keys)
+    remaining = iter(keys)
     parts = []
-    while part := sorted(islice(given, _SORTED)):
+    while part := sorted(islice(remaining, _SORTED)):
         pause()
         parts.append(part)
     return list(_paused(merge(*parts), pause))
@@ -354,8 +359,8 @@ def _span(
 
 def _after(prefix: str) -> str | None:
     """Return the first text behind all that begin so; None if nothing is behind them."""
-    kept = prefix.rstrip(chr(sys.maxunicode))
-    return f"{kept[:-1]}{chr(ord(kept[-1]) + 1)}" if kept else None
+    stem = prefix.rstrip(chr(sys.maxunicode))
+    return f"{stem[:-1]}{chr(ord(stem[-1]) + 1)}" if stem else None
 
 
 def _text(key: Key) -> str:
@@ -391,8 +396,8 @@ def pattern_text(name: str, pattern_type: int) -> str:
 
 def _cut(name: str, start: int, separators: str) -> int:
     """Return where the first part of a name ends that begins at `start`: behind the separator that ends it."""
-    found = [place for each in separators if (place := name.find(each, start)) >= 0]
-    return min(found) + 1 if found else len(name)
+    ends = [place for each in separators if (place := name.find(each, start)) >= 0]
+    return min(ends) + 1 if ends else len(name)
 
 
 # States to show: the newest one, and those of the past that are asked for; each with what is derived from it.
@@ -412,23 +417,23 @@ class LateListing:
 
     _make: Callable[[], Listing] | None
     """None once it is made: it holds on to the state before."""
-    _made: Listing | None = field(default=None, init=False)
+    _listing: Listing | None = field(default=None, init=False)
     _making: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self) -> Listing:
         """Return the listing; who asks for it while it is made waits."""
-        found = self._made
-        if found is None:
+        listing = self._listing
+        if listing is None:
             with self._making:
-                found = self._made
-                if found is None:
+                listing = self._listing
+                if listing is None:
                     assert self._make is not None  # noqa: S101 - until it is made
-                    found = self._made = self._make()
+                    listing = self._listing = self._make()
                     self._make = None
-        return found
+        return listing
 
 
-class UnknownStateError(BadAskedError):
+class UnknownStateError(BadParameterError):
     """A state of the past that cannot be read or decided; the text may name rules of anybody."""
 
 
@@ -523,7 +528,7 @@ class States:
         """Return the state at a moment, the newest one if the text is empty.
 
         Raises:
-            BadAskedError: no such moment. UnknownStateError: nobody knows that state. NotReadyError: as `now`.
+            BadParameterError: no such moment. UnknownStateError: nobody knows that state. NotReadyError: as `now`.
             ReplacedError: another log is where that of the newest state was.
 
         """
@@ -535,18 +540,18 @@ class States:
         except ReplacedError:  # which is not the fault of who asks
             raise
         except (ConfigError, LogError) as error:
-            raise BadAskedError(f"as of {as_of[:80]}: {error}") from error
+            raise BadParameterError(f"as of {as_of[:80]}: {error}") from error
         except (MetadataError, OSError) as error:
             raise UnknownStateError(f"as of {as_of[:80]}: {error}") from error
         if image is None:
             return self.now()
         with self._keeping:
-            known = self._past.get(id(image))
-        if known is not None and known.as_of == as_of:
-            return known
+            cached = self._past.get(id(image))
+        if cached is not None and cached.as_of == as_of:
+            return cached
         try:
             self.pause()
-            state = self._derived(image, known or self._newest, as_of)
+            state = self._derived(image, cached or self._newest, as_of)
         except ConfigError as error:
             raise UnknownStateError(f"as of {as_of[:80]}: {error}") from error
         with self._keeping:
@@ -581,7 +586,7 @@ class OwnStates:
     states: States
     sights: Sights
     own: Own
-    _kept: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
+    _visible: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
     """By the whole state, for as long as somebody else keeps that: viewers who have gone keep none in memory."""
     _versions: "WeakKeyDictionary[State, str]" = field(factory=WeakKeyDictionary, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -598,14 +603,14 @@ class OwnStates:
         whole = self._judged_alone()
         if whole is None:
             return version
-        seen = self._seen(whole)
+        visible = self._visible_state(whole)
         with self._lock:
-            known = self._versions.get(seen)
-        if known is None:
-            known = seen.image.acls.digest().hex()
+            digest = self._versions.get(visible)
+        if digest is None:
+            digest = visible.image.acls.digest().hex()
             with self._lock:
-                self._versions[seen] = known
-        return f"{self.states.start_ms}-{known}"
+                self._versions[visible] = digest
+        return f"{self.states.start_ms}-{digest}"
 
     @property
     def is_version_known(self) -> bool:
@@ -614,8 +619,8 @@ class OwnStates:
         if whole is None:
             return True
         with self._lock:
-            seen = self._kept.get(whole)
-            return seen is not None and seen in self._versions
+            visible = self._visible.get(whole)
+            return visible is not None and visible in self._versions
 
     def _judged_alone(self) -> State | None:
         """Return the newest state if a version of the viewer's own tells its changes; None if that of all does."""
@@ -627,21 +632,21 @@ class OwnStates:
 
     def now(self) -> State:
         """Return the newest state as the viewer sees it. Raises as States.now."""
-        return self._seen(self.states.now())
+        return self._visible_state(self.states.now())
 
     def at(self, as_of: str) -> State:
         """Return the state at a moment as the viewer sees it. Raises as States.at."""
-        return self._seen(self.states.at(as_of))
+        return self._visible_state(self.states.at(as_of))
 
-    def _seen(self, whole: State) -> State:
+    def _visible_state(self, whole: State) -> State:
         with self._lock:
-            known = self._kept.get(whole)
-        if known is not None:
-            return known
+            cached = self._visible.get(whole)
+        if cached is not None:
+            return cached
         image = self.sights.image(whole.image, self.own)
         settings = visible_settings(whole.policy.settings, self.own)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-        seen = State(
+        visible = State(
             image=image,
             policy=Policy(acls, settings),
             late=LateListing(lambda: Listing.of(acls)),
@@ -650,8 +655,8 @@ class OwnStates:
             premises=visible_premises(whole.premises),
         )
         with self._lock:
-            self._kept[whole] = seen
-        return seen
+            self._visible[whole] = visible
+        return visible
 
 
 # The history of a source, and what is derived from its states.
@@ -684,32 +689,32 @@ class History:
     settings: Settings
     applies: FollowedApplies | None = None
     """None if no file tells of applies."""
-    _policies: Kept[Policy] = field(factory=lambda: Kept(_POLICIES), init=False)
-    _compared: Kept[Compared] = field(factory=lambda: Kept(_COMPARISONS), init=False)
+    _policies: Cache[Policy] = field(factory=lambda: Cache(_POLICIES), init=False)
+    _compared: Cache[Compared] = field(factory=lambda: Cache(_COMPARISONS), init=False)
 
     @property
     def edition(self) -> int:
         """Another one whenever more is known of the past, or there is other trouble."""
-        known = self.live.known
-        return -1 if known is None else known.edition
+        current = self.live.current
+        return -1 if current is None else current.edition
 
-    def known(self, offset: int) -> KnownHistory:
+    def current(self, offset: int) -> KnownHistory:
         """Return what is known; waits a little for it to reach an offset. Raises NotReadyError: nothing yet."""
-        known = self.live.caught_up(offset, _WAIT_S)
-        if known is None:
+        current = self.live.caught_up(offset, _WAIT_S)
+        if current is None:
             raise NotReadyError("the history was not read yet")
-        return known
+        return current
 
     def policy(self, timeline: RuleTimeline, position: int) -> Policy:
         """Return the policy of a position."""
 
-        def made() -> Policy:
+        def make() -> Policy:
             """Return the policy, made of the nearest image that is known."""
             acls = timeline.acls_at(position)
             settings = self.decided()
             return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
-        return self._policies.get((timeline.offset(position),), made)
+        return self._policies.get((timeline.offset(position),), make)
 
     def decided(self) -> Settings:
         """Return the settings by which all of it is decided: those of the newest state.
@@ -729,13 +734,13 @@ class History:
     def compared(self, timeline: RuleTimeline, first: int, last: int, net: tuple[RuleChange, ...]) -> Compared:
         """Return what two positions decide differently, of which `net` tells."""
 
-        def made() -> Compared:
+        def compare() -> Compared:
             """Compare them."""
             old, new = self.policy(timeline, first), self.policy(timeline, last)
-            found = Comparison.of(old, new, changes=net)
-            return Compared(net=net, comparison=found, rows=tuple(found.rows()))
+            comparison = Comparison.of(old, new, changes=net)
+            return Compared(net=net, comparison=comparison, rows=tuple(comparison.rows()))
 
-        return self._compared.get((timeline.offset(first), timeline.offset(last)), made)
+        return self._compared.get((timeline.offset(first), timeline.offset(last)), compare)
 
     def was_compared(self, timeline: RuleTimeline, first: int, last: int) -> bool:
         """Return whether `compared` knows the answer already."""
@@ -762,15 +767,15 @@ class History:
         start = first
         while since is not None and start > 0 and timeline.changes[start - 1].offset >= since:
             start -= 1
-        told = with_applies(timeline.changes[start:last], applied, timeline.begin)
-        return list(islice(told, first - start, None)), ""
+        pairs = with_applies(timeline.changes[start:last], applied, timeline.begin)
+        return list(islice(pairs, first - start, None)), ""
 
 
 def warm(acls: AclsImage, settings: Settings) -> None:
     """Compare rules with themselves: what comparisons find out about a base is kept with it."""
-    chosen = acls.with_options(documented=settings.documented, cidr=settings.cidr)
-    some = [rule.acl for rule in islice(chosen, _WARMING)]
-    for _ in differences(Policy(chosen, settings), Policy(chosen, settings), changed=some):
+    rules = acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    some = [rule.acl for rule in islice(rules, _WARMING)]
+    for _ in differences(Policy(rules, settings), Policy(rules, settings), changed=some):
         pass
 
 
@@ -825,8 +830,8 @@ class Console:
     @property
     def uses(self) -> Uses | None:
         """What accesses say of the newest rules; None while nobody knows: then they are neither used nor unused."""
-        kept = None if self.lookout is None else self.lookout.kept(Kind.UNUSED)
-        return None if kept is None or kept.looked is None else kept.looked.uses
+        look = None if self.lookout is None else self.lookout.last_look(Kind.UNUSED)
+        return None if look is None or look.result is None else look.result.uses
 
     def check_own(self, principal: str) -> None:
         """Refuse what is asked about others on behalf of who sees only his own rights.

@@ -5,14 +5,13 @@ from itertools import islice
 
 from attrs import evolve, frozen
 
+from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import EVERYONE, REQUESTED, Principals, Query, hosts_text, names_text, only, operations_text
 from aclog.analysis.who_can import (
     SUPER_USER,
-    Intent,
     Permission,
     RulesAbout,
     intent_permissions,
-    needs_of,
     permission_object,
     permissions,
     with_extents,
@@ -29,15 +28,14 @@ from aclog.authorizer.acl import (
     acl_text,
     code_name,
 )
-from aclog.authorizer.acls_image import Origins, places_text
+from aclog.authorizer.origin import Origins, places_text
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,
     PRINCIPALS,
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Cell,
     Column,
     Field,
@@ -47,6 +45,7 @@ from aclog.console.pages.page import (
     Mark,
     Notice,
     Page,
+    Parameters,
     Part,
     Row,
     Table,
@@ -83,10 +82,10 @@ COLUMNS = (
 
 
 def permission_table(
-    found: Iterable[Permission], origins: Origins, *, key: str, title: str, none: str, as_of: str = ""
+    rights: Iterable[Permission], origins: Origins, *, key: str, title: str, none: str, as_of: str = ""
 ) -> Table:
     """Return permissions as a table, a row for each principal that is named; super users last."""
-    ordered = sorted(found, key=lambda each: each.rules == (SUPER_USER,))
+    ordered = sorted(rights, key=lambda each: each.rules == (SUPER_USER,))
     total = sum(1 if each.region.principals.complement else len(each.region.principals.named) for each in ordered)
     each_of_one = (one for each in ordered for one in of_each_principal(each))
     rows = tuple(permission_row(each, origins, as_of) for each in islice(each_of_one, PAGE_ROWS))
@@ -145,37 +144,37 @@ PRINCIPAL_PATH = "/principal"
 _MOST = 5_000
 
 
-def principal_page(console: Console, asked: Asked) -> Page:
+def principal_page(console: Console, parameters: Parameters) -> Page:
     """Return what a principal may do; without one, all principals that rules name."""
-    as_of = asked.word("as_of")
+    as_of = parameters.word("as_of")
     state = console.states.at(as_of)
-    name = state.principal(asked.text("name"))
+    name = state.principal(parameters.text("name"))
     form = Form(
         key="ask",
         title="Principal",
         path=PRINCIPAL_PATH,
         fields=(
-            Field(name="name", label="Principal", value=asked.text("name"), hint=PRINCIPALS),
-            Field(name="host", label="From host", value=asked.text("host"), hint="any"),
-            as_of_field(asked.text("as_of")),
+            Field(name="name", label="Principal", value=parameters.text("name"), hint=PRINCIPALS),
+            Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
+            as_of_field(parameters.text("as_of")),
         ),
         submit="What can it do?",
     )
     if not name:
-        return _all(console, state, asked, form)
+        return _all(console, state, parameters, form)
     parts: list[Part] = [form]
     notices: tuple[Notice, ...] = ()
     data, answer = [], "rules for everybody apply to each principal"
     if name != WILDCARD_PRINCIPAL:
         console.check_own(name)
     if ":" in name and name != WILDCARD_PRINCIPAL:
-        query = Query(principals=only(name), host=asked.host())
-        found = list(islice(permissions(state.policy, query), _MOST))
-        data = [permission_object(each, console.origins) for each in found]
+        query = Query(principals=only(name), host=parameters.host())
+        rights = list(islice(permissions(state.policy, query), _MOST))
+        data = [permission_object(each, console.origins) for each in rights]
         more = state.premises.turning(allowed=False)
         none = f"{more.decided('It may do nothing')}."
-        parts.append(permission_table(found, console.origins, key="may", title="May", none=none, as_of=as_of))
-        answer = f"may do {_things(len(found))}" if found else more.decided("may do nothing")
+        parts.append(permission_table(rights, console.origins, key="may", title="May", none=none, as_of=as_of))
+        answer = f"may do {_things(len(rights))}" if rights else more.decided("may do nothing")
         if name in state.policy.settings.super_users:
             answer = "is a super user, who may do everything"
         parts.append(_denied(console, state, query, as_of))
@@ -183,8 +182,8 @@ def principal_page(console: Console, asked: Asked) -> Page:
         notices = (Notice(text=f"It is not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
         answer = "no client is this principal"
     elif ":" not in name:
-        raise BadAskedError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
-    parts.append(_rules(console, state, name, asked))
+        raise BadParameterError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+    parts.append(_rules(console, state, name, parameters))
     return Page(
         path=PRINCIPAL_PATH,
         title=name,
@@ -207,12 +206,12 @@ def _denied(console: Console, state: State, query: Query, as_of: str) -> Table:
     return cut(rule_table(denying, console.origins, key="denied", title="Denied", none=none, as_of=as_of))
 
 
-def _rules(console: Console, state: State, name: str, asked: Asked) -> Table:
-    as_of = asked.word("as_of")
-    found = sorted(state.policy.acls.matching(AclBindingFilter(principal=name)), key=lambda rule: key_of(rule.acl))
-    first = asked.number("first", 0, 0, 1 << 40)
+def _rules(console: Console, state: State, name: str, parameters: Parameters) -> Table:
+    as_of = parameters.word("as_of")
+    rules = sorted(state.policy.acls.matching(AclBindingFilter(principal=name)), key=lambda rule: key_of(rule.acl))
+    first = parameters.number("first", 0, 0, 1 << 40)
     table = rule_table(
-        found,
+        rules,
         console.origins,
         key="rules",
         title="Rules that name it",
@@ -224,13 +223,13 @@ def _rules(console: Console, state: State, name: str, asked: Asked) -> Table:
     return paged(table, first, PRINCIPAL_PATH, name=name, as_of=as_of)
 
 
-def _all(console: Console, state: State, asked: Asked, form: Form) -> Page:
-    as_of = asked.word("as_of")
-    known = state.listing.principals
-    first = asked.number("first", 0, 0, 1 << 40)
+def _all(console: Console, state: State, parameters: Parameters, form: Form) -> Page:
+    as_of = parameters.word("as_of")
+    principals = state.listing.principals
+    first = parameters.number("first", 0, 0, 1 << 40)
     rows = tuple(
         Row(key=name, cells=(principal_cell(name, as_of), Cell(f"{count:,}")))
-        for name, count in islice(known.items(), first, first + PAGE_ROWS)
+        for name, count in islice(principals.items(), first, first + PAGE_ROWS)
     )
     table = Table(
         key="principals",
@@ -238,12 +237,12 @@ def _all(console: Console, state: State, asked: Asked, form: Form) -> Page:
         columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
         rows=rows,
         none="No rule names anybody.",
-        total=len(known),
+        total=len(principals),
     )
     return Page(
         path=PRINCIPAL_PATH,
         title="Principals",
-        answer=f"{len(known):,} principals have rules",
+        answer=f"{len(principals):,} principals have rules",
         command=console.command.of("acls list", as_of=as_of, settings=False),
         parts=(form, paged(table, first, PRINCIPAL_PATH, as_of=as_of)),
         offset=state.offset,
@@ -271,33 +270,37 @@ class _Question:
 
     def words(self) -> tuple[str, ...]:
         """Return it as flags."""
-        found = resource_words(self.resource.resource_type, self.resource.name, self.resource.pattern_type)
+        flags = resource_words(self.resource.resource_type, self.resource.name, self.resource.pattern_type)
         what = ("--intent", self.intent.value) if self.intent is not None else ()
         if self.operation is not None:
             what = ("--operation", self.operation.name)
-        return (*what, *found, *(() if self.host is None else ("--host", self.host)))
+        return (*what, *flags, *(() if self.host is None else ("--host", self.host)))
 
 
-def resource_page(console: Console, asked: Asked) -> Page:
-    """Return who can do what with a resource, or with all that begin so. Raises BadAskedError: no such question."""
-    as_of = asked.word("as_of")
+def resource_page(console: Console, parameters: Parameters) -> Page:
+    """Return who can do what with a resource, or with all that begin so. Raises BadParameterError: no such question."""
+    as_of = parameters.word("as_of")
     state = console.states.at(as_of)
-    form = _form(asked)
-    if not asked.text("name") and asked.resource_type() != ResourceType.CLUSTER and not asked.pattern_type():
+    form = _form(parameters)
+    if (
+        not parameters.text("name")
+        and parameters.resource_type() != ResourceType.CLUSTER
+        and not parameters.pattern_type()
+    ):
         return Page(path=RESOURCE_PATH, title="Who can", answer="Which resource?", parts=(form,), offset=state.offset)
-    question = _question(asked)
+    question = _question(parameters)
     who = EVERYONE if console.own is None else only(console.own.principal)
-    found, is_all = _found(state, question, who)
+    rights, is_all = _holders(state, question, who)
     resource = question.resource
     name = pattern_text(resource)
     what = _what(question)
-    everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in found)
+    everyone = any(each.region.principals.complement and each.rules != ("SuperUser",) for each in rights)
     more = state.premises.turning(allowed=False)
     answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
-        _who(found, more, everyone=everyone) if console.own is None else _own(console.own.principal, found, more)
+        _who(rights, more, everyone=everyone) if console.own is None else _own(console.own.principal, rights, more)
     )
     none = f"{more.decided('Nobody can')}."
-    table = permission_table(found, console.origins, key="who", title="Who can, and why", none=none, as_of=as_of)
+    table = permission_table(rights, console.origins, key="who", title="Who can, and why", none=none, as_of=as_of)
     command = None
     if question.operation is not None or question.intent is not None:
         command = console.command.of("who-can", *question.words(), as_of=as_of)
@@ -310,32 +313,32 @@ def resource_page(console: Console, asked: Asked) -> Page:
         command=command,
         parts=(
             form,
-            _operations(asked),
+            _operations(parameters),
             table,
             *_denies(console, state, question, as_of),
             *_resource_rules(console, state, question, as_of),
         ),
         offset=state.offset,
-        data=[permission_object(each, console.origins) for each in found],
+        data=[permission_object(each, console.origins) for each in rights],
     )
 
 
-def _question(asked: Asked) -> _Question:
-    kind = asked.resource_type() or ResourceType.TOPIC
-    intent, operation = asked.word("intent"), asked.operation()
+def _question(parameters: Parameters) -> _Question:
+    kind = parameters.resource_type() or ResourceType.TOPIC
+    intent, operation = parameters.word("intent"), parameters.operation()
     if operation is AclOperation.ALL:
         operation = None
     if intent and intent not in set(Intent):
-        raise BadAskedError(f"intent {intent[:40]!r}: expected one of {', '.join(Intent)}")
+        raise BadParameterError(f"intent {intent[:40]!r}: expected one of {', '.join(Intent)}")
     return _Question(
-        resource=asked.resource(kind),
+        resource=parameters.resource(kind),
         operation=operation,
         intent=Intent(intent) if intent and operation is None else None,
-        host=asked.host(),
+        host=parameters.host(),
     )
 
 
-def _found(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
+def _holders(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
     """Return who is allowed something of it, and whether these are all."""
     if question.intent is None:
         query = Query(resources=(question.resource,), operations=question.mask, principals=who, host=question.host)
@@ -344,14 +347,14 @@ def _found(state: State, question: _Question, who: Principals) -> tuple[list[Per
         try:
             needs = needs_of(question.intent, (question.resource,))
         except ConfigError as error:
-            raise BadAskedError(str(error)) from error
+            raise BadParameterError(str(error)) from error
         source = intent_permissions(state.policy, needs, principals=who, host=question.host)
-    found: list[Permission] = []
+    rights: list[Permission] = []
     for each in with_extents(source, (question.resource,)):
-        if len(found) == _MOST_HOLDERS:
-            return found, False
-        found.append(each)
-    return found, True
+        if len(rights) == _MOST_HOLDERS:
+            return rights, False
+        rights.append(each)
+    return rights, True
 
 
 def _what(question: _Question) -> str:
@@ -360,46 +363,46 @@ def _what(question: _Question) -> str:
     return "anything on" if question.operation is None else f"{question.operation.name} on"
 
 
-def _who(found: list[Permission], more: Premises, *, everyone: bool) -> str:
+def _who(rights: list[Permission], more: Premises, *, everyone: bool) -> str:
     """Return who can; `more`: what is unknown and could add somebody."""
-    if not found:
+    if not rights:
         return more.decided("nobody")
-    named = {each for one in found if not one.region.principals.complement for each in one.region.principals.named}
+    named = {each for one in rights if not one.region.principals.complement for each in one.region.principals.named}
     if everyone:
         return "anyone, but for those named below"
     return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else")
 
 
-def _own(principal: str, found: list[Permission], more: Premises) -> str:
-    return f"{principal} can" if found else more.decided(f"{principal} cannot")
+def _own(principal: str, rights: list[Permission], more: Premises) -> str:
+    return f"{principal} can" if rights else more.decided(f"{principal} cannot")
 
 
-def _operations(asked: Asked) -> Links:
+def _operations(parameters: Parameters) -> Links:
     """Return the ways to each intent, and to those whom nobody named."""
-    kept = {name: asked.text(name) for name in ("type", "name", "pattern", "host", "as_of")}
-    ways = [Cell("anything", url(RESOURCE_PATH, **kept))]
+    common = {name: parameters.text(name) for name in ("type", "name", "pattern", "host", "as_of")}
+    ways = [Cell("anything", url(RESOURCE_PATH, **common))]
     operations = AclOperation.READ, AclOperation.WRITE
-    ways += [Cell(each.name, url(RESOURCE_PATH, **kept, operation=each.name)) for each in operations]
-    ways += [Cell(intent.value, url(RESOURCE_PATH, **kept, intent=intent.value)) for intent in Intent]
+    ways += [Cell(each.name, url(RESOURCE_PATH, **common, operation=each.name)) for each in operations]
+    ways += [Cell(intent.value, url(RESOURCE_PATH, **common, intent=intent.value)) for intent in Intent]
     return Links(key="operations", title="Who can", links=tuple(ways))
 
 
 def _denies(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
     query = Query(resources=(question.resource,), operations=question.mask, host=question.host)
-    found = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
-    if not found:
+    rules = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
+    if not rules:
         return ()
     title = "What denies something here"
-    return (cut(rule_table(found, console.origins, key="denies", title=title, none="No rule.", as_of=as_of)),)
+    return (cut(rule_table(rules, console.origins, key="denies", title=title, none="No rule.", as_of=as_of)),)
 
 
 def _resource_rules(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
     resource = question.resource
     if resource.pattern_type != PatternType.LITERAL:
         return ()
-    found = list(state.policy.acls.candidates(resource.resource_type, resource.name))
+    rules = list(state.policy.acls.candidates(resource.resource_type, resource.name))
     table = rule_table(
-        found,
+        rules,
         console.origins,
         key="rules",
         title="Every rule that covers it",
@@ -410,16 +413,16 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
     return (cut(table),)
 
 
-def _form(asked: Asked) -> Form:
+def _form(parameters: Parameters) -> Form:
     intents = (ANY, *((each.value, each.value) for each in Intent))
     fields = (
-        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
-        choice_of_pattern(asked.word("pattern"), default="as named; x* is a prefix"),
-        choice_of_operation(asked.word("operation")),
-        Field(name="intent", label="Intent", value=asked.word("intent"), kind=Kind.CHOICE, choices=intents),
-        Field(name="host", label="From host", value=asked.text("host"), hint="any"),
-        as_of_field(asked.text("as_of")),
+        choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
+        choice_of_pattern(parameters.word("pattern"), default="as named; x* is a prefix"),
+        choice_of_operation(parameters.word("operation")),
+        Field(name="intent", label="Intent", value=parameters.word("intent"), kind=Kind.CHOICE, choices=intents),
+        Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
+        as_of_field(parameters.text("as_of")),
     )
     return Form(key="ask", title="Who can", path=RESOURCE_PATH, fields=fields, submit="Who can?")
 
@@ -430,45 +433,45 @@ def _form(asked: Asked) -> Form:
 SEARCH_PATH = "/search"
 
 
-def search_page(console: Console, asked: Asked) -> Page:
+def search_page(console: Console, parameters: Parameters) -> Page:
     """Return principals and resources whose name has a text in it, in any case; or begins with it, for `pii-*`.
 
     Raises:
-        BadAskedError: a star is neither at the end nor escaped (aclog.authorizer.settings).
+        BadParameterError: a star is neither at the end nor escaped (aclog.authorizer.settings).
 
     """
-    text, as_of = asked.word("q"), asked.word("as_of")
-    wanted = _Wanted.of(text)
+    text, as_of = parameters.word("q"), parameters.word("as_of")
+    query = _NameQuery.of(text)
     state = console.states.at(as_of)
     form = Form(
         key="search",
         title="Find",
         path=SEARCH_PATH,
-        fields=(Field(name="q", label="Name", value=asked.text("q")), as_of_field(asked.text("as_of"))),
+        fields=(Field(name="q", label="Name", value=parameters.text("q")), as_of_field(parameters.text("as_of"))),
         submit="Find",
     )
-    principals, resources = cut(_principals(state, wanted, as_of)), cut(_resources(state, wanted, as_of))
+    principals, resources = cut(_principals(state, query, as_of)), cut(_resources(state, query, as_of))
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=f"{principals.total:,} principals and {resources.total:,} resources {wanted.have_it}",
+        answer=f"{principals.total:,} principals and {resources.total:,} resources {query.have_it}",
         parts=(form, principals, resources),
         offset=state.offset,
     )
 
 
 @frozen
-class _Wanted:
+class _NameQuery:
     text: str
     is_prefix: bool
 
     @classmethod
-    def of(cls, asked: str) -> "_Wanted":
-        """Return what a text asks for. Raises BadAskedError."""
+    def of(cls, text: str) -> "_NameQuery":
+        """Return what a text asks for. Raises BadParameterError."""
         try:
-            name, pattern_type = parse_name(asked)
+            name, pattern_type = parse_name(text)
         except ConfigError as error:
-            raise BadAskedError(str(error)) from error
+            raise BadParameterError(str(error)) from error
         return cls(name, pattern_type is PatternType.PREFIXED)
 
     @property
@@ -486,10 +489,10 @@ class _Wanted:
         return self.is_in(principal) or (self.is_prefix and self.is_in(principal.partition(":")[2]))
 
 
-def _principals(state: State, wanted: _Wanted, as_of: str) -> Table:
-    text = wanted.text
-    found = [name for name in state.listing.principals if wanted.is_in_principal(name)]
-    exact = sorted(found, key=lambda name: (name.partition(":")[2] != text and name != text, name))
+def _principals(state: State, query: _NameQuery, as_of: str) -> Table:
+    text = query.text
+    names = [name for name in state.listing.principals if query.is_in_principal(name)]
+    exact = sorted(names, key=lambda name: (name.partition(":")[2] != text and name != text, name))
     return Table(
         key="principals",
         title="Principals",
@@ -499,14 +502,14 @@ def _principals(state: State, wanted: _Wanted, as_of: str) -> Table:
             for name in exact[:PAGE_ROWS]
         ),
         none="No rule names such a principal.",
-        total=len(found),
+        total=len(names),
     )
 
 
-def _resources(state: State, wanted: _Wanted, as_of: str) -> Table:
-    text = wanted.text
-    named = (each for each in state.listing.found_names(text) if wanted.is_in(each[1]))
-    found = sorted(named, key=lambda each: each[1] != text)
+def _resources(state: State, query: _NameQuery, as_of: str) -> Table:
+    text = query.text
+    named = (each for each in state.listing.found_names(text) if query.is_in(each[1]))
+    names = sorted(named, key=lambda each: each[1] != text)
     return Table(
         key="resources",
         title="Resources",
@@ -515,14 +518,14 @@ def _resources(state: State, wanted: _Wanted, as_of: str) -> Table:
             Column(key="resourceName", title="Resource"),
             Column(key="rules", title="Rules", is_number=True),
         ),
-        rows=tuple(_row(state.listing, each, as_of) for each in found[:PAGE_ROWS]),
+        rows=tuple(_row(state.listing, each, as_of) for each in names[:PAGE_ROWS]),
         none="No rule is about such a name; rules on prefixes may cover it all the same.",
-        total=len(found),
+        total=len(names),
     )
 
 
-def _row(listing: Listing, found: NameKey, as_of: str) -> Row:
-    kind, name, pattern = found
+def _row(listing: Listing, key: NameKey, as_of: str) -> Row:
+    kind, name, pattern = key
     cells = (
         Cell(code_name(ResourceType, kind)),
         Cell(searched_pattern_text(name, pattern), resource_url(kind, name, pattern, as_of)),

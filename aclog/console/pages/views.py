@@ -9,7 +9,6 @@ from aclog.console.pages.lists import NAMES_PATH as NAMES
 from aclog.console.pages.lists import branch_table
 from aclog.console.pages.page import (
     PAGE_ROWS,
-    Asked,
     Cell,
     Column,
     Facts,
@@ -18,6 +17,7 @@ from aclog.console.pages.page import (
     Form,
     Links,
     Page,
+    Parameters,
     Row,
     Table,
     choice_of_operation,
@@ -47,7 +47,7 @@ _PAST = (
 """They tell of all rules, as the findings do."""
 
 
-def start_page(console: Console, asked: Asked) -> Page:  # noqa: ARG001 - as every page
+def start_page(console: Console, parameters: Parameters) -> Page:  # noqa: ARG001 - as every page
     """Return the ways in: a search, names, principals, and the questions that are asked most."""
     state = console.states.now()
     listing = state.listing
@@ -105,17 +105,17 @@ def _questions(console: Console) -> Links:
         *(_FINDINGS if console.own is None else ()),
         ("All rules", url("/rules")),
     )
-    shown = [way for way in ways if console.own is None or not way[1].startswith(_OF_ALL)]
-    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in shown))
+    visible = [way for way in ways if console.own is None or not way[1].startswith(_OF_ALL)]
+    return Links(key="questions", title="Questions", links=tuple(Cell(*way) for way in visible))
 
 
 def _names(state: State) -> list[Table]:
-    found = []
+    tables = []
     for kind in state.listing.types:
         table = branch_table(state, kind, "")
         name = code_name(ResourceType, kind)
         rest = len(table.rows) - _ROWS
-        found.append(
+        tables.append(
             Table(
                 key=f"names-{name.lower()}",
                 title=f"{name} names",
@@ -127,22 +127,22 @@ def _names(state: State) -> list[Table]:
                 pages=(Cell("all of them", url(NAMES, type=name)),),
             )
         )
-    return found
+    return tables
 
 
 def _principals(state: State) -> Table:
-    known = sorted(state.listing.principals.items(), key=lambda item: (-item[1], item[0]))
+    principals = sorted(state.listing.principals.items(), key=lambda item: (-item[1], item[0]))
     return Table(
         key="principals",
         title="Principals with most rules",
         columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
         rows=tuple(
             Row(key=name, cells=(principal_cell(name), Cell(f"{count:,}", url("/rules", principal=name))))
-            for name, count in known[: min(_ROWS, PAGE_ROWS)]
+            for name, count in principals[: min(_ROWS, PAGE_ROWS)]
         ),
         none="No rule names anybody.",
-        total=len(known),
-        note=f"the {_ROWS} with most of {len(known):,}" if len(known) > _ROWS else "",
+        total=len(principals),
+        note=f"the {_ROWS} with most of {len(principals):,}" if len(principals) > _ROWS else "",
         pages=(Cell("all of them", url("/principal")),),
     )
 
@@ -150,8 +150,8 @@ def _principals(state: State) -> Table:
 # The views by path.
 
 
-View: TypeAlias = Callable[[Console, Asked], Page]
-Download: TypeAlias = Callable[[Console, Asked], File]
+View: TypeAlias = Callable[[Console, Parameters], Page]
+Download: TypeAlias = Callable[[Console, Parameters], File]
 
 VIEWS: Mapping[str, View] = {
     PATH: start_page,

@@ -23,8 +23,7 @@ from aclog.console.pages.page import (
     PAGE_ROWS,
     PRINCIPALS,
     RULE_COLUMNS,
-    Asked,
-    BadAskedError,
+    BadParameterError,
     Cell,
     Column,
     Facts,
@@ -35,6 +34,7 @@ from aclog.console.pages.page import (
     Mark,
     Notice,
     Page,
+    Parameters,
     Part,
     Row,
     Table,
@@ -78,13 +78,13 @@ WHY_PATH = "/why"
 _HOST = "127.0.0.1"
 
 
-def why_page(console: Console, asked: Asked) -> Page:
-    """Return why a request is allowed or denied. Raises BadAskedError: no such request."""
-    as_of = asked.word("as_of")
+def why_page(console: Console, parameters: Parameters) -> Page:
+    """Return why a request is allowed or denied. Raises BadParameterError: no such request."""
+    as_of = parameters.word("as_of")
     state = console.states.at(as_of)
-    form = _form(asked)
-    principal, operation = state.principal(asked.text("principal")), asked.operation()
-    pattern = asked.resource(asked.resource_type() or ResourceType.TOPIC)
+    form = _form(parameters)
+    principal, operation = state.principal(parameters.text("principal")), parameters.operation()
+    pattern = parameters.resource(parameters.resource_type() or ResourceType.TOPIC)
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
         missing = "a principal" if not principal else "an operation" if operation is None else "a name"
         return Page(
@@ -94,32 +94,32 @@ def why_page(console: Console, asked: Asked) -> Page:
             parts=(form,),
             offset=state.offset,
         )
-    found = _explained(console, state, asked, pattern)
-    host = asked.host()
+    explanation = _explained(console, state, parameters, pattern)
+    host = parameters.host()
     words = ("--principal", principal, "--operation", operation.name, *_words(pattern))
     return Page(
         path=WHY_PATH,
         title=f"Why: {principal} {operation.name} {pattern_text(pattern) if is_set(pattern) else pattern.name}",
-        answer=next(iter(explanation_lines(found))),
-        mark=Mark.GOOD if found.allowed else Mark.DENY,
+        answer=next(iter(explanation_lines(explanation))),
+        mark=Mark.GOOD if explanation.allowed else Mark.DENY,
         command=console.command.of("explain", *words, *(() if host is None else ("--host", host)), as_of=as_of),
         parts=(
             form,
-            _ways(console, asked, operation, pattern),
-            _rules(found, as_of),
-            _trace(found),
-            _remedy(found),
+            _ways(console, parameters, operation, pattern),
+            _rules(explanation, as_of),
+            _trace(explanation),
+            _remedy(explanation),
         ),
         offset=state.offset,
-        data=[found.to_dict()],
+        data=[explanation.to_dict()],
     )
 
 
-def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePattern) -> Explanation:
-    operation, host = asked.operation(), asked.host()
+def _explained(console: Console, state: State, parameters: Parameters, pattern: ResourcePattern) -> Explanation:
+    operation, host = parameters.operation(), parameters.host()
     if operation is None or operation is AclOperation.ALL:
-        raise BadAskedError("operation: nobody asks for ALL: expected one operation")
-    principal = state.principal(asked.text("principal"))
+        raise BadParameterError("operation: nobody asks for ALL: expected one operation")
+    principal = state.principal(parameters.text("principal"))
     console.check_own(principal)
     context = RequestContext(principal=principal, host=host or _HOST)
     action = Action(operation=operation, resource_pattern=pattern)
@@ -137,33 +137,35 @@ def _explained(console: Console, state: State, asked: Asked, pattern: ResourcePa
         decision = state.authorizer.decide(context, action)
     except InvalidRequestError as error:
         # The error names the rule, and so its principal.
-        told = str(error) if console.own is None else "Kafka's authorizer fails on this, for a rule that you do not see"
-        raise BadAskedError(told) from error
+        message = (
+            str(error) if console.own is None else "Kafka's authorizer fails on this, for a rule that you do not see"
+        )
+        raise BadParameterError(message) from error
     return explain(state.policy.acls, decision, context, action, options=options)
 
 
 def _of_set(
     console: Console, state: State, context: RequestContext, action: Action, options: ExplainOptions
 ) -> Explanation:
-    """Return why all names that begin so are decided alike. Raises BadAskedError: they are not."""
+    """Return why all names that begin so are decided alike. Raises BadParameterError: they are not."""
     whole = state.whole or state.policy
     if console.own is not None and not decides_alone(Image(acls=whole.acls), whole.settings):
         # Examples could be names of rules that he does not see.
-        raise BadAskedError("rules that you do not see may decide on some of these names: ask about one name")
+        raise BadParameterError("rules that you do not see may decide on some of these names: ask about one name")
     try:
         return explained(state.policy, context, action, options)
     except ConfigError as error:
-        raise BadAskedError(str(error)) from error
+        raise BadParameterError(str(error)) from error
 
 
 def _words(pattern: ResourcePattern) -> tuple[str, ...]:
     return resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
 
 
-def _ways(console: Console, asked: Asked, operation: AclOperation, pattern: ResourcePattern) -> Links:
-    as_of, principal = asked.word("as_of"), asked.word("principal")
+def _ways(console: Console, parameters: Parameters, operation: AclOperation, pattern: ResourcePattern) -> Links:
+    as_of, principal = parameters.word("as_of"), parameters.word("principal")
     where = name_parameters(pattern)
-    when = url("/when", principal=principal, operation=operation.name, **where, host=asked.host())
+    when = url("/when", principal=principal, operation=operation.name, **where, host=parameters.host())
     return Links(
         key="on",
         title="Further",
@@ -178,15 +180,15 @@ def _ways(console: Console, asked: Asked, operation: AclOperation, pattern: Reso
     )
 
 
-def _rules(found: Explanation, as_of: str) -> Table:
+def _rules(explanation: Explanation, as_of: str) -> Table:
     rows = tuple(
         Row(
             key=repr(each.rule.acl),
             cells=(Cell(each.role.value), *rule_cells(each.rule.acl, as_of), Cell("; ".join(each.notes))),
         )
-        for each in found.rules
+        for each in explanation.rules
     )
-    total = sum(found.counts.values())
+    total = sum(explanation.counts.values())
     return Table(
         key="rules",
         title="Rules that cover the resource, the one that decides first",
@@ -194,45 +196,45 @@ def _rules(found: Explanation, as_of: str) -> Table:
         rows=rows,
         none="No rule covers this resource.",
         total=total,
-        note=f"{found.left_off:,} more are counted and not shown" if found.left_off else "",
+        note=f"{explanation.left_off:,} more are counted and not shown" if explanation.left_off else "",
     )
 
 
-def _trace(found: Explanation) -> Lines:
-    return Lines(key="trace", title="In words", lines=tuple(explanation_lines(found)))
+def _trace(explanation: Explanation) -> Lines:
+    return Lines(key="trace", title="In words", lines=tuple(explanation_lines(explanation)))
 
 
-def _remedy(found: Explanation) -> Table:
+def _remedy(explanation: Explanation) -> Table:
     rows = tuple(
         Row(
             key=repr(each),
             mark=Mark.ADDED if each.add else Mark.REMOVED,
             cells=(Cell("add" if each.add else "remove"), Cell(acl_text(each.acl)), Cell(each.command or "")),
         )
-        for each in found.remedy.changes
+        for each in explanation.remedy.changes
     )
     return Table(
         key="remedy",
-        title="It would be denied by" if found.allowed else "It would be allowed by",
+        title="It would be denied by" if explanation.allowed else "It would be allowed by",
         columns=(
             Column(key="change", title="Change"),
             Column(key="rule", title="Rule"),
             Column(key="command", title="Command line"),
         ),
         rows=rows,
-        none="; ".join(found.remedy.notes) or "No change of a rule.",
-        note="; ".join(found.remedy.notes) if rows else "",
+        none="; ".join(explanation.remedy.notes) or "No change of a rule.",
+        note="; ".join(explanation.remedy.notes) if rows else "",
     )
 
 
-def _form(asked: Asked) -> Form:
+def _form(parameters: Parameters) -> Form:
     fields = (
-        Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
-        choice_of_operation(asked.word("operation")),
-        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
-        Field(name="host", label="From host", value=asked.text("host"), hint=_HOST),
-        as_of_field(asked.text("as_of")),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), hint=PRINCIPALS),
+        choice_of_operation(parameters.word("operation")),
+        choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
+        Field(name="host", label="From host", value=parameters.text("host"), hint=_HOST),
+        as_of_field(parameters.text("as_of")),
     )
     return Form(key="ask", title="Request", path=WHY_PATH, fields=fields, submit="Why?")
 
@@ -282,21 +284,21 @@ class _Request:
         )
 
 
-def when_page(console: Console, asked: Asked) -> Page:
-    """Return when a request was allowed. Raises BadAskedError: no such request."""
-    state, form = console.states.now(), _when_form(asked)
-    request = _request(asked)
+def when_page(console: Console, parameters: Parameters) -> Page:
+    """Return when a request was allowed. Raises BadParameterError: no such request."""
+    state, form = console.states.now(), _when_form(parameters)
+    request = _request(parameters)
     history = console.history
     if history is None:
         return no_history(console, WHEN_PATH, "When", state.offset)
-    known = history.known(state.offset)
-    notices = history_notices(known, state.offset)
+    current = history.current(state.offset)
+    notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Who asks for what? Give {request}."
         return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
-    timeline = known.timeline
-    found = list(_intervals(timeline, request, history))
-    is_allowed = bool(found) and found[-1].end is None
+    timeline = current.timeline
+    periods = list(_intervals(timeline, request, history))
+    is_allowed = bool(periods) and periods[-1].end is None
     more = state.premises.turning(allowed=False)
     pattern = request.pattern
     resource = resource_words(pattern.resource_type, pattern.name, pattern.pattern_type)
@@ -305,10 +307,10 @@ def when_page(console: Console, asked: Asked) -> Page:
     return Page(
         path=WHEN_PATH,
         title=f"When: {request.principal} {request.operation.name} {_name(request.pattern)}",
-        answer=_answer(found, timeline, more),
+        answer=_answer(periods, timeline, more),
         mark=Mark.GOOD if is_allowed else Mark.DENY,
         command=console.command.of("when", *words, *resource, *host),
-        parts=(form, _when_ways(request), _table((found, more), timeline, request, history)),
+        parts=(form, _when_ways(request), _table((periods, more), timeline, request, history)),
         notices=notices,
         offset=timeline.end,
     )
@@ -318,19 +320,19 @@ def _name(pattern: ResourcePattern) -> str:
     return pattern_text(pattern) if is_set(pattern) else pattern.name
 
 
-def _request(asked: Asked) -> _Request | str:
+def _request(parameters: Parameters) -> _Request | str:
     """Return the request, or what is missing of it."""
-    principal, operation = asked.word("principal"), asked.operation()
-    pattern = asked.resource(asked.resource_type() or ResourceType.TOPIC)
+    principal, operation = parameters.word("principal"), parameters.operation()
+    pattern = parameters.resource(parameters.resource_type() or ResourceType.TOPIC)
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
         return "a principal" if not principal else "an operation" if operation is None else "a name"
     if ":" not in principal:
-        raise BadAskedError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
+        raise BadParameterError(f"principal {principal[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
     if principal == WILDCARD_PRINCIPAL:
-        raise BadAskedError("principal User:*: no client has that name")
+        raise BadParameterError("principal User:*: no client has that name")
     if operation is AclOperation.ALL:
-        raise BadAskedError("operation: nobody asks for ALL: expected one operation")
-    return _Request(principal=principal, operation=operation, pattern=pattern, host=asked.host())
+        raise BadParameterError("operation: nobody asks for ALL: expected one operation")
+    return _Request(principal=principal, operation=operation, pattern=pattern, host=parameters.host())
 
 
 def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
@@ -346,12 +348,12 @@ def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> I
     return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
 
 
-def _answer(found: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
+def _answer(periods: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
     """Return the answer; `more`: what is unknown and could have allowed it."""
     begin = f"offset {timeline.begin:,}, from where on the history is known"
-    if not found:
+    if not periods:
         return f"{more.decided(f'Never allowed since {begin}' if timeline.begin else 'Never allowed')}."
-    last = found[-1]
+    last = periods[-1]
     if last.end is None:
         return f"Allowed since {_event_text(last.start)}."
     return f"{more.decided(f'Not allowed since {_event_text(last.end)}')}."
@@ -371,17 +373,17 @@ def _table(
     answer: tuple[list[Interval], Premises], timeline: RuleTimeline, request: _Request, history: History
 ) -> Table:
     """Return the intervals in which it was allowed; `answer`: these, and what is unknown and could add some."""
-    found, more = answer
-    shown = found[-PAGE_ROWS:]
-    left = len(found) - len(shown)
+    periods, more = answer
+    page = periods[-PAGE_ROWS:]
+    remaining = len(periods) - len(page)
     return Table(
         key="intervals",
         title="Allowed, the last interval first",
         columns=_COLUMNS,
-        rows=tuple(_row(each, timeline, request, history) for each in reversed(shown)),
+        rows=tuple(_row(each, timeline, request, history) for each in reversed(page)),
         none=f"{more.decided('It was never allowed in what is known of the history')}.",
-        total=len(found),
-        note=f"the last {PAGE_ROWS} of {len(found):,}: the command line shows all" if left else "",
+        total=len(periods),
+        note=f"the last {PAGE_ROWS} of {len(periods):,}: the command line shows all" if remaining else "",
     )
 
 
@@ -414,24 +416,24 @@ def _event(event: Event, timeline: RuleTimeline, history: History) -> tuple[Cell
 
 def _who(event: Event, timeline: RuleTimeline, history: History) -> str:
     position = timeline.position(event.end_offset)
-    told, unknown = history.with_applies(timeline, timeline.before(position), position)
-    found = next((note for change, note in told if change is event.change), None)
-    if found is None:
+    pairs, unknown = history.with_applies(timeline, timeline.before(position), position)
+    apply_note = next((note for change, note in pairs if change is event.change), None)
+    if apply_note is None:
         return "unknown" if unknown else ""
-    return f"{found.who}, apply {found.apply}"
+    return f"{apply_note.who}, apply {apply_note.apply}"
 
 
 def _when_ways(request: _Request) -> Links:
     return Links(key="on", title="Further", links=(Cell("why it is decided so now", request.why_url(None)),))
 
 
-def _when_form(asked: Asked) -> Form:
+def _when_form(parameters: Parameters) -> Form:
     fields = (
-        Field(name="principal", label="Principal", value=asked.text("principal"), hint=PRINCIPALS),
-        choice_of_operation(asked.word("operation")),
-        choice_of_type(asked.word("type") or "TOPIC", any_type=False),
-        Field(name="name", label="Name", value=asked.text("name"), hint="orders, or pii-*"),
-        Field(name="host", label="From host", value=asked.text("host"), hint="any"),
+        Field(name="principal", label="Principal", value=parameters.text("principal"), hint=PRINCIPALS),
+        choice_of_operation(parameters.word("operation")),
+        choice_of_type(parameters.word("type") or "TOPIC", any_type=False),
+        Field(name="name", label="Name", value=parameters.text("name"), hint="orders, or pii-*"),
+        Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
     )
     return Form(key="ask", title="Request", path=WHEN_PATH, fields=fields, submit="When?")
 
@@ -452,23 +454,23 @@ _WHO_COLUMNS = (
 )
 
 
-def changes_page(console: Console, asked: Asked) -> Page:
-    """Return what changed between two moments. Raises BadAskedError: no such moments."""
+def changes_page(console: Console, parameters: Parameters) -> Page:
+    """Return what changed between two moments. Raises BadParameterError: no such moments."""
     state = console.states.now()
     history = console.history
     if history is None:
         return no_history(console, PATH, "Changes", state.offset)
-    known = history.known(state.offset)
-    span = span_of(asked, known, history.live)
+    current = history.current(state.offset)
+    span = span_of(parameters, current, history.live)
     first, last = span.first, span.last
-    timeline = known.timeline
+    timeline = current.timeline
     net = history.net(timeline, first.position, last.position)
-    compared = _compared(history, timeline, span, net, wanted=asked.flag("all"))
-    made = _made(history, timeline, span, asked)
-    parts: list[Part] = [span_form(asked, timeline, span), span_facts(console, timeline, span, net)]
+    compared = _compared(history, timeline, span, net, in_full=parameters.flag("all"))
+    table = _changes_table(history, timeline, span, parameters)
+    parts: list[Part] = [span_form(parameters, timeline, span), span_facts(console, timeline, span, net)]
     parts += steps(timeline, span)
     unknown = ALL_KNOWN if compared is None else turning_same(state.premises, compared.comparison)
-    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), made]
+    parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), table]
     return Page(
         path=PATH,
         title="Changes",
@@ -476,18 +478,20 @@ def changes_page(console: Console, asked: Asked) -> Page:
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
         handles=span_handles(timeline, span),
-        notices=history_notices(known, state.offset) + tuple(Notice(text=each) for each in span.notes),
+        notices=history_notices(current, state.offset) + tuple(Notice(text=each) for each in span.notes),
         offset=last.offset,
-        data=tuple(compared.comparison.json_lines()) if compared is not None and asked.word("format") == "json" else (),
+        data=tuple(compared.comparison.json_lines())
+        if compared is not None and parameters.word("format") == "json"
+        else (),
     )
 
 
 def _compared(
-    history: History, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...], *, wanted: bool
+    history: History, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...], *, in_full: bool
 ) -> Compared | None:
     first, last = span.first.position, span.last.position
     is_cheap = len(net) <= AT_ONCE or history.was_compared(timeline, first, last)
-    if not is_cheap and not (wanted and len(net) <= MOST):
+    if not is_cheap and not (in_full and len(net) <= MOST):
         return None
     return history.compared(timeline, first, last, net)
 
@@ -512,8 +516,8 @@ def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared |
 def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
     """Return what stands in the place of the difference: no table, which could be taken for an empty one."""
     if len(net) <= MOST:
-        until = None if span.last.is_newest else span.last.asked
-        cell = Cell("compare them", url(PATH, since=span.first.asked, until=until, all=True))
+        until = None if span.last.is_newest else span.last.parameter
+        cell = Cell("compare them", url(PATH, since=span.first.parameter, until=until, all=True))
         why = f"{len(net):,} rules differ; more than {AT_ONCE} are compared when it is asked for"
     else:
         cell = Cell("on the command line above")
@@ -523,16 +527,16 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
 
 def _difference(compared: Compared, unknown: Premises) -> Table:
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
-    shown = compared.rows[:PAGE_ROWS]
-    left = len(compared.rows) - len(shown)
+    page = compared.rows[:PAGE_ROWS]
+    remaining = len(compared.rows) - len(page)
     return Table(
         key="difference",
         title=_DIFFERENCE,
         columns=columns,
-        rows=tuple(_difference_row(each) for each in shown),
+        rows=tuple(_difference_row(each) for each in page),
         none=f"{unknown.decided('Every request is decided the same')}.",
         total=len(compared.rows),
-        note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if left else "",
+        note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if remaining else "",
     )
 
 
@@ -544,13 +548,13 @@ def _difference_row(report: ReportRow) -> Row:
     return Row(key=repr(texts), cells=cells, mark=mark)
 
 
-def _made(history: History, timeline: RuleTimeline, span: Span, asked: Asked) -> Table:
+def _changes_table(history: History, timeline: RuleTimeline, span: Span, parameters: Parameters) -> Table:
     """Return the changes between the two states, the newest first."""
     low, high = span.first.position, span.last.position
-    first = asked.number("first", 0, 0, 1 << 40)
+    first = parameters.number("first", 0, 0, 1 << 40)
     end = max(high - first, low)
     begin = max(end - PAGE_ROWS, low)
-    told, unknown = history.with_applies(timeline, begin, end)
+    pairs, unknown = history.with_applies(timeline, begin, end)
     columns = (
         Column(key="offset", title="Offset", is_number=True),
         Column(key="time", title="Time"),
@@ -558,7 +562,7 @@ def _made(history: History, timeline: RuleTimeline, span: Span, asked: Asked) ->
         *RULE_COLUMNS,
         *(() if unknown else _WHO_COLUMNS),
     )
-    rows = tuple(_change_row(timeline, each, note, knows_who=not unknown) for each, note in reversed(told))
+    rows = tuple(_change_row(timeline, each, note, knows_who=not unknown) for each, note in reversed(pairs))
     table = Table(
         key="changes",
         title="Rule changes, the newest first",
@@ -568,7 +572,7 @@ def _made(history: History, timeline: RuleTimeline, span: Span, asked: Asked) ->
         total=high - low,
         note=unknown,
     )
-    others = {name: value for name, value in asked.given.items() if name not in ("first", "format", "table")}
+    others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
     return paged(table, first, PATH, **others)
 
 

@@ -59,8 +59,8 @@ class Tokens:
         """Return which of them the value of an Authorization header is, by its digest; None: none."""
         kind, _, token = (authorization or "").partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        found = [compare_digest(digest, known) for known in self._digests]  # all of them: the time tells nothing
-        return digest if kind.lower() == "bearer" and any(found) else None
+        matches = [compare_digest(digest, own) for own in self._digests]  # all of them: the time tells nothing
+        return digest if kind.lower() == "bearer" and any(matches) else None
 
 
 def read_tokens(path: Path) -> Tokens:
@@ -76,12 +76,12 @@ def read_tokens(path: Path) -> Tokens:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8: expected tokens, one a line") from None
-    found = [line for line in lines if line and not line.startswith("#")]
-    if not found:
+    tokens = [line for line in lines if line and not line.startswith("#")]
+    if not tokens:
         raise ConfigError(f"{path}: no token in it: expected one a line")
-    if any(len(token) < _LEAST for token in found):
+    if any(len(token) < _LEAST for token in tokens):
         raise ConfigError(f"{path}: a token with less than {_LEAST} characters can be guessed")
-    return Tokens.of(found)
+    return Tokens.of(tokens)
 
 
 # What is measured of a decision point.
@@ -160,7 +160,7 @@ class DecisionPoint:
     """The names under which it answers."""
     retry_s: float = _RETRY_S
     """After how many seconds a refusal is sent."""
-    _told: str | None = field(default=None, init=False)
+    _problem: str | None = field(default=None, init=False)
     _threads: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS), init=False)
     _past: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS_OF_THE_PAST), init=False)
     """For questions about the past; no other question waits for them."""
@@ -179,14 +179,14 @@ class DecisionPoint:
                 Route(WELL_KNOWN, self._open(self._metadata)),
                 Route("/healthz", self._open(self._healthy)),
                 Route("/readyz", self._open(self._ready)),
-                Route("/metrics", self._asked(self._metrics)),
+                Route("/metrics", self._guarded(self._metrics)),
                 self._post(EVALUATION, lambda body, _: self.authzen.evaluation(body)),
                 self._post(EVALUATIONS, lambda body, _: self.authzen.evaluations(body)),
                 *(self._post(path, self._searching(kind)) for kind, path in SEARCHES.items()),
                 self._post(PATH, partial(self._opa, PATH)),
                 self._post(ALLOW, partial(self._opa, ALLOW)),
                 # Envoy passes on the host that its own client named.
-                Route(f"{PREFIX}/{{path:path}}", self._asked(self._envoy, any_host=True), methods=list(_METHODS)),
+                Route(f"{PREFIX}/{{path:path}}", self._guarded(self._envoy, any_host=True), methods=list(_METHODS)),
             ],
             exception_handlers={404: _not_found, 405: _not_found, 500: _failed},
         )
@@ -207,23 +207,23 @@ class DecisionPoint:
                 return _error(400, "Content-Type: expected application/json")
             return await self._answer(path, answering, request)
 
-        return Route(path, self._asked(endpoint), methods=["POST"])
+        return Route(path, self._guarded(endpoint), methods=["POST"])
 
     async def _answer(self, path: str, answering: Answering, request: Request) -> Response:
         sender = identity_of(request.scope)
         with self._bodies.share(sender) as share:
             try:
-                taken = await collected(request.stream(), MOST_BYTES, share)
+                body = await collected(request.stream(), MOST_BYTES, share)
             except TooLargeError as error:
                 return _error(400, str(error))
             except BusyError as error:
                 self.refusals.request("body")
                 return _error(503, str(error))
-            answer = partial(self._answered, path, answering, Asker.of(request), taken)
-            is_short = path in _AT_ONCE and len(taken) <= _SHORT
-            if _may_ask_for_the_past(taken):
+            answer = partial(self._answered, path, answering, Asker.of(request), body)
+            is_short = path in _AT_ONCE and len(body) <= _SHORT
+            if _may_ask_for_the_past(body):
                 # Parsed again by its answer: what waits for its turn holds no more than its bytes.
-                asks = partial(_asks_for_the_past, taken)
+                asks = partial(_asks_for_the_past, body)
                 if asks() if is_short else await run_sync(asks, limiter=self._threads):
                     return await self._of_the_past(answer, sender)
             return answer() if is_short else await run_sync(answer, limiter=self._threads)
@@ -258,17 +258,17 @@ class DecisionPoint:
     def _written_down(self, path: str, asker: Asker, body: dict[str, Any], reply: Reply) -> None:
         if self.audit is not None:
             self.audit.write(path, asker.request_id, body, reply.text)
-        self._told = None
+        self._problem = None
         self.measures.answered(reply)
 
     def _not_written(self, why: OSError) -> Response:
         text = f"nothing is answered: answers cannot be written down: {why}"
-        if text != self._told:
+        if text != self._problem:
             self.tell(text)
-        self._told = text
+        self._problem = text
         return _error(503, "answers cannot be written down")
 
-    def _asked(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
+    def _guarded(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
         """Return an endpoint for those who may ask; `any_host`: whatever host they name."""
 
         async def checked(request: Request) -> Response:
@@ -311,9 +311,9 @@ class DecisionPoint:
         subjects = [] if mapping is None else request.headers.getlist(mapping.header)
         try:
             answer, offset = envoy_answer(mapping, request.method, raw, subjects, self.deciders.at)
-            asked = {"subject": subjects, "action": request.method, "resource": raw}
+            question = {"subject": subjects, "action": request.method, "resource": raw}
             reply = Reply.of_decision(answer.text(offset), decision=answer.decision)
-            self._written_down(PREFIX, Asker.of(request), asked, reply)
+            self._written_down(PREFIX, Asker.of(request), question, reply)
         except NotReadyError as error:
             return _error(503, str(error))
         except OSError as error:

@@ -61,18 +61,18 @@ def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply
         BadRequestError: the request itself is none.
 
     """
-    asked = body.get("evaluations")
-    if asked is None or asked == []:
+    questions = body.get("evaluations")
+    if questions is None or questions == []:
         return evaluate(body)
-    if not isinstance(asked, list):
+    if not isinstance(questions, list):
         raise BadRequestError("evaluations: expected an array")
-    if len(asked) > MOST_IN_BATCH:
-        raise BadRequestError(f"evaluations: {len(asked):,}: expected at most {MOST_IN_BATCH:,}")
+    if len(questions) > MOST_IN_BATCH:
+        raise BadRequestError(f"evaluations: {len(questions):,}: expected at most {MOST_IN_BATCH:,}")
     semantic = _semantic(body.get("options"))
     shared = {key: body[key] for key in _ENTITIES if key in body}
     last = _LAST[semantic]
     texts, allowed = [], 0
-    for each in asked:
+    for each in questions:
         reply = _answered(each, shared, evaluate)
         texts.append(reply.text)
         allowed += reply.allowed
@@ -113,25 +113,25 @@ def _semantic(options: object) -> Semantic:
 # What a prefix or `User:*` would allow besides is without end, and is not listed.
 
 
-Found = Mapping[str, Any]
+Result = Mapping[str, Any]
 
 
 def search_subjects(
-    decider: Decider, kind: Entity, action: ActionName, resource: Entity, given: Circumstances
-) -> Iterator[Found]:
+    decider: Decider, kind: Entity, action: ActionName, resource: Entity, circumstances: Circumstances
+) -> Iterator[Result]:
     """Yield the subjects of a type that may do something with a resource."""
     subjects = decider.mapping.subject_type(kind.type)
-    asked = decider.action_of(action, resource)
-    if subjects is None or isinstance(asked, Answer):
+    mapped = decider.action_of(action, resource)
+    if subjects is None or isinstance(mapped, Answer):
         return
-    operation, pattern = asked
+    operation, pattern = mapped
     for principal in candidates_of(decider):
         thing = subjects.backward(None, principal)
-        if thing is None or not _is_asked(subjects, kind, thing, principal):
+        if thing is None or not _has_properties(subjects, kind, thing, principal):
             continue
         request = KafkaRequest(
             principal=principal,
-            host=given.host,
+            host=circumstances.host,
             operation=int(operation),
             resource_type=pattern.resource_type,
             name=pattern.name,
@@ -146,9 +146,9 @@ def search_resources(
     subject: Entity,
     action: ActionName,
     kind: Entity,
-    given: Circumstances,
+    circumstances: Circumstances,
     existing: Mapping[int, Iterable[str]],
-) -> Iterator[Found]:
+) -> Iterator[Result]:
     """Yield the resources of a type with which a subject may do something; `existing` names by type besides rules'."""
     resources = decider.mapping.resource_type(kind.type)
     if resources is None:
@@ -162,33 +162,35 @@ def search_resources(
             thing = evolve(found_thing, id=name_text(found_thing.id))
             properties = {**dict(thing.properties), **kind.properties}
             resource = Entity(type=kind.type, id=thing.id, properties=properties)
-            found = decider.request_of(subject, action, resource, given.host)
-            if isinstance(found, Answer) or (found.name, found.pattern_type) != (name, PatternType.LITERAL):
+            request = decider.request_of(subject, action, resource, circumstances.host)
+            if isinstance(request, Answer) or (request.name, request.pattern_type) != (name, PatternType.LITERAL):
                 continue
-            if decider.decide(found).decision:
+            if decider.decide(request).decision:
                 yield _entity(kind.type, thing)
 
 
-def search_actions(decider: Decider, subject: Entity, resource: Entity, given: Circumstances) -> Iterator[Found]:
+def search_actions(
+    decider: Decider, subject: Entity, resource: Entity, circumstances: Circumstances
+) -> Iterator[Result]:
     """Yield the actions that a subject may do with a resource, without any properties of theirs."""
     kind = decider.mapping.resource_type(resource.type)
     for name in sorted(() if kind is None else kind.actions.meanings):
-        found = decider.request_of(subject, ActionName(name=name), resource, given.host)
-        if not isinstance(found, Answer) and decider.decide(found).decision:
+        request = decider.request_of(subject, ActionName(name=name), resource, circumstances.host)
+        if not isinstance(request, Answer) and decider.decide(request).decision:
             yield {"name": name}
 
 
 def candidates_of(decider: Decider) -> Iterator[str]:
     """Yield the principals of rules, and super users, each once; not User:*."""
-    found = {*decider.acls.principals(), *decider.super_users}
-    return (principal for principal in found if principal != WILDCARD_PRINCIPAL and ":" in principal)
+    principals = {*decider.acls.principals(), *decider.super_users}
+    return (principal for principal in principals if principal != WILDCARD_PRINCIPAL and ":" in principal)
 
 
-def _is_asked(subjects: ForeignType, kind: Entity, thing: Thing, principal: str) -> bool:
+def _has_properties(subjects: ForeignType, kind: Entity, thing: Thing, principal: str) -> bool:
     """Return whether a thing with the properties that were asked for is this principal."""
     properties = {**dict(thing.properties), **kind.properties}
-    found = subjects.forward(thing.id, properties)
-    return found is not None and found[1] == principal
+    match = subjects.forward(thing.id, properties)
+    return match is not None and match[1] == principal
 
 
 def _names(acls: AclsImage, kind: ResourceType) -> Iterator[str]:
@@ -198,7 +200,7 @@ def _names(acls: AclsImage, kind: ResourceType) -> Iterator[str]:
             yield pattern.name
 
 
-def _entity(kind: str, thing: Thing) -> Found:
+def _entity(kind: str, thing: Thing) -> Result:
     properties = dict(thing.properties)
     return {"type": kind, "id": thing.id, **({"properties": properties} if properties else {})}
 
@@ -216,7 +218,7 @@ class Page:
 
     limit: int
     after: str | None
-    asked: str
+    digest: str
     """A digest of the request without its page: the next one must be the same."""
 
 
@@ -227,34 +229,34 @@ def parse_page(body: Mapping[str, Any]) -> Page:
         BadRequestError: it is none, or goes on with another request.
 
     """
-    asked = sha256(json.dumps({**body, "page": None}, sort_keys=True).encode()).hexdigest()[:32]
+    digest = sha256(json.dumps({**body, "page": None}, sort_keys=True).encode()).hexdigest()[:32]
     page = body.get("page")
     if page is None:
-        return Page(limit=MOST_IN_PAGE, after=None, asked=asked)
+        return Page(limit=MOST_IN_PAGE, after=None, digest=digest)
     if not isinstance(page, dict):
         raise BadRequestError("page: expected an object")
     limit, token = page.get("limit"), page.get("token")
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
         raise BadRequestError("page.limit: expected a number, 0 or more")
     if token is None or token == "":
-        return Page(limit=MOST_IN_PAGE if limit is None else min(limit, MOST_IN_PAGE), after=None, asked=asked)
-    known, size, after = _opened(token)
-    if known != asked or limit not in (None, size):
+        return Page(limit=MOST_IN_PAGE if limit is None else min(limit, MOST_IN_PAGE), after=None, digest=digest)
+    token_digest, size, after = _opened(token)
+    if token_digest != digest or limit not in (None, size):
         raise BadRequestError("page.token: of another request: all but the token must be the same")
-    return Page(limit=size, after=after, asked=asked)
+    return Page(limit=size, after=after, digest=digest)
 
 
-def page_of(found: Iterable[Mapping[str, Any]], page: Page) -> dict[str, Any]:
+def page_of(results: Iterable[Mapping[str, Any]], page: Page) -> dict[str, Any]:
     """Return the answer: the results of a page, sorted, and the token of the next one, empty on the last."""
-    by_key = {_key(each): each for each in found}
+    by_key = {_key(each): each for each in results}
     keys = sorted(by_key)
-    left = keys if page.after is None else [key for key in keys if key > page.after]
-    shown = left[: page.limit]
-    after = shown[-1] if shown else page.after or ""
-    token = _token(page, after) if len(left) > len(shown) else ""
+    remaining = keys if page.after is None else [key for key in keys if key > page.after]
+    page_keys = remaining[: page.limit]
+    after = page_keys[-1] if page_keys else page.after or ""
+    token = _token(page, after) if len(remaining) > len(page_keys) else ""
     return {
-        "page": {"next_token": token, "count": len(shown), "total": len(keys)},
-        "results": [by_key[key] for key in shown],
+        "page": {"next_token": token, "count": len(page_keys), "total": len(keys)},
+        "results": [by_key[key] for key in page_keys],
     }
 
 
@@ -263,22 +265,22 @@ def _key(entity: Mapping[str, Any]) -> str:
 
 
 def _token(page: Page, after: str) -> str:
-    return urlsafe_b64encode(json.dumps([page.asked, page.limit, after]).encode()).decode()
+    return urlsafe_b64encode(json.dumps([page.digest, page.limit, after]).encode()).decode()
 
 
 def _opened(token: object) -> tuple[str, int, str]:
     try:
-        asked, limit, after = json.loads(urlsafe_b64decode(str(token).encode()))
+        digest, limit, after = json.loads(urlsafe_b64decode(str(token).encode()))
     except (ValueError, TypeError, RecursionError):
         raise BadRequestError("page.token: not one that a search answered") from None
     if (
-        not isinstance(asked, str)
+        not isinstance(digest, str)
         or type(limit) is not int
         or not isinstance(after, str)
         or not 0 <= limit <= MOST_IN_PAGE
     ):
         raise BadRequestError("page.token: not one that a search answered")
-    return asked, limit, after
+    return digest, limit, after
 
 
 # The Authorization API: bodies in, answers out, without HTTP.
@@ -303,8 +305,8 @@ class AuthZen:
 
     def evaluation(self, body: Json) -> Reply:
         """Answer one question. Raises BadRequestError, NotReadyError."""
-        asked = parse_evaluation(body)
-        return _told(self.state(asked.circumstances.as_of), asked)
+        question = parse_evaluation(body)
+        return _reply(self.state(question.circumstances.as_of), question)
 
     def evaluations(self, body: Json) -> Reply:
         """Answer many questions, all of one moment from the same state. Raises as evaluation."""
@@ -317,16 +319,16 @@ class AuthZen:
                 if len(past) == _MOMENTS:
                     raise BadRequestError(f"context.as_of: expected at most {_MOMENTS} different ones in a request")
                 past[as_of] = self._past(as_of)
-            found = past[as_of]
-            if isinstance(found, BadRequestError):
-                raise BadRequestError(str(found))
-            return found
+            decider = past[as_of]
+            if isinstance(decider, BadRequestError):
+                raise BadRequestError(str(decider))
+            return decider
 
         def evaluate(one: Json) -> Reply:
             """Answer one of them."""
-            asked = parse_evaluation(one)
-            as_of = asked.circumstances.as_of
-            return _told(newest if as_of is None else decider_at(as_of), asked)
+            question = parse_evaluation(one)
+            as_of = question.circumstances.as_of
+            return _reply(newest if as_of is None else decider_at(as_of), question)
 
         return evaluate_all(body, evaluate)
 
@@ -339,24 +341,24 @@ class AuthZen:
 
     def search(self, kind: str, body: Json) -> Reply:
         """Answer a search for subjects, resources or actions. Raises as evaluation."""
-        return Reply(text=json_text(self._found(kind, body)))
+        return Reply(text=json_text(self._results(kind, body)))
 
-    def _found(self, kind: str, body: Json) -> Json:
-        page, given = parse_page(body), parse_context(body)
+    def _results(self, kind: str, body: Json) -> Json:
+        page, circumstances = parse_page(body), parse_context(body)
         subject = parse_entity(body, "subject", searched=kind == "subject")
         resource = parse_entity(body, "resource", searched=kind == "resource")
         if kind == "action":
-            return page_of(search_actions(self.state(given.as_of), subject, resource, given), page)
+            return page_of(search_actions(self.state(circumstances.as_of), subject, resource, circumstances), page)
         action = parse_action(body)
-        decider = self.state(given.as_of)
+        decider = self.state(circumstances.as_of)
         if kind == "subject":
-            return page_of(search_subjects(decider, subject, action, resource, given), page)
-        found = search_resources(decider, subject, action, resource, given, self.existing())
-        return page_of(found, page)
+            return page_of(search_subjects(decider, subject, action, resource, circumstances), page)
+        results = search_resources(decider, subject, action, resource, circumstances, self.existing())
+        return page_of(results, page)
 
 
-def _told(decider: Decider, asked: Evaluation) -> Reply:
-    answer = decider.evaluate(asked)
+def _reply(decider: Decider, question: Evaluation) -> Reply:
+    answer = decider.evaluate(question)
     return Reply.of_decision(answer.text(decider.offset), decision=answer.decision)
 
 

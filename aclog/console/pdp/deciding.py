@@ -175,21 +175,21 @@ def _object(body: Json, key: str) -> Json:
 
 
 def _text(value: Json, where: str, key: str) -> str:
-    found = value.get(key)
-    if not isinstance(found, str):
-        raise BadRequestError(f"{where}.{key} is missing" if found is None else f"{where}.{key}: expected a text")
-    if len(found) > _LONGEST:
+    text = value.get(key)
+    if not isinstance(text, str):
+        raise BadRequestError(f"{where}.{key} is missing" if text is None else f"{where}.{key}: expected a text")
+    if len(text) > _LONGEST:
         raise BadRequestError(f"{where}.{key}: longer than any name: expected at most {_LONGEST:,} characters")
-    return found
+    return text
 
 
 def _properties(value: Json, where: str) -> Json:
-    found = value.get("properties")
-    if found is None:
+    properties = value.get("properties")
+    if properties is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(properties, dict):
         raise BadRequestError(f"{where}.properties: expected an object")
-    return found
+    return properties
 
 
 # Decides foreign questions from one state.
@@ -247,7 +247,7 @@ class Decider:
     super_users: frozenset[str] = frozenset()
     premises: Premises = ALL_KNOWN
     """What is unknown of the settings."""
-    _known: dict[KafkaRequest, Answer] = field(factory=dict)
+    _answers: dict[KafkaRequest, Answer] = field(factory=dict)
 
     @staticmethod
     def of(
@@ -266,14 +266,14 @@ class Decider:
             premises=premises,
         )
 
-    def evaluate(self, asked: Evaluation, *, exact: bool = False) -> Answer:
+    def evaluate(self, question: Evaluation, *, exact: bool = False) -> Answer:
         """Return the decision on a question; what is not mapped is not allowed.
 
         `exact`: the resource's id is a name as it is, which some client asks for.
         """
-        host = asked.circumstances.host
-        found = self.request_of(asked.subject, asked.action, asked.resource, host, exact=exact)
-        return found if isinstance(found, Answer) else self.decide(found)
+        host = question.circumstances.host
+        request = self.request_of(question.subject, question.action, question.resource, host, exact=exact)
+        return request if isinstance(request, Answer) else self.decide(request)
 
     def request_of(
         self, subject: Entity, action: ActionName, resource: Entity, host: str, *, exact: bool = False
@@ -283,10 +283,10 @@ class Decider:
         principal = None if kind is None else kind.forward(subject.id, subject.properties)
         if principal is None:
             return _unmapped("subject", subject.type, self.mapping.subjects)
-        found = self.action_of(action, resource, exact=exact)
-        if isinstance(found, Answer):
-            return found
-        operation, pattern = found
+        mapped = self.action_of(action, resource, exact=exact)
+        if isinstance(mapped, Answer):
+            return mapped
+        operation, pattern = mapped
         return KafkaRequest(
             principal=principal[1],
             host=host,
@@ -312,30 +312,35 @@ class Decider:
         operation = kind.operation(action.name, action.properties)
         return _unmapped("action", action.name, kind.actions) if operation is None else (operation, pattern)
 
-    def decide(self, asked: KafkaRequest) -> Answer:
+    def decide(self, request: KafkaRequest) -> Answer:
         """Return the decision on a request of Kafka's."""
-        known = self._known.get(asked)
-        if known is None:
-            known = self._decided(asked)
-            if len(asked.principal) + len(asked.host) + len(asked.name) <= _SHORT:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[asked] = known
-        return known
+        answer = self._answers.get(request)
+        if answer is None:
+            answer = self._decided(request)
+            if len(request.principal) + len(request.host) + len(request.name) <= _SHORT:
+                if len(self._answers) >= _REMEMBERED:
+                    self._answers.clear()
+                self._answers[request] = answer
+        return answer
 
-    def _decided(self, asked: KafkaRequest) -> Answer:
-        pattern = ResourcePattern(resource_type=asked.resource_type, name=asked.name, pattern_type=asked.pattern_type)
-        context = RequestContext(principal=asked.principal, host=asked.host)
-        action = Action(operation=asked.operation, resource_pattern=pattern)
+    def _decided(self, request: KafkaRequest) -> Answer:
+        pattern = ResourcePattern(
+            resource_type=request.resource_type, name=request.name, pattern_type=request.pattern_type
+        )
+        context = RequestContext(principal=request.principal, host=request.host)
+        action = Action(operation=request.operation, resource_pattern=pattern)
         try:
             if is_set(pattern):
-                found = decide_set(self.policy, context, action).decision
+                decision = decide_set(self.policy, context, action).decision
             else:
-                found = self.authorizer.decide(context, action)
+                decision = self.authorizer.decide(context, action)
         except (InvalidRequestError, ConfigError) as error:
             return Answer(decision=False, rule=None, reason=str(error))
         return Answer(
-            decision=bool(found), rule=found.text, reason=found.basis.value, unknown=self._unknown(pattern, bool(found))
+            decision=bool(decision),
+            rule=decision.text,
+            reason=decision.basis.value,
+            unknown=self._unknown(pattern, bool(decision)),
         )
 
     def _unknown(self, pattern: ResourcePattern, allowed: bool) -> tuple[str, ...]:  # the decision
@@ -425,13 +430,13 @@ def envoy_answer(
         return _no("the path or the header is not UTF-8"), decider.offset
     if _is_odd(path.lower(), name):
         return _no("the path has more than one reading"), decider.offset
-    asked = Evaluation(
+    question = Evaluation(
         subject=Entity(type=mapping.subject_type, id=subject),
         action=ActionName(name=method),
         resource=Entity(type=mapping.resource_type, id=name),
         circumstances=Circumstances(),
     )
-    return decider.evaluate(asked, exact=True), decider.offset
+    return decider.evaluate(question, exact=True), decider.offset
 
 
 def path_warning(decider: Decider) -> str | None:
@@ -520,8 +525,8 @@ def _wide(decider: Decider, kind: int, permission: int) -> Iterator[tuple[str, S
 
 
 def _rules(decider: Decider, kind: int, permission: int, pattern: int) -> Iterator[StandardAcl]:
-    asked = AclBindingFilter(resource_type=kind, permission_type=permission, pattern_type=pattern)
-    return (each.acl for each in decider.acls.matching(asked))
+    binding = AclBindingFilter(resource_type=kind, permission_type=permission, pattern_type=pattern)
+    return (each.acl for each in decider.acls.matching(binding))
 
 
 def _meet(denied: int, allowed: set[int]) -> bool:
@@ -544,7 +549,7 @@ def _no(reason: str) -> Answer:
 # What decides at a moment: made when the state changes, and kept.
 
 
-_KEPT = 8
+_MOST_PAST = 8
 
 
 @define(eq=False, kw_only=True)
@@ -592,8 +597,8 @@ class Deciders:
     def replace_mapping(self, mapping: Mapped) -> None:
         """Decide by another mapping from now on."""
         self.mapping = mapping
-        if (seen := self.live.newest) is not None:
-            self._warn(seen.image)
+        if (newest := self.live.newest) is not None:
+            self._warn(newest.image)
 
     def _prepare(self, image: Image) -> None:
         self.premises.look()
@@ -604,25 +609,25 @@ class Deciders:
         if mapping.envoy is None or self._warned_of is mapping:
             return
         with suppress(NotReadyError):  # which each answer says
-            warning = path_warning(self._made(image, mapping))
+            warning = path_warning(self._decider(image, mapping))
             self._warned_of = mapping
             if warning is not None:
                 self.warn(warning)
 
     def _now(self) -> Decider:
-        why, seen, mapping = self.why_not_ready(), self.live.newest, self.mapping
-        if why is not None or seen is None:
+        why, newest, mapping = self.why_not_ready(), self.live.newest, self.mapping
+        if why is not None or newest is None:
             raise NotReadyError(why or "no state was read yet")
-        image, known = seen.image, self._newest
-        if known is not None and known[1].mapping is mapping:
-            if known[0] is image:
-                return known[1]
-            if known[0].acls is image.acls and self._settled(known[0]) == self._settled(image):
+        image, current = newest.image, self._newest
+        if current is not None and current[1].mapping is mapping:
+            if current[0] is image:
+                return current[1]
+            if current[0].acls is image.acls and self._settled(current[0]) == self._settled(image):
                 # records of other kinds were committed: what is known stays so
-                decider = evolve(known[1], offset=image.end_offset)
+                decider = evolve(current[1], offset=image.end_offset)
                 self._newest = (image, decider)
                 return decider
-        decider = self._made(image, mapping)
+        decider = self._decider(image, mapping)
         self._newest = (image, decider)
         return decider
 
@@ -639,15 +644,15 @@ class Deciders:
         if image is None:
             return self._now()
         with self._keeping:
-            known = self._past.get(id(image))
-            if known is None or known[1].mapping is not mapping:
-                known = self._past[id(image)] = (image, self._made(image, mapping))
+            entry = self._past.get(id(image))
+            if entry is None or entry[1].mapping is not mapping:
+                entry = self._past[id(image)] = (image, self._decider(image, mapping))
             self._past.move_to_end(id(image))
-            while len(self._past) > _KEPT:
+            while len(self._past) > _MOST_PAST:
                 self._past.popitem(last=False)
-            return known[1]
+            return entry[1]
 
-    def _made(self, image: Image, mapping: Mapped) -> Decider:
+    def _decider(self, image: Image, mapping: Mapped) -> Decider:
         return Decider.of(image.acls, self._settled(image), mapping, image.end_offset, self.premises.unknown)
 
     def _settled(self, image: Image) -> Settings:

@@ -114,8 +114,8 @@ class Template:
     @classmethod
     def parse(cls, text: str, where: str) -> "Template":
         """Return a template. Raises ConfigError: `{id}` is not in it exactly once."""
-        before, found, after = text.partition(_ID)
-        if not found or _ID in after:
+        before, marker, after = text.partition(_ID)
+        if not marker or _ID in after:
             raise ConfigError(f"{where}: {text[:80]!r}: expected {_ID} in it, once: what is told apart is read back")
         return cls(before, after)
 
@@ -183,10 +183,10 @@ class Words(Generic[_T]):
 
     @_spellings.default
     def _all_spellings(self) -> dict[str, str]:
-        found = {self._folded(word): word for word in self.meanings}
+        spellings = {self._folded(word): word for word in self.meanings}
         if self.is_kafkas and not self.any_case:
-            found |= {word.lower(): word for word in self.meanings}
-        return found
+            spellings |= {word.lower(): word for word in self.meanings}
+        return spellings
 
     def canonical(self, word: str) -> str | None:
         """Return the canonical form of a word; None if it is none of these."""
@@ -297,10 +297,10 @@ class ForeignType:
 
     def backward(self, target: Target | None, name: str) -> Thing | None:
         """Return the thing that has this name, of a target that fits; None if none has."""
-        found = self._of_name(target or self.cases.cases[0].to, name)
-        if found is None or self._is_of_another(found[0].to, name):
+        match = self._of_name(target or self.cases.cases[0].to, name)
+        if match is None or self._is_of_another(match[0].to, name):
             return None
-        return Thing(found[1], tuple(found[0].when.items()))
+        return Thing(match[1], tuple(match[0].when.items()))
 
     def operation(self, action: str, properties: Properties) -> AclOperation | None:
         """Return the operation of an action; None if it is not mapped."""
@@ -351,12 +351,12 @@ def parse_mapping(value: object, where: str, *, unreachable: list[str] | None = 
         ConfigError: something is not as it must be, never counts, or cannot be told apart when it is read back.
 
     """
-    found: list[str] = []
-    mapped = _Reader(where=where, any_case=_any_case(value, where), unreachable=found).mapping(value)
+    problems: list[str] = []
+    mapped = _Reader(where=where, any_case=_any_case(value, where), unreachable=problems).mapping(value)
     if unreachable is not None:
-        unreachable.extend(found)
-    elif found:
-        raise ConfigError(found[0])
+        unreachable.extend(problems)
+    elif problems:
+        raise ConfigError(problems[0])
     return mapped
 
 
@@ -417,8 +417,8 @@ class _Reader:
         """Return the types with their actions: Kafka's operations, unless the mapping has the key `action`."""
         if not is_closed:
             operations = {name: Cases((Case(to=each),)) for name, each in _OPERATIONS.meanings.items()}
-            known = Words(meanings=operations, is_kafkas=True, any_case=self.any_case)
-            return _with_meanings(resources, dict.fromkeys(resources.meanings, known))
+            words = Words(meanings=operations, is_kafkas=True, any_case=self.any_case)
+            return _with_meanings(resources, dict.fromkeys(resources.meanings, words))
         actions: dict[str, Words[Cases[AclOperation]]] = {}
         where = f"{self.where}: action"
         for word, table in _table(value, where).items():
@@ -440,7 +440,7 @@ class _Reader:
             return Cases((Case(to=target(value, where)),))
         if not isinstance(value, list) or not value:
             raise ConfigError(f'{where}: expected a text, or cases such as [{{"when":{{"role":"admin"}},"to":"..."}}]')
-        found = []
+        cases = []
         for number, each in enumerate(value, 1):
             place = f"{where}: case {number}"
             table = _table(each, place, ("when", "to"))
@@ -449,9 +449,9 @@ class _Reader:
                 raise ConfigError(f"{place}: expected the key to with a text")
             when = _table(table.get("when", {}), f"{place}: when")
             check_json(when, f"{place}: when")
-            found.append(Case(to=target(to, place), when=when))
-        self.unreachable.extend(f"{where}: {why}" for why in unreachable_cases(found))
-        return Cases(tuple(found))
+            cases.append(Case(to=target(to, place), when=when))
+        self.unreachable.extend(f"{where}: {why}" for why in unreachable_cases(cases))
+        return Cases(tuple(cases))
 
     def _words(self, meanings: Mapping[str, _T], where: str) -> Words[_T]:
         """Return the words of a table. Raises ConfigError: one is not ASCII, or two are the same in another case."""
@@ -524,19 +524,19 @@ def _resource(text: str, where: str) -> Target:
     word, colon, name = text.partition(":")
     kind = _TYPES.get(word)
     if kind is None:
-        known = ", ".join(_TYPES.meanings)
+        names = ", ".join(_TYPES.meanings)
         raise ConfigError(
-            f"{where}: {text[:80]!r}: expected one of {known}, alone or with :{{id}}{_TYPES.why_not(word)}"
+            f"{where}: {text[:80]!r}: expected one of {names}, alone or with :{{id}}{_TYPES.why_not(word)}"
         )
     return Target(Template.parse(name, where) if colon else Template("", ""), kind)
 
 
 def _operation(text: str, where: str) -> AclOperation:
-    found = _OPERATIONS.get(text)
-    if found is None:
-        known = ", ".join(_OPERATIONS.meanings)
-        raise ConfigError(f"{where}: {text[:80]!r}: expected one of {known}{_OPERATIONS.why_not(text)}")
-    return found
+    operation = _OPERATIONS.get(text)
+    if operation is None:
+        names = ", ".join(_OPERATIONS.meanings)
+        raise ConfigError(f"{where}: {text[:80]!r}: expected one of {names}{_OPERATIONS.why_not(text)}")
+    return operation
 
 
 def _word(word: str, where: str) -> str:
@@ -635,12 +635,12 @@ def _rejected_lines(mapping: Mapped) -> Iterator[str]:
 
 def _rejected(words: Words[Any]) -> Mapping[str, list[str]]:
     """Return the usual spellings of words in another case that mean none of them."""
-    found = {}
+    spellings = {}
     for word in words.meanings:
         usual = dict.fromkeys((word.upper(), word.lower(), word.capitalize()))
         if rejected := [each for each in usual if words.canonical(each) is None]:
-            found[word] = rejected
-    return found
+            spellings[word] = rejected
+    return spellings
 
 
 # JSON bodies as I-JSON (RFC 7493): what two readers could take for two things is refused.
@@ -693,17 +693,17 @@ def levels(value: dict[str, Any]) -> Iterator[list[Any]]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return members
 
 
 def _number(text: str) -> float:
-    found = float(text)
-    if not isfinite(found):
+    number = float(text)
+    if not isfinite(number):
         raise ValueError(f"{text[:80]} is no number of JSON")
-    return found
+    return number
 
 
 # Mapping files: JSON, or YAML 1.2 with JSON's values: `NO` and `12:30` are texts.

@@ -28,9 +28,9 @@ class Audit:
 
     def write(self, path: str, request_id: str | None, body: Mapping[str, Any], answer: str) -> None:
         """Append a line; `answer` is JSON. Raises OSError: what is not written down is not answered."""
-        asked = {key: body[key] for key in _ENTITIES if key in body}
+        question = {key: body[key] for key in _ENTITIES if key in body}
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = json_text({"time": time, "path": path, "requestId": request_id, "asked": asked})
+        line = json_text({"time": time, "path": path, "requestId": request_id, "asked": question})
         self.file.append(f'{line[:-1]},"answer":{printable_json(answer)}}}')
 
 
@@ -90,9 +90,9 @@ def _answer(value: object, state: Callable[[str | None], Decider]) -> tuple[Answ
     if not isinstance(value, dict):
         raise BadRequestError("input: expected an object")
     if "subject" in value:
-        asked = parse_evaluation(value)
-        decider = state(asked.circumstances.as_of)
-        return decider.evaluate(asked), decider.offset
+        question = parse_evaluation(value)
+        decider = state(question.circumstances.as_of)
+        return decider.evaluate(question), decider.offset
     decider = state(None)
     return decider.decide(_plugin_request(value)), decider.offset
 

@@ -20,7 +20,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from aclog.authorizer.acls_image import NO_ORIGINS, AclsImage
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import NO_ORIGINS
 from aclog.console.connections import Refusals
 from aclog.console.draft import MOST_BYTES, Preset, preset_lines
 from aclog.console.login.forms import FormError, parsed, read_body, replayed
@@ -30,7 +31,7 @@ from aclog.console.pages import draft, why
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, names_of, planned
-from aclog.console.pages.page import Asked, BadAskedError, File, Form, Mark, Notice, Page, url
+from aclog.console.pages.page import BadParameterError, File, Form, Mark, Notice, Page, Parameters, url
 from aclog.console.pages.states import Console, NotReadyError, NotShownError, OwnStates, States, UnknownStateError
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.shared import NoTurnError, Precedence, Turns
@@ -46,7 +47,7 @@ from aclog.terminal.columns import json_text
 class Answers(Protocol):
     """The application's way to show pages."""
 
-    def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:
+    def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
         """Return a page as it is shown to who asks."""
         ...
 
@@ -116,7 +117,7 @@ def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> R
         try:
             text = _appended(console, text, sent.fields)
         except MetadataError as error:
-            return _said(request, console, sent, answers, f"Nothing is appended: {error}")
+            return _rejection(request, console, sent, answers, f"Nothing is appended: {error}")
         return leading(request, draft_address(console, text), is_other=True)
     if sent.fields.get("do") == "plan":
         return _plan(request, console, sent, answers)
@@ -128,9 +129,9 @@ def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) 
     if console.editing is None:
         raise FormError(403, "nothing is written here, or not by you: aclog console --edit applies plans")
     digest, before = sent.fields.get("plan", ""), console.states.now().image.acls
-    known = console.editing.get(digest)
+    plan = console.editing.get(digest)
     done = console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
-    if done is not None and done.is_done and done is not known:
+    if done is not None and done.is_done and done is not plan:
         _await_another_state(console, before)
     return RedirectResponse(url(PLAN, plan=digest), 303)
 
@@ -145,18 +146,18 @@ def _await_another_state(console: Console, before: AclsImage) -> None:
 def _plan(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:
     """Make the plan of a draft, and lead to it."""
     try:
-        found = planned(console, drafted(console, sent.rules, {}), Asked(sent.fields))
+        plan = planned(console, drafted(console, sent.rules, {}), Parameters(sent.fields))
     except (MetadataError, OSError) as error:
-        return _said(request, console, sent, answers, f"There is no plan: {error}")
-    return leading(request, url(PLAN, plan=found.digest), is_other=True)
+        return _rejection(request, console, sent, answers, f"There is no plan: {error}")
+    return leading(request, url(PLAN, plan=plan.digest), is_other=True)
 
 
-def _said(request: Request, console: Console, sent: Sent, answers: Answers, text: str) -> Response:
+def _rejection(request: Request, console: Console, sent: Sent, answers: Answers, text: str) -> Response:
     """Return the page of what was sent, with what is wrong."""
-    asked = Asked({**sent.fields, "rules": sent.rules})
-    page = draft_page(console, asked)
+    parameters = Parameters({**sent.fields, "rules": sent.rules})
+    page = draft_page(console, parameters)
     notices = (Notice(text=text, mark=Mark.ERROR), *page.notices)
-    return answers.page(request, evolve(page, notices=notices), asked, 400)
+    return answers.page(request, evolve(page, notices=notices), parameters, 400)
 
 
 def leading(request: Request, address: str, *, is_other: bool = False) -> Response:
@@ -204,9 +205,9 @@ _COSTLY = frozenset((why.PATH, why.WHEN_PATH, draft.DRAFT_PATH, draft.PLAN_PATH,
 """Paths of what compares states, or makes one of a draft."""
 
 
-def is_costly(path: str, asked: Asked) -> bool:
+def is_costly(path: str, parameters: Parameters) -> bool:
     """Return whether a page may need a state of the past, a difference or a draft."""
-    return path in _COSTLY or bool(asked.word("as_of"))
+    return path in _COSTLY or bool(parameters.word("as_of"))
 
 
 @define(eq=False, kw_only=True)
@@ -262,7 +263,7 @@ class Pools:
 # The console's application: each view under its path, and what tells whether there is something new to see.
 
 
-_KEPT, _KEPT_COSTLY, _VIEWERS = 64, 32, 256
+_PAGES, _COSTLY_PAGES, _VIEWERS = 64, 32, 256
 _RETRY_S = 1
 """Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
 _OTHERS_DECIDE = (
@@ -290,7 +291,7 @@ class WebConsole:
     retry_s: float = _RETRY_S
     """After how many seconds a refusal is sent."""
     _pools: Pools = field(init=False)
-    _kept: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
+    _caches: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
     """By whether the viewer sees all, and whether the page is costly: pages of one kind evict no others."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
     """By principal, for those who see their own rights only."""
@@ -300,15 +301,15 @@ class WebConsole:
         self._pools = Pools(precedence=self.precedence, refusals=self.refusals)
         for sees_all in (False, True):
             for costs_more in (False, True):
-                most = _KEPT_COSTLY if costs_more else _KEPT
-                self._kept[sees_all, costs_more] = KeptPages(most=most)
+                most = _COSTLY_PAGES if costs_more else _PAGES
+                self._caches[sees_all, costs_more] = KeptPages(most=most)
 
     def app(self) -> ASGIApp:
         """Return the application, guarded."""
         app = Starlette(
             routes=[
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
-                *(Route(path, self._receiver(path, taken), methods=["POST"]) for path, taken in RECEIVERS.items()),
+                *(Route(path, self._receiver(path, receive), methods=["POST"]) for path, receive in RECEIVERS.items()),
                 Route("/live", self._live),
                 Route("/healthz", self._healthy),
                 Mount("/static", _Static(directory=STATIC)),
@@ -324,7 +325,7 @@ class WebConsole:
 
         return endpoint  # type: ignore[return-value]
 
-    def _receiver(self, path: str, taken: Receiver) -> Callable[[Request], "Response"]:
+    def _receiver(self, path: str, receive: Receiver) -> Callable[[Request], "Response"]:
         async def receiver(request: Request) -> Response:
             """Take what a form sends."""
             try:
@@ -333,7 +334,7 @@ class WebConsole:
                 return await self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
             try:
                 return await self._pools.costly(
-                    self._viewer(request), self._taken, path, taken, request, sent, is_lasting=True
+                    self._viewer(request), self._receive, path, receive, request, sent, is_lasting=True
                 )
             except NoTurnError:
                 return await self._busy(request, path)
@@ -364,40 +365,40 @@ class WebConsole:
         response.headers["Retry-After"] = str(_RETRY_S)
         return response
 
-    def _taken(self, path: str, taken: Receiver, request: Request, sent: Sent) -> Response:
+    def _receive(self, path: str, receive: Receiver, request: Request, sent: Sent) -> Response:
         console = self._console_of(request)
         try:
             _check_shown(console, path)
-            return taken(request, console, sent, self)
+            return receive(request, console, sent, self)
         except FormError as error:
             page, status = _trouble(path, "This cannot be taken", str(error)), error.status
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
-        return self.page(request, page, Asked(), status)
+        return self.page(request, page, Parameters(), status)
 
     async def _answered(self, path: str, view: View, request: Request) -> Response:
         console = self._console_of(request)
         await self._know_version(request, console)
         around = self._around(request, console)  # a page may be newer than its version
-        asked = Asked()
+        parameters = Parameters()
         try:
-            asked = Asked.of(request.scope.get("query_string", b""))
-            download = DOWNLOADS.get(path, {}).get(asked.word("format"))
+            parameters = Parameters.of(request.scope.get("query_string", b""))
+            download = DOWNLOADS.get(path, {}).get(parameters.word("format"))
             if download is not None:
                 _check_shown(console, path)
-                return _file(await self._in_thread(request, True, download, console, asked))
-            made = await self._page(request, console, path, view, asked)
+                return _file(await self._in_thread(request, True, download, console, parameters))
+            rendered = await self._page(request, console, path, view, parameters)
         except NoTurnError:
             return await self._busy(request, path)
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
-            made = MadePage.of(page, asked, status)
-        form = asked.word("format")
+            rendered = MadePage.of(page, parameters, status)
+        form = parameters.word("format")
         if form == "json":
-            return await self._pools.newest(None, _json, _confirmed(made.page, around), made.status)
+            return await self._pools.newest(None, _json, _confirmed(rendered.page, around), rendered.status)
         if form == "csv":
-            return await self._pools.newest(None, _csv, made.page, asked.word("table"))
-        return HTMLResponse(made.document(around), made.status)
+            return await self._pools.newest(None, _csv, rendered.page, parameters.word("table"))
+        return HTMLResponse(rendered.document(around), rendered.status)
 
     async def _know_version(self, request: Request, console: Console) -> None:
         """Compute the version of what one viewer sees in a thread, so that the event loop need not."""
@@ -445,7 +446,9 @@ class WebConsole:
             may = False
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)
 
-    async def _page(self, request: Request, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+    async def _page(
+        self, request: Request, console: Console, path: str, view: View, parameters: Parameters
+    ) -> MadePage:
         """Return a page, made anew only if the state has changed since.
 
         Raises:
@@ -454,33 +457,33 @@ class WebConsole:
         """
         _check_shown(console, path)
         whole = self.console.states.now()
-        key = (console.own, console.editing is None, console.version, path, tuple(sorted(asked.given.items())))
-        costs_more, is_own = is_costly(path, asked), False
-        for each in self._kept.values():
+        key = (console.own, console.editing is None, console.version, path, tuple(sorted(parameters.values.items())))
+        costs_more, is_own = is_costly(path, parameters), False
+        for each in self._caches.values():
             each.follow(whole)
-        kept = self._kept[console.own is None, costs_more]
+        cache = self._caches[console.own is None, costs_more]
 
         async def make() -> MadePage:
             nonlocal is_own
             is_own = True
-            return await self._in_thread(request, costs_more, self._made, console, path, view, asked)
+            return await self._in_thread(request, costs_more, self._render, console, path, view, parameters)
 
         while True:
             try:
-                return await kept.get(whole, key, make, is_moving=any(map(asked.word, _MOMENTS)))
+                return await cache.get(whole, key, make, is_moving=any(map(parameters.word, _MOMENTS)))
             except NoTurnError:
                 if is_own:
                     raise
                 # It was being made for another viewer, who gave it up: it is made for this one.
 
-    def _made(self, console: Console, path: str, view: View, asked: Asked) -> MadePage:
+    def _render(self, console: Console, path: str, view: View, parameters: Parameters) -> MadePage:
         try:
-            page, status = self._noticed(view(console, asked), console), 200
+            page, status = self._noticed(view(console, parameters), console), 200
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
-            if isinstance(error, BadAskedError):
-                page = evolve(page, parts=_forms(console, view, asked))
-        return MadePage.of(page, asked, status, wants_html=not asked.word("format"))
+            if isinstance(error, BadParameterError):
+                page = evolve(page, parts=_forms(console, view, parameters))
+        return MadePage.of(page, parameters, status, wants_html=not parameters.word("format"))
 
     def _noticed(self, page: Page, console: Console) -> Page:
         """Return a page that says that there may be more than its viewer sees, or than is known."""
@@ -500,21 +503,21 @@ class WebConsole:
         if self.guard is not None and viewer is None:  # a stranger, at what needs no login
             return Around(source="", status="", trouble=None, version="", menu=())
         status, trouble, version = self._status(console or self._console_of(request))
-        found = Around(source=self.console.name, status=status, trouble=trouble, version=version)
+        around = Around(source=self.console.name, status=status, trouble=trouble, version=version)
         if viewer is None:
-            return found
+            return around
         menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
-        return evolve(found, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
+        return evolve(around, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
 
     def _status(self, console: Console) -> tuple[str, str | None, str]:
         """Return a line about the state, why it may be old, and its version, as a viewer may know them."""
         states = console.states
-        seen, trouble, age = states.live.newest, states.live.trouble, states.live.age()
+        newest, trouble, age = states.live.newest, states.live.trouble, states.live.age()
         if trouble is not None and console.own is not None:
             trouble = _NOT_TOLD
-        if seen is None or age is None:
+        if newest is None or age is None:
             return "no state yet", f"No state could be read yet: {trouble}", "none"
-        status = f"at offset {seen.image.end_offset:,}" if seen.image.end_offset else "one state"
+        status = f"at offset {newest.image.end_offset:,}" if newest.image.end_offset else "one state"
         if trouble is not None or age > _OLD_S:
             why = trouble or "the source is silent"
             return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", console.version
@@ -524,8 +527,8 @@ class WebConsole:
         console = self._console_of(request)
         await self._know_version(request, console)
         status, trouble, version = self._status(console)
-        found = {"status": status, "trouble": trouble, "version": version}
-        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+        body = {"status": status, "trouble": trouble, "version": version}
+        return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     async def _healthy(self, _request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -540,11 +543,11 @@ class WebConsole:
 
     async def _plain(self, request: Request, page: Page, status: int) -> Response:
         await self._know_version(request, self._console_of(request))
-        return self.page(request, page, Asked(), status)
+        return self.page(request, page, Parameters(), status)
 
-    def page(self, request: Request, page: Page, asked: Asked, status: int) -> Response:
+    def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
         """Return a page as it is shown to who asks."""
-        return HTMLResponse(MadePage.of(page, asked, status).document(self._around(request)), status)
+        return HTMLResponse(MadePage.of(page, parameters, status).document(self._around(request)), status)
 
 
 class _Static(StaticFiles):
@@ -561,14 +564,14 @@ def _trouble(path: str, title: str, text: str) -> Page:
     return Page(path=path, title=title, notices=(Notice(text=text, mark=Mark.ERROR),))
 
 
-def _forms(console: Console, view: View, asked: Asked) -> tuple[Form, ...]:
+def _forms(console: Console, view: View, parameters: Parameters) -> tuple[Form, ...]:
     """Return the forms of a view with what was asked in them, to be put right."""
     try:
-        forms = [part for part in view(console, Asked()).parts if isinstance(part, Form)]
+        forms = [part for part in view(console, Parameters()).parts if isinstance(part, Form)]
     except _REFUSALS:
         return ()
     return tuple(
-        evolve(form, fields=tuple(evolve(each, value=asked.text(each.name, each.value)) for each in form.fields))
+        evolve(form, fields=tuple(evolve(each, value=parameters.text(each.name, each.value)) for each in form.fields))
         for form in forms
     )
 
@@ -586,7 +589,7 @@ def _refused(path: str, error: Exception, console: Console) -> tuple[Page, int]:
     text = str(error) if console.own is None else _NOT_TOLD
     if isinstance(error, UnknownStateError):
         return _trouble(path, "This cannot be asked", text), 400
-    if isinstance(error, BadAskedError):
+    if isinstance(error, BadParameterError):
         return _trouble(path, "This cannot be asked", str(error)), 400
     if isinstance(error, NotShownError):
         return _trouble(path, "This is not shown to you", str(error)), 403

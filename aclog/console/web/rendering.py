@@ -14,7 +14,20 @@ from attrs import define, evolve, field, frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from aclog.console.pages.page import Asked, Cell, Facts, Form, Lines, Links, Mark, Page, Row, Table, exact_field, url
+from aclog.console.pages.page import (
+    Cell,
+    Facts,
+    Form,
+    Lines,
+    Links,
+    Mark,
+    Page,
+    Parameters,
+    Row,
+    Table,
+    exact_field,
+    url,
+)
 from aclog.console.pages.views import MENU
 from aclog.metalog.errors import printable
 from aclog.terminal.tables import formula_free
@@ -60,7 +73,7 @@ def _mark(mark: Mark | None) -> str:
 
 def page_object(page: Page) -> dict[str, object]:
     """Return a page as a JSON object: its answer, and its parts by key; texts as they are."""
-    found: dict[str, object] = {
+    fields: dict[str, object] = {
         "title": page.title,
         "answer": page.answer,
         "offset": page.offset,
@@ -76,16 +89,16 @@ def page_object(page: Page) -> dict[str, object]:
                 for row in part.rows
             ]
             total = len(rows) if part.total is None else part.total
-            found[part.key] = {"title": part.title, "total": total, "note": part.note, "rows": rows}
+            fields[part.key] = {"title": part.title, "total": total, "note": part.note, "rows": rows}
         elif isinstance(part, Facts):
-            found[part.key] = {name: cell.text for name, cell in part.items}
+            fields[part.key] = {name: cell.text for name, cell in part.items}
         elif isinstance(part, Lines):
-            found[part.key] = list(part.lines)
+            fields[part.key] = list(part.lines)
         elif isinstance(part, Links):
-            found[part.key] = [_link(cell) for cell in part.links]
+            fields[part.key] = [_link(cell) for cell in part.links]
     if page.data:
-        found["data"] = list(page.data)
-    return found
+        fields["data"] = list(page.data)
+    return fields
 
 
 def table_csv(table: Table) -> str:
@@ -129,13 +142,13 @@ class Around:
     """Of the session, for forms that write."""
 
 
-def answer_html(page: Page, asked: Asked) -> str:
+def answer_html(page: Page, parameters: Parameters) -> str:
     """Return what answers: all of a page but its forms."""
     parts = [part for part in page.parts if not isinstance(part, Form)]
-    return _environment().get_template("answer.html").render(page=page, parts=parts, here=_here(page, asked))
+    return _environment().get_template("answer.html").render(page=page, parts=parts, here=_here(page, parameters))
 
 
-def page_html(page: Page, asked: Asked, answer: str, around: Around) -> str:
+def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -> str:
     """Return a page as a document; `answer` is that of `answer_html`."""
     forms = [part for part in page.parts if isinstance(part, Form)]
     above, below = ([form for form in forms if form.is_below is is_below] for is_below in (False, True))
@@ -148,7 +161,7 @@ def page_html(page: Page, asked: Asked, answer: str, around: Around) -> str:
         below=below,
         answer=answer,
         around=around,
-        here=_here(page, asked),
+        here=_here(page, parameters),
     )
 
 
@@ -161,9 +174,9 @@ def asset_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def _here(page: Page, asked: Asked) -> str:
-    kept = {name: value for name, value in asked.given.items() if name not in ("format", "table")}
-    return url(page.path, **kept)
+def _here(page: Page, parameters: Parameters) -> str:
+    values = {name: value for name, value in parameters.values.items() if name not in ("format", "table")}
+    return url(page.path, **values)
 
 
 def _with(address: str, **more: str) -> str:
@@ -174,26 +187,26 @@ def _with(address: str, **more: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["shown"] = printable
-    made.filters["with"] = _with
-    made.filters["cell"] = cell_html
-    made.filters["rows"] = rows_html
-    made.filters["sendable"] = lambda text: text.encode("utf-8", "replace").decode()
-    made.tests["table"] = lambda part: isinstance(part, Table)
-    made.tests["facts"] = lambda part: isinstance(part, Facts)
-    made.tests["lines"] = lambda part: isinstance(part, Lines)
-    made.tests["links"] = lambda part: isinstance(part, Links)
-    made.globals["asset_version"] = asset_version
-    made.globals["exact_field"] = exact_field
-    made.globals["htmx"] = HTMX
-    return made
+    environment.filters["shown"] = printable
+    environment.filters["with"] = _with
+    environment.filters["cell"] = cell_html
+    environment.filters["rows"] = rows_html
+    environment.filters["sendable"] = lambda text: text.encode("utf-8", "replace").decode()
+    environment.tests["table"] = lambda part: isinstance(part, Table)
+    environment.tests["facts"] = lambda part: isinstance(part, Facts)
+    environment.tests["lines"] = lambda part: isinstance(part, Lines)
+    environment.tests["links"] = lambda part: isinstance(part, Links)
+    environment.globals["asset_version"] = asset_version
+    environment.globals["exact_field"] = exact_field
+    environment.globals["htmx"] = HTMX
+    return environment
 
 
 # A page that was made, and its document for whoever asks for it.
@@ -204,7 +217,7 @@ class MadePage:
     """A page and its answer as HTML. What stands around it differs from viewer to viewer; the last one is kept."""
 
     page: Page
-    asked: Asked
+    parameters: Parameters
     status: int
     answer: str
     """As HTML; empty where no HTML was wanted."""
@@ -213,17 +226,17 @@ class MadePage:
     """The document with `_around`, cut where the token of a session goes."""
 
     @classmethod
-    def of(cls, page: Page, asked: Asked, status: int, *, wants_html: bool = True) -> "MadePage":
+    def of(cls, page: Page, parameters: Parameters, status: int, *, wants_html: bool = True) -> "MadePage":
         """Return a page, made."""
-        answer = answer_html(page, asked) if wants_html else ""
-        return cls(page=page, asked=asked, status=status, answer=answer)
+        answer = answer_html(page, parameters) if wants_html else ""
+        return cls(page=page, parameters=parameters, status=status, answer=answer)
 
     def document(self, around: Around) -> bytes:
         """Return the page as a document."""
         if self._around is None or self._around != evolve(around, csrf_token=self._around.csrf_token):
             slot = token_hex(16)  # nobody can have put into a page what is drawn after it was made
             self._around = evolve(around, csrf_token=slot)
-            document = page_html(self.page, self.asked, self.answer, self._around).encode()
+            document = page_html(self.page, self.parameters, self.answer, self._around).encode()
             self._pieces = document.split(slot.encode())
         return around.csrf_token.encode().join(self._pieces)
 
@@ -253,14 +266,14 @@ class KeptPages:
         `is_moving`: what the key asks for is another thing later, so that it is made anew for whoever comes after.
         """
         self.follow(state)
-        known = self._pages.get(key)
-        if known is not None:
+        page = self._pages.get(key)
+        if page is not None:
             self._pages.move_to_end(key)
-            return known
+            return page
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.ensure_future(self._made(state, key, make, is_kept=not is_moving))
-            making.add_done_callback(_heard)
+            making = self._making[key] = asyncio.ensure_future(self._render(state, key, make, is_kept=not is_moving))
+            making.add_done_callback(_consume_error)
         return await asyncio.shield(making)  # whoever gives up waiting does not end it for the others
 
     def follow(self, state: object) -> None:
@@ -270,22 +283,22 @@ class KeptPages:
             self._pages.clear()
             self._making.clear()  # whoever waits for one still gets it
 
-    async def _made(
+    async def _render(
         self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_kept: bool
     ) -> MadePage:
         try:
-            made = await make()
+            page = await make()
         finally:
             if self._making.get(key) is asyncio.current_task():
                 del self._making[key]
-        if is_kept and self._of is state and made.status < _REFUSED and made.page.is_settled:
-            self._pages[key] = made
+        if is_kept and self._of is state and page.status < _REFUSED and page.page.is_settled:
+            self._pages[key] = page
             while len(self._pages) > self.most:
                 self._pages.popitem(last=False)
-        return made
+        return page
 
 
-def _heard(task: "asyncio.Task[MadePage]") -> None:
+def _consume_error(task: "asyncio.Task[MadePage]") -> None:
     """Take note of an error that nobody waits for any more."""
     if not task.cancelled():
         task.exception()

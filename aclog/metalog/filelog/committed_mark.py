@@ -110,11 +110,11 @@ class CommittedMark:
                 f"{self.end_offset}: records are missing, as in an older copy",
                 f"accept this log as it is, remove {self.path}",
             )
-        found = epoch_at(epochs, self.end_offset - 1)
+        epoch = epoch_at(epochs, self.end_offset - 1)
         # None: a Kafka node's retention has removed that part of the log since.
-        if found not in {None, self.epoch}:
+        if epoch not in {None, self.epoch}:
             raise self._refusal(
-                f"the record of offset {self.end_offset - 1} is of leader epoch {found}, but {self.path} says "
+                f"the record of offset {self.end_offset - 1} is of leader epoch {epoch}, but {self.path} says "
                 f"that it was of {self.epoch}: another log",
                 f"accept this log as it is, remove {self.path}",
             )
@@ -137,8 +137,8 @@ class CommittedMark:
         """Return what a reader should be told of a log with this end: nothing if it contains what was committed."""
         if end_offset >= self.end_offset:
             return ()
-        found = f"{self.directory}: ends at offset {end_offset}, but {self.path} says that the log was committed up to"
-        return (f"{found} {self.end_offset}: this state is older than the node's, and no node starts on it",)
+        ends = f"{self.directory}: ends at offset {end_offset}, but {self.path} says that the log was committed up to"
+        return (f"{ends} {self.end_offset}: this state is older than the node's, and no node starts on it",)
 
     def check_cluster(self, cluster_id: str) -> None:
         """Check that the log is this cluster's.
@@ -289,7 +289,7 @@ class MarkFile:
     path: Path
     _fd: int
     _file: NamedFile = field(init=False)
-    _seen: bytes | None = field(init=False, default=None)
+    _last_data: bytes | None = field(init=False, default=None)
     _mark: Mark = field(init=False, default=Mark(epoch=-1, offset=-1))
     _next_slot: int = field(init=False, default=0)
 
@@ -323,7 +323,7 @@ class MarkFile:
         for _ in range(_ATTEMPTS):
             # One byte more than the file should have, to notice a file of another size.
             data = os.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
-            if data == self._seen:
+            if data == self._last_data:
                 return self._mark
             if self._take(data):
                 return self._mark
@@ -339,7 +339,7 @@ class MarkFile:
         whole = [(mark, number) for number, mark in enumerate(slots) if mark is not None]
         if whole:
             self._mark, newest = max(whole)
-            self._next_slot, self._seen = 1 - newest, data
+            self._next_slot, self._last_data = 1 - newest, data
         return bool(whole)
 
     def publish(self, mark: Mark) -> None:

@@ -638,49 +638,49 @@ def open_log(
         committed = read_committed(directory)
         if create and not list_segments(directory):
             create_log(directory)
-        found = recover_end(directory, stack, segment_bytes, fsync, committed=committed)
-        if new_epoch or _has_no_leader(directory, found):
+        recovered = recover_end(directory, stack, segment_bytes, fsync, committed=committed)
+        if new_epoch or _has_no_leader(directory, recovered):
             begun = current_time_ms() if timestamp is None else timestamp
-            found = _begin_epoch(directory, found, node_id, begun)
+            recovered = _begin_epoch(directory, recovered, node_id, begun)
         log = FileLog(
             directory=directory,
-            notes=found.notes,
-            leader_epoch=found.epochs[-1].epoch,
+            notes=recovered.notes,
+            leader_epoch=recovered.epochs[-1].epoch,
             lock=lock,
-            marks=found.marks,
-            segments=found.segments,
-            appender=found.appender,
-            high_watermark=found.end_offset,
-            last_crc=found.last_crc,
+            marks=recovered.marks,
+            segments=recovered.segments,
+            appender=recovered.appender,
+            high_watermark=recovered.end_offset,
+            last_crc=recovered.last_crc,
             committed=committed,
         )
         stack.pop_all()
     return log
 
 
-def _has_no_leader(directory: Path, found: RecoveredEnd) -> bool:
+def _has_no_leader(directory: Path, recovered: RecoveredEnd) -> bool:
     """Return whether nobody who wrote to this directory led its last epoch: it is new, or was a mirror."""
-    begun = found.epochs and found.epochs[-1].epoch == found.latest_epoch
+    begun = recovered.epochs and recovered.epochs[-1].epoch == recovered.latest_epoch
     return not begun or read_quorum_state(directory) is None
 
 
-def _begin_epoch(directory: Path, found: RecoveredEnd, node_id: int, timestamp: int) -> RecoveredEnd:
+def _begin_epoch(directory: Path, recovered: RecoveredEnd, node_id: int, timestamp: int) -> RecoveredEnd:
     """Begin the next leader epoch: update the mark file first, so that it is never behind leader-epoch-checkpoint."""
     state = read_quorum_state(directory) or QuorumState(leader_id=node_id, leader_epoch=0, voters=(node_id,))
-    epoch = max(found.latest_epoch, state.leader_epoch) + 1
+    epoch = max(recovered.latest_epoch, state.leader_epoch) + 1
     leader = state.leader_id if state.leader_id >= 0 else node_id
     voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
     change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
-    batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
+    batch = control_batch(change, base_offset=recovered.end_offset, leader_epoch=epoch, timestamp=timestamp)
     # The order matters. If leader-epoch-checkpoint had an epoch that the mark file lacks, the mark would look stale
     # (as if Kafka had led since) and be ignored. A crash between any two of these steps leaves an epoch without
     # batches, which the next open skips.
-    publish_durably(found.marks, Mark(epoch=epoch, offset=found.end_offset))
+    publish_durably(recovered.marks, Mark(epoch=epoch, offset=recovered.end_offset))
     write_quorum_state(directory, state.led_by(leader, epoch))
-    epochs = (*found.epochs, EpochStart(epoch=epoch, start_offset=found.end_offset))
+    epochs = (*recovered.epochs, EpochStart(epoch=epoch, start_offset=recovered.end_offset))
     write_epochs(directory, epochs)
-    found.segments.epochs = epochs
-    found.appender.write([batch])
-    publish_durably(found.marks, Mark(epoch=epoch, offset=found.end_offset + 1))
+    recovered.segments.epochs = epochs
+    recovered.appender.write([batch])
+    publish_durably(recovered.marks, Mark(epoch=epoch, offset=recovered.end_offset + 1))
     crc = read_header(batch).crc
-    return evolve(found, epochs=epochs, latest_epoch=epoch, end_offset=found.end_offset + 1, last_crc=crc)
+    return evolve(recovered, epochs=epochs, latest_epoch=epoch, end_offset=recovered.end_offset + 1, last_crc=crc)

@@ -59,11 +59,11 @@ class NamedFile:
         try:
             there = os.stat(self.path)  # noqa: PTH116 - done for every commit
         except OSError as error:
-            raise self._gone(error.strerror or str(error)) from error
+            raise self._removal(error.strerror or str(error)) from error
         if (there.st_dev, there.st_ino) != (self.device, self.inode):
-            raise self._gone("another file has its name")
+            raise self._removal("another file has its name")
 
-    def _gone(self, why: str) -> LogError:
+    def _removal(self, why: str) -> LogError:
         return LogError(
             f"{self.path}: removed, renamed or replaced while it was open ({why}); nothing more is acknowledged. "
             "Put the file or its directory back before you start again"
@@ -83,8 +83,8 @@ def with_checksum(text: bytes) -> bytes:
 
 def without_checksum(data: bytes) -> bytes | None:
     """Return the lines that `with_checksum` was given; None if the last line does not match them."""
-    text, found, crc = data.rpartition(_KEY)
-    return text if found + crc == _last_line(text) else None
+    text, key, crc = data.rpartition(_KEY)
+    return text if key + crc == _last_line(text) else None
 
 
 def _last_line(text: bytes) -> bytes:
@@ -219,10 +219,10 @@ def segment_name(base_offset: int) -> str:
 
 def parse_segment_name(name: str) -> int | None:
     """Return the base offset in a segment's file name; None for any other name."""
-    found = _SEGMENT.fullmatch(name)
-    if found is None or int(found[1]) > _MAX_OFFSET:
+    match = _SEGMENT.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_OFFSET:
         return None
-    return int(found[1])
+    return int(match[1])
 
 
 def checkpoint_name(end_offset: int, epoch: int) -> str:
@@ -232,10 +232,10 @@ def checkpoint_name(end_offset: int, epoch: int) -> str:
 
 def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
     """Return (end offset, epoch) of a finished checkpoint's file name; None for others, `.part` and `.deleted` too."""
-    found = _CHECKPOINT.fullmatch(name)
-    if found is None or int(found[1]) > _MAX_OFFSET or int(found[2]) > _MAX_EPOCH:
+    match = _CHECKPOINT.fullmatch(name)
+    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
         return None
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def image_path(checkpoint: Path) -> Path:
@@ -267,8 +267,8 @@ def list_segments(directory: Path) -> tuple[SegmentFile, ...]:
         LogError: the directory cannot be listed.
 
     """
-    found = ((parse_segment_name(name), name) for name in _listed(directory))
-    bases = sorted((base, name) for base, name in found if base is not None)
+    names = ((parse_segment_name(name), name) for name in _listed(directory))
+    bases = sorted((base, name) for base, name in names if base is not None)
     return tuple(SegmentFile(base_offset=base, path=directory / name) for base, name in bases)
 
 
@@ -279,8 +279,8 @@ def list_checkpoints(directory: Path) -> tuple[CheckpointFile, ...]:
         LogError: the directory cannot be listed.
 
     """
-    found = ((parse_checkpoint_name(name), name) for name in _listed(directory))
-    ids = sorted((key, name) for key, name in found if key is not None)
+    names = ((parse_checkpoint_name(name), name) for name in _listed(directory))
+    ids = sorted((key, name) for key, name in names if key is not None)
     return tuple(CheckpointFile(end_offset=end, epoch=epoch, path=directory / name) for (end, epoch), name in ids)
 
 
@@ -497,10 +497,10 @@ def refuse_mirror(directory: Path) -> None:
         DecodeError: its file is damaged.
 
     """
-    found = read_mirror_properties(directory) if directory.is_dir() else None
-    if found is not None:
+    properties = read_mirror_properties(directory) if directory.is_dir() else None
+    if properties is not None:
         raise LogError(
-            f"{directory}: a mirror of cluster {found.cluster_id}: only `aclog mirror` appends to it; "
+            f"{directory}: a mirror of cluster {properties.cluster_id}: only `aclog mirror` appends to it; "
             f"a copy of it without {MIRROR_FILE} is a log of its own"
         )
 

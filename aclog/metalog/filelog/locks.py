@@ -28,8 +28,8 @@ _FLOCK = "hhqqi4x"
 
 # The only module-level state of this package, because fcntl locks are per process. Maps (device, inode) of a lock
 # file to the process that locked it: a forked child inherits this table, but not the locks.
-_HELD: dict[tuple[int, int], int] = {}
-_HELD_GUARD = threading.Lock()
+_OWNERS: dict[tuple[int, int], int] = {}
+_OWNERS_GUARD = threading.Lock()
 
 
 def kafka_log_dir(directory: Path) -> Path | None:
@@ -53,13 +53,13 @@ def holder_of(path: Path) -> int | None:
     """
     if sys.platform != "linux":  # other systems have other layouts of struct flock
         return None
-    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         fd = os.open(path, os.O_RDWR)
     except OSError:
         return None
     try:
-        kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))
+        kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, request))
     except (OSError, struct.error):
         return None
     finally:
@@ -97,13 +97,13 @@ class WriterLock:
         return lock
 
     def _lock(self, path: Path, holder: str) -> None:
-        with _HELD_GUARD:
+        with _OWNERS_GUARD:
             # Compared by inode, before the file is opened: opening and closing it again would release the lock we hold.
-            if _HELD.get(_identity(path) or (-1, -1)) == os.getpid():
+            if _OWNERS.get(_identity(path) or (-1, -1)) == os.getpid():
                 raise LockedError(f"{path}: already locked by this process, which has the log open for writing")
             fd = _locked_fd(path, holder)
             file = NamedFile.of(fd, path)
-            _HELD[file.identity] = os.getpid()
+            _OWNERS[file.identity] = os.getpid()
             self._files.append((fd, file))
 
     def check(self) -> None:
@@ -113,18 +113,18 @@ class WriterLock:
             LogError: one was removed or replaced.
 
         """
-        with _HELD_GUARD:
+        with _OWNERS_GUARD:
             files = [file for _, file in self._files]
         for file in files:
             file.check()
 
     def close(self) -> None:
         """Release the locks; closing twice is allowed."""
-        with _HELD_GUARD:
+        with _OWNERS_GUARD:
             while self._files:
                 fd, file = self._files.pop()
-                if _HELD.get(file.identity) == os.getpid():
-                    del _HELD[file.identity]
+                if _OWNERS.get(file.identity) == os.getpid():
+                    del _OWNERS[file.identity]
                 os.close(fd)
 
 

@@ -77,15 +77,15 @@ class MirrorWriter:
 
         """
         with ExitStack() as stack:
-            found = recover_end(directory, stack, segment_bytes, fsync)
-            epoch = epoch_at(found.epochs, found.end_offset - 1)
-            end = LogEnd(end_offset=found.end_offset, epoch=start.epoch if epoch is None else epoch)
+            recovered = recover_end(directory, stack, segment_bytes, fsync)
+            epoch = epoch_at(recovered.epochs, recovered.end_offset - 1)
+            end = LogEnd(end_offset=recovered.end_offset, epoch=start.epoch if epoch is None else epoch)
             writer = cls(
                 directory=directory,
-                notes=found.notes,
-                marks=found.marks,
-                appender=found.appender,
-                epochs=found.epochs,
+                notes=recovered.notes,
+                marks=recovered.marks,
+                appender=recovered.appender,
+                epochs=recovered.epochs,
                 end=end,
             )
             stack.pop_all()
@@ -297,7 +297,7 @@ def _write_archive_files(directory: Path, archive: Path, base_offset: int, mark:
     replace_durably(archive / PARTITION_FILE, PARTITION)
     properties = read_mirror_properties(directory)
     if properties is not None:
-        began = (found.epoch for found in list_checkpoints(directory) if found.end_offset == base_offset)
+        began = (checkpoint.epoch for checkpoint in list_checkpoints(directory) if checkpoint.end_offset == base_offset)
         start = LogEnd(end_offset=base_offset, epoch=next(began, 0))
         write_mirror_properties(archive, evolve(properties, start=start))
     replace_durably(archive / EPOCHS_FILE, (directory / EPOCHS_FILE).read_bytes())
@@ -483,9 +483,9 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
 
 
 def _check_is_mirror_or_empty(directory: Path) -> MirrorProperties | None:
-    found = read_mirror_properties(directory)
-    if found is not None:
-        return found
+    properties = read_mirror_properties(directory)
+    if properties is not None:
+        return properties
     try:
         names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
     except OSError as error:

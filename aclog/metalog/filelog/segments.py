@@ -76,15 +76,15 @@ def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]
 
 
 def _check_epoch(header: BatchHeader, position: int, *, epochs: tuple[int, int], until: int) -> None:
-    found, (low, high) = header.leader_epoch, epochs
-    if not low <= found <= high:
+    epoch, (low, high) = header.leader_epoch, epochs
+    if not low <= epoch <= high:
         expected = f"expected epoch {low}" if low == high else f"expected an epoch from {low} to {high}"
         if high < 0:
             expected = "leader-epoch-checkpoint has none for this offset"
-        raise ReplayError(f"a batch of epoch {found}: {expected}", position=position, offset=header.base_offset)
+        raise ReplayError(f"a batch of epoch {epoch}: {expected}", position=position, offset=header.base_offset)
     if header.end_offset > until:
         what = (
-            f"a batch of epoch {found} reaches beyond offset {until}, where leader-epoch-checkpoint begins the next one"
+            f"a batch of epoch {epoch} reaches beyond offset {until}, where leader-epoch-checkpoint begins the next one"
         )
         raise ReplayError(what, position=position, offset=header.base_offset)
 
@@ -210,11 +210,11 @@ class Segments:
 
         """
         with self._guard:
-            known = {segment.file.base_offset: segment for segment in self._segments}
+            by_base = {segment.file.base_offset: segment for segment in self._segments}
             listed = list_segments(self.directory)
             if not listed:
                 raise LogError(f"{self.directory}: no segments (any more): not a metadata log")
-            self._segments = [known.get(file.base_offset) or Segment(file) for file in listed]
+            self._segments = [by_base.get(file.base_offset) or Segment(file) for file in listed]
 
     def files(self) -> tuple[SegmentFile, ...]:
         """Return the files, sorted by base offset."""
@@ -285,10 +285,10 @@ class Segments:
         if base == offset:
             return base, position
         batches = walk_batches(fd, segment.file.path, position=position, offset=base, epochs=self.epochs)
-        for found, header in batches:
+        for start, header in batches:
             if header.end_offset > offset:
-                return header.base_offset, found
-            segment.learn(header.end_offset, found + header.size)
+                return header.base_offset, start
+            segment.learn(header.end_offset, start + header.size)
         what = "the segment ends here, below the high-water mark, and no other segment contains this offset"
         raise DecodeError(what, path=str(segment.file.path), offset=offset, position=os.fstat(fd).st_size)
 
@@ -323,21 +323,21 @@ def _checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked:
     """
     if len(data) > _BULK and (proved := _bulk_checked(data, base, end, epochs)):
         return proved
-    found = _Checked(0, base, base, 0)
+    prefix = _Checked(0, base, base, 0)
     try:
         for position, header in checked_batches(data, base, epochs):
             if header.end_offset > end:
                 break
-            found = _Checked(position + header.size, header.end_offset, header.base_offset, position)
-            if found.end == end:
+            prefix = _Checked(position + header.size, header.end_offset, header.base_offset, position)
+            if prefix.end == end:
                 break
     except DecodeError:
         # Damage after good batches is reported by the next read, which begins there.
-        if not found.size:
+        if not prefix.size:
             raise
-    if not found.size:
+    if not prefix.size:
         raise DecodeError(f"this batch reaches beyond {end}: the high-water mark is not from this log", position=0)
-    return found
+    return prefix
 
 
 def _bulk_checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked | None:
@@ -469,9 +469,9 @@ def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | N
     size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
     start = position + 1
     while start < end:
-        found = _next_batch(read_at(fd, start, size), offset, offset + end - position)
-        if found is not None:
-            return start + found[0], found[1]
+        batch = _next_batch(read_at(fd, start, size), offset, offset + end - position)
+        if batch is not None:
+            return start + batch[0], batch[1]
         if start + size >= end:
             return None
         if size < _LARGEST_WINDOW:

@@ -370,9 +370,9 @@ class FileLogReader(Closeable):
     _segments: Segments
     _marks: MarkFile | None = field(init=False, default=None)
     _high_watermark: int = field(init=False, default=-1)
-    _epochs_seen: object = field(init=False, default="not looked at yet")
+    _epochs_identity: object = field(init=False, default="not looked at yet")
     _end: int = field(init=False, default=-1)
-    _end_seen: object = field(init=False, default=None)
+    _end_identity: object = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
     _guard: threading.Lock = field(init=False, factory=threading.Lock)
 
@@ -431,12 +431,12 @@ class FileLogReader(Closeable):
 
     def _reload_epochs(self) -> bool:
         """Reload leader-epoch-checkpoint and the mark file if the former has changed; return whether it has."""
-        seen = _identity(self.directory / EPOCHS_FILE)
-        if seen == self._epochs_seen:
+        identity = _identity(self.directory / EPOCHS_FILE)
+        if identity == self._epochs_identity:
             return False
         self._segments.epochs = read_epochs(self.directory)
         self._reopen_marks()
-        self._epochs_seen, self._end_seen = seen, None
+        self._epochs_identity, self._end_identity = identity, None
         return True
 
     def _reopen_marks(self) -> None:
@@ -451,10 +451,10 @@ class FileLogReader(Closeable):
         """Return the end of the last whole batch, computed again only if the last segment has changed."""
         self._segments.refresh()
         path = self._segments.files()[-1].path
-        seen = (path, _identity(path))
-        if seen != self._end_seen:
+        identity = (path, _identity(path))
+        if identity != self._end_identity:
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
-            self._end, self._end_seen = tail.end_offset, seen
+            self._end, self._end_identity = tail.end_offset, identity
             end = f"{self.directory}: the end of this Kafka log, offset {tail.end_offset}"
             self._tail_notes, self._torn_note = (f"{end}, {UNCOMMITTED_TAIL}",), _torn_note(tail)
         self._reopen_marks()  # an aclog writer may have taken over in the meantime
@@ -471,10 +471,10 @@ class FileLogReader(Closeable):
         """Block until the high-water mark is above `offset`, polling at intervals of 0.5 to 20 ms."""
         end, pause = time.monotonic() + timeout, _FIRST_PAUSE
         while self.high_watermark() <= offset:
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
                 return False
-            time.sleep(min(pause, left))
+            time.sleep(min(pause, remaining))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
         return True
 

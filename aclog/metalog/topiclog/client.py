@@ -54,27 +54,27 @@ RAISED = (KafkaException, SystemError)
 
 def kafka_error(error: KafkaError | BaseException, where: str) -> LogError:
     """Translate an error that a client reports or raises; `where` names the log. Contains no property values."""
-    found = error if isinstance(error, KafkaError) else error_in(error)
-    if found is None:
+    kafka = error if isinstance(error, KafkaError) else error_in(error)
+    if kafka is None:
         return LogError(f"{where}: {type(error).__name__}: {error}")
-    return _KINDS.get(found.code(), LogError)(f"{where}: {found.name()}: {found.str()}")
+    return _KINDS.get(kafka.code(), LogError)(f"{where}: {kafka.name()}: {kafka.str()}")
 
 
 def error_in(raised: BaseException) -> KafkaError | None:
     """Return the KafkaError inside an exception, or inside one of its causes."""
-    seen: BaseException | None = raised
-    while seen is not None:
-        if isinstance(seen, KafkaException) and seen.args and isinstance(seen.args[0], KafkaError):
-            return seen.args[0]
-        seen = seen.__cause__ or seen.__context__
+    cause: BaseException | None = raised
+    while cause is not None:
+        if isinstance(cause, KafkaException) and cause.args and isinstance(cause.args[0], KafkaError):
+            return cause.args[0]
+        cause = cause.__cause__ or cause.__context__
     return None
 
 
 def retriable(raised: BaseException) -> bool:
     """Whether the same call may be repeated and may then succeed."""
-    found = error_in(raised)
+    kafka = error_in(raised)
     # librdkafka does not mark its own timeouts as retriable; callers' deadlines bound the retries.
-    return found is not None and (found.retriable() or found.code() == KafkaError._TIMED_OUT) and not found.fatal()
+    return kafka is not None and (kafka.retriable() or kafka.code() == KafkaError._TIMED_OUT) and not kafka.fatal()
 
 
 # Construction of confluent-kafka clients: common properties, logging, and errors reported by callback.
@@ -269,8 +269,8 @@ class Transactions:
         try:
             self._producer.begin_transaction()
         except RAISED as error:
-            found = kafka_error(error, self.settings.name)
-            return found if isinstance(found, FencedError) else None
+            fencing = kafka_error(error, self.settings.name)
+            return fencing if isinstance(fencing, FencedError) else None
         return None
 
     def abort(self) -> None:

@@ -51,8 +51,8 @@ def fill_topic(settings: TopicSettings, batches: Iterable[MessageBatch], *, time
                 raise
 
 
-def _check_empty(found: Survey, settings: TopicSettings) -> None:
-    end = found.end_offset
+def _check_empty(bounds: Survey, settings: TopicSettings) -> None:
+    end = bounds.end_offset
     if end:
         raise LogError(f"{settings.name}: not empty: it holds a log that ends at offset {end}; nothing is written")
 
@@ -86,12 +86,12 @@ class SalvagedLog(Closeable):
     settings: TopicSettings
     damage: Damage | None
     """None if the whole log can be read."""
-    _known: Survey
+    _bounds: Survey
     _reads: HistoricalReads = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._reads = HistoricalReads(self.settings, threading.Event())
-        self._reads.assume(self._known)
+        self._reads.assume(self._bounds)
 
     @property
     def name(self) -> str:
@@ -100,11 +100,11 @@ class SalvagedLog(Closeable):
 
     def start_offset(self) -> int:
         """The offset of the first whole batch."""
-        return self._known.start_offset
+        return self._bounds.start_offset
 
     def high_watermark(self) -> int:
         """The offset after the last whole batch before the damage."""
-        return self._known.end_offset
+        return self._bounds.end_offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Return whole batches (aclog.metalog.committed_log.LogReader.read)."""
@@ -142,8 +142,8 @@ def salvage(settings: TopicSettings) -> SalvagedLog:
     if error is not None:
         with closing(_connected(settings)) as partition:
             damage = _rest(partition, scan.position, end, error)
-    known = Survey(start=start, end=scan.position, first=scan.first, last=scan.last)
-    return SalvagedLog(settings=settings, damage=damage, known=known)
+    bounds = Survey(start=start, end=scan.position, first=scan.first, last=scan.last)
+    return SalvagedLog(settings=settings, damage=damage, bounds=bounds)
 
 
 def _connected(settings: TopicSettings) -> Partition:
@@ -203,16 +203,16 @@ def _completes(assembler: Assembler, message: StoredMessage, name: str) -> bool:
 
 def _rest(partition: Partition, position: int, end: int, error: DecodeError) -> Damage:
     """Count what stands from `position` to before `end`."""
-    found: list[tuple[int, int | None]] = []
+    messages: list[tuple[int, int | None]] = []
     partition.seek(position)
     while not partition.ended:
         places = partition.poll_places(_POLL_SECONDS)
-        found += [(at, None if place is None else place.offset) for at, place in places if at < end]
-    offsets = [offset for _, offset in found if offset is not None]
+        messages += [(at, None if place is None else place.offset) for at, place in places if at < end]
+    offsets = [offset for _, offset in messages if offset is not None]
     return Damage(
         error=error,
-        position=found[0][0] if found else position,
-        messages=len(found),
+        position=messages[0][0] if messages else position,
+        messages=len(messages),
         records=len(offsets),
         offsets=(min(offsets), max(offsets)) if offsets else None,
     )

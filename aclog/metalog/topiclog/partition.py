@@ -68,12 +68,14 @@ class Partition:
         """
         place, deadline = TopicPartition(self.topic, 0), time.monotonic() + timeout
         while True:
-            left = deadline - time.monotonic()
+            remaining = deadline - time.monotonic()
             try:
                 # For a read_committed consumer the end is the last stable offset, not Kafka's high-water mark.
-                start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE_SECONDS, max(left, 0.05)))
+                start, end = self._consumer.get_watermark_offsets(
+                    place, timeout=min(_SLICE_SECONDS, max(remaining, 0.05))
+                )
             except KafkaException as error:
-                self._check_retriable(error, left)
+                self._check_retriable(error, remaining)
             else:
                 return start, end
 
@@ -86,27 +88,27 @@ class Partition:
         """
         deadline = time.monotonic() + timeout
         while True:
-            left = deadline - time.monotonic()
+            remaining = deadline - time.monotonic()
             try:
-                found = self._consumer.list_topics(self.topic, timeout=min(_SLICE_SECONDS, max(left, 0.05)))
+                metadata = self._consumer.list_topics(self.topic, timeout=min(_SLICE_SECONDS, max(remaining, 0.05)))
                 break
             except KafkaException as error:
-                self._check_retriable(error, left)
-        topic = found.topics[self.topic]
+                self._check_retriable(error, remaining)
+        topic = metadata.topics[self.topic]
         if topic.error is not None:
             raise kafka_error(topic.error, self.name)
         if len(topic.partitions) != 1:
             raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: expected 1")
 
-    def _check_retriable(self, error: KafkaException, left: float) -> None:
+    def _check_retriable(self, error: KafkaException, remaining: float) -> None:
         """Return if the call may be repeated; else raise what went wrong."""
         self._check_open()
         self._consumer.poll(0)  # runs error_cb, which librdkafka calls from poll only
         if self.errors.refused and self.errors.latest is not None:
             raise self.errors.latest
-        found = error_in(error)
-        transport = found is not None and found.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
-        if left <= 0 or not (transport or retriable(error)):
+        kafka = error_in(error)
+        transport = kafka is not None and kafka.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+        if remaining <= 0 or not (transport or retriable(error)):
             raise self.errors.latest if transport and self.errors.latest else kafka_error(error, self.name)
 
     def _check_open(self) -> None:
@@ -137,14 +139,14 @@ class Partition:
             LogError: as `poll`.
 
         """
-        found: list[tuple[int, Placement | None]] = []
+        places: list[tuple[int, Placement | None]] = []
         for message in self._fetched(timeout, _POLL_MESSAGES):
             if self._is_record(message):
                 place = None
                 with suppress(DecodeError):
                     place = decode_headers(_headers(message))
-                found.append((message.offset() or 0, place))
-        return found
+                places.append((message.offset() or 0, place))
+        return places
 
     def _fetched(self, timeout: float, most: int) -> list[Message]:
         try:
@@ -159,16 +161,16 @@ class Partition:
 
     def _records(self, messages: list[Message]) -> list[StoredMessage]:
         """Return the records before the first error; that error is raised at once only if there are none."""
-        found: list[StoredMessage] = []
+        records: list[StoredMessage] = []
         try:
             for message in messages:
                 if self._is_record(message):
-                    found.append(self._stored(message))  # noqa: PERF401 - keeps those before an error
+                    records.append(self._stored(message))  # noqa: PERF401 - keeps those before an error
         except (LogError, DecodeError) as error:
-            if not found:
+            if not records:
                 raise
             self._deferred = error
-        return found
+        return records
 
     def _is_record(self, message: Message) -> bool:
         error = message.error()

@@ -48,9 +48,9 @@ def find_last(messages: Messages, start: int, end: int) -> StoredMessage | None:
     back, limit = _LOOK_BACK, end
     while limit > start:
         begin = max(start, end - back)
-        found = messages.last_in(begin, limit)
-        if found is not None:
-            return found
+        message = messages.last_in(begin, limit)
+        if message is not None:
+            return message
         limit, back = begin, back * 8
     return None
 
@@ -71,31 +71,31 @@ def find_offset(
     high = last.position - (last.place.offset - offset)
     while low <= high:
         middle, near_end = (high if near_end else (low + high) // 2), False
-        found = messages.first_from(middle, last.position + 1)
-        if found is None:
+        message = messages.first_from(middle, last.position + 1)
+        if message is None:
             break
-        ahead = found.place.offset - offset
+        ahead = message.place.offset - offset
         if not ahead:
-            return found
+            return message
         if ahead < 0:
-            low = found.position - ahead
+            low = message.position - ahead
         else:
-            high = min(middle - 1, found.position - ahead)
+            high = min(middle - 1, message.position - ahead)
     raise ReplayError("no message of this offset is in the topic", offset=offset)
 
 
 def find_first(
-    messages: Messages, first: StoredMessage, last: StoredMessage, wanted: Callable[[StoredMessage], bool]
+    messages: Messages, first: StoredMessage, last: StoredMessage, predicate: Callable[[StoredMessage], bool]
 ) -> StoredMessage:
-    """Return the first message that is `wanted`, given that all messages after it are, up to and including `last`."""
+    """Return the first message that meets `predicate`, given that all after it do, up to and including `last`."""
     low, high, best = first.position, last.position, last
     while low < high:
         middle = (low + high) // 2
-        found = messages.first_from(middle, high)
-        if found is None or wanted(found):
-            high, best = middle, found or best
+        message = messages.first_from(middle, high)
+        if message is None or predicate(message):
+            high, best = middle, message or best
         else:
-            low = found.position + 1
+            low = message.position + 1
     return best
 
 

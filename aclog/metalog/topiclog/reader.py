@@ -66,8 +66,8 @@ class TailCache(CommittedLog):
             self.check_bounds(offset)
             if offset == self.high_watermark:
                 return b""
-            found = self._window.read(offset, max_bytes)
-            return None if found is None else found[0]
+            batches = self._window.read(offset, max_bytes)
+            return None if batches is None else batches[0]
 
     @property
     def _silent(self) -> str:
@@ -128,17 +128,17 @@ class BatchStream:
         """
         if self._deferred is not None:
             raise self._deferred
-        found: list[CommittedBatch] = []
+        batches: list[CommittedBatch] = []
         try:
             for message in self.partition.poll(timeout):
                 batch = self._add(message)
                 if batch is not None:
-                    found.append(batch)
+                    batches.append(batch)
         except DecodeError as error:
-            if not found:
+            if not batches:
                 raise
             self._deferred = error
-        return found
+        return batches
 
     def _add(self, message: StoredMessage) -> CommittedBatch | None:
         next_position = message.position + 1
@@ -178,7 +178,7 @@ class HistoricalReads:
     closing: threading.Event
     """Set it before `close` to end a read that waits."""
     _partition: Partition | None = field(default=None, init=False)
-    _known: Survey | None = field(default=None, init=False)
+    _bounds: Survey | None = field(default=None, init=False)
     _stream: BatchStream | None = field(default=None, init=False)
     _ahead: deque[CommittedBatch] = field(factory=deque, init=False)
     """Batches that the stream returned and no read has taken."""
@@ -198,13 +198,13 @@ class HistoricalReads:
         return self._ask(lambda: self._survey(timeout))
 
     def _survey(self, timeout: float) -> Survey:
-        self._known = survey(self._connected(), timeout)
-        return self._known
+        self._bounds = survey(self._connected(), timeout)
+        return self._bounds
 
-    def assume(self, known: Survey) -> None:
+    def assume(self, bounds: Survey) -> None:
         """Read within these bounds, instead of surveying the log."""
         with self._lock:
-            self._known = known
+            self._bounds = bounds
 
     def survey_stable(self, timeout: float) -> Survey:
         """Find the end of the log once no transaction is open; for a writer that has fenced the previous one.
@@ -219,11 +219,11 @@ class HistoricalReads:
         deadline = time.monotonic() + timeout
         written = written_end(self.settings, self.closing, timeout)
         while True:
-            found = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
-            if found.end >= written:
-                return found
+            bounds = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
+            if bounds.end >= written:
+                return bounds
             if time.monotonic() > deadline:
-                what = f"another producer's transaction is open at Kafka's offset {found.end}"
+                what = f"another producer's transaction is open at Kafka's offset {bounds.end}"
                 raise LogError(f"{self.settings.name}: {what}: expected no other producers on the topic")
             time.sleep(_RETRY_SECONDS)
 
@@ -237,11 +237,11 @@ class HistoricalReads:
         return self._ask(self._last_batch)
 
     def _last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
-        known = self._known
-        if known is None or known.last is None:
+        bounds = self._bounds
+        if bounds is None or bounds.last is None:
             return None, None
         partition = self._connected()
-        return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
+        return find_base(partition, bounds.last.place.offset, bounds), find_leader(partition, bounds)
 
     def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         """Return batches from the one that holds `offset` up to `mark`, at most `max_bytes` but at least one batch.
@@ -286,38 +286,38 @@ class HistoricalReads:
         if self._stream is None or offset != self._next:
             self._stream = self._begin(offset)
         deadline = time.monotonic() + RESPONSE_SECONDS
-        while not (found := self._take_ahead(mark, max_bytes)):
+        while not (batches := self._take_ahead(mark, max_bytes)):
             if self.closing.is_set():
                 raise LogError(f"{self.settings.name}: closed")
             if time.monotonic() > deadline:
                 what = f"offset {offset}: no batch arrived within {RESPONSE_SECONDS:.0f} s"
                 raise LogError(f"{self.settings.name}: {what}")
             self._ahead.extend(self._stream.poll(_SLICE_SECONDS))
-        self._next = found[-1].end_offset
-        self._remember(found[-1])
-        return b"".join(batch.data for batch in found)
+        self._next = batches[-1].end_offset
+        self._remember(batches[-1])
+        return b"".join(batch.data for batch in batches)
 
     def _take_ahead(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
         """Take from the batches read ahead as many as one read may return."""
-        found: list[CommittedBatch] = []
+        batches: list[CommittedBatch] = []
         room = max_bytes
         # The topic may already hold more than the caller's mark covers.
         while self._ahead and self._ahead[0].end_offset <= mark:
             room -= len(self._ahead[0].data)
-            if found and room < 0:
+            if batches and room < 0:
                 break
-            found.append(self._ahead.popleft())
-        return found
+            batches.append(self._ahead.popleft())
+        return batches
 
     def _begin(self, offset: int) -> BatchStream:
         partition = self._connected()
         self._ahead.clear()
         position, base = self._resume_at.get(offset), offset
         if position is None:
-            if self._known is None or offset >= self._known.end_offset:
-                self._known = survey(partition)
-            found = find_base(partition, offset, self._known)
-            position, base = found.position, found.place.base_offset
+            if self._bounds is None or offset >= self._bounds.end_offset:
+                self._bounds = survey(partition)
+            first = find_base(partition, offset, self._bounds)
+            position, base = first.position, first.place.base_offset
         return BatchStream(partition, position, base)
 
     def _remember(self, batch: CommittedBatch) -> None:
@@ -436,8 +436,8 @@ class TopicReader(Closeable):
             DecodeError: a message that is not a record, ReplayError if one is missing.
 
         """
-        found = self._tail.read(offset, max_bytes)
-        return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
+        batches = self._tail.read(offset, max_bytes)
+        return self._historical.read(offset, self.high_watermark(), max_bytes) if batches is None else batches
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; return whether it is.
@@ -507,11 +507,11 @@ class TopicReader(Closeable):
 
     def _survey(self) -> _Place:
         """Set the log's bounds; return where the last batch begins."""
-        found = self._historical.survey()
+        bounds = self._historical.survey()
         base, leader = self._historical.last_batch()
         # From the last batch on, so that the cache holds the log's newest batch at once.
-        place = _Place(found.start, 0) if base is None else _Place(base.position, base.place.offset)
-        self._tail.begin(found.start_offset, found.end_offset, place.offset)
+        place = _Place(bounds.start, 0) if base is None else _Place(base.position, base.place.offset)
+        self._tail.begin(bounds.start_offset, bounds.end_offset, place.offset)
         if leader is not None:
             self._tail.set_leader(leader)
         return place

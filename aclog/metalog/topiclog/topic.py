@@ -49,29 +49,29 @@ class TopicAdmin:
     def kafka_cluster_id(self) -> str:
         """Return the id of the Kafka cluster."""
         try:
-            found = self._ask(lambda client, seconds: client.describe_cluster(request_timeout=seconds))
+            cluster = self._ask(lambda client, seconds: client.describe_cluster(request_timeout=seconds))
         except KafkaException as error:
             raise kafka_error(error, self._name) from error
-        return str(found.cluster_id)
+        return str(cluster.cluster_id)
 
     def describe(self, topic: str) -> TopicDescription | None:
         """Return the topic; None if there is none."""
         topics = TopicCollection([topic])
         try:
-            found: TopicDescription = self._ask(
+            description: TopicDescription = self._ask(
                 lambda client, seconds: client.describe_topics(topics, request_timeout=seconds)[topic]
             )
         except KafkaException as error:
             if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise kafka_error(error, self._name) from error
             return None
-        return found
+        return description
 
     def wait_for(self, topic: str) -> TopicDescription:
         """Return a topic that was created: it takes a while to reach every broker."""
-        while (found := self.describe(topic)) is None:
+        while (description := self.describe(topic)) is None:
             self._back_off()
-        return found
+        return description
 
     def create(self, topic: str, replication_factor: int, config: Mapping[str, str]) -> bool:
         """Create a topic of one partition; return False if it was created by somebody else meanwhile."""
@@ -88,12 +88,12 @@ class TopicAdmin:
         """Return all settings of the topic, including the broker's defaults."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
-            found: Mapping[str, Any] = self._ask(
+            config: Mapping[str, Any] = self._ask(
                 lambda client, seconds: client.describe_configs([resource], request_timeout=seconds)[resource]
             )
         except KafkaException as error:
             raise kafka_error(error, self._name) from error
-        return {name: entry.value for name, entry in found.items()}
+        return {name: entry.value for name, entry in config.items()}
 
     def _back_off(self) -> None:
         """Sleep before the next attempt.
@@ -111,7 +111,7 @@ class TopicAdmin:
         while True:
             client = self._client = self._client or new_admin(self._name, self._properties, self._errors)
             try:
-                found = question(client, self._attempt_seconds).result(2 * self._attempt_seconds)
+                response = question(client, self._attempt_seconds).result(2 * self._attempt_seconds)
             except TimeoutError:
                 pass
             except KafkaException as error:
@@ -120,7 +120,7 @@ class TopicAdmin:
                     raise
             else:
                 self._attempt_seconds = _FIRST_ATTEMPT_SECONDS
-                return found
+                return response
             with suppress(KafkaException):
                 client.poll(0)
             self._client, self._attempt_seconds = None, min(2 * self._attempt_seconds, _LAST_ATTEMPT_SECONDS)
@@ -143,8 +143,8 @@ _NO_RESPONSE = frozenset(
 
 
 def _code(error: KafkaException) -> int | None:
-    found = error_in(error)
-    return None if found is None else found.code()
+    kafka = error_in(error)
+    return None if kafka is None else kafka.code()
 
 
 # Creation of a log's topic with the settings it needs, and the check of an existing one.
@@ -163,11 +163,11 @@ class _Requirement:
 
 
 def _exactly(value: str) -> _Requirement:
-    return _Requirement(value=value, accepts=lambda found: found == value, expected=value)
+    return _Requirement(value=value, accepts=lambda actual: actual == value, expected=value)
 
 
 def _at_least(least: int) -> _Requirement:
-    return _Requirement(value=str(least), accepts=lambda found: int(found) >= least, expected=f"{least} or more")
+    return _Requirement(value=str(least), accepts=lambda actual: int(actual) >= least, expected=f"{least} or more")
 
 
 def _requirements(replication_factor: int) -> Mapping[str, _Requirement]:
@@ -198,9 +198,9 @@ def ensure_topic(settings: TopicSettings, *, timeout: float = 30.0) -> bool:
 
     """
     admin = TopicAdmin(settings.name, settings.properties, timeout)
-    found = admin.describe(settings.topic)
-    created = found is None and create_topic(admin, settings)
-    check_topic(admin, found or admin.wait_for(settings.topic), settings)
+    description = admin.describe(settings.topic)
+    created = description is None and create_topic(admin, settings)
+    check_topic(admin, description or admin.wait_for(settings.topic), settings)
     return created
 
 
@@ -216,9 +216,9 @@ def create_topic(admin: TopicAdmin, settings: TopicSettings) -> bool:
     return admin.create(settings.topic, settings.replication_factor, config)
 
 
-def check_topic(admin: TopicAdmin, found: "TopicDescription", settings: TopicSettings) -> None:
+def check_topic(admin: TopicAdmin, description: "TopicDescription", settings: TopicSettings) -> None:
     """Check that an existing topic can hold a log. Raises as ensure_topic."""
-    wrong = [*_wrong_layout(found, settings), *_wrong_settings(admin.configuration(settings.topic), settings)]
+    wrong = [*_wrong_layout(description, settings), *_wrong_settings(admin.configuration(settings.topic), settings)]
     if wrong:
         raise ConfigError(f"{settings.name}: unsuitable for a log: {'; '.join(wrong)}")
 
@@ -233,17 +233,17 @@ def _wrong_layout(topic: "TopicDescription", settings: TopicSettings) -> list[st
     return wrong
 
 
-def _wrong_settings(found: Mapping[str, str | None], settings: TopicSettings) -> list[str]:
+def _wrong_settings(config: Mapping[str, str | None], settings: TopicSettings) -> list[str]:
     return [
-        f"{name} is {found.get(name)}: expected {requirement.expected}"
+        f"{name} is {config.get(name)}: expected {requirement.expected}"
         for name, requirement in _requirements(settings.replication_factor).items()
-        if not _accepted(requirement, found.get(name))
+        if not _accepted(requirement, config.get(name))
     ]
 
 
-def _accepted(requirement: _Requirement, found: str | None) -> bool:
+def _accepted(requirement: _Requirement, actual: str | None) -> bool:
     try:
-        return found is not None and requirement.accepts(found)
+        return actual is not None and requirement.accepts(actual)
     except ValueError:
         return False
 
@@ -256,7 +256,7 @@ class TopicInspector:
     """Asks about the topic; connects with the first question. Thread-safe."""
 
     settings: TopicSettings
-    _known: TopicAdmin | None = field(default=None, init=False)
+    _topic_admin: TopicAdmin | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def identify(self, timeout: float) -> TopicId | None:
@@ -269,10 +269,10 @@ class TopicInspector:
         """
         with self._lock:
             admin = self._admin(timeout)
-            found = admin.describe(self.settings.topic)
-            if found is None:
+            description = admin.describe(self.settings.topic)
+            if description is None:
                 return None
-            return TopicId(kafka_cluster_id=admin.kafka_cluster_id(), topic_id=_url_safe(str(found.topic_id)))
+            return TopicId(kafka_cluster_id=admin.kafka_cluster_id(), topic_id=_url_safe(str(description.topic_id)))
 
     def check_settings(self, timeout: float) -> None:
         """Check that the topic can hold a log.
@@ -284,10 +284,10 @@ class TopicInspector:
         """
         with self._lock:
             admin = self._admin(timeout)
-            found = admin.describe(self.settings.topic)
-            if found is None:
+            description = admin.describe(self.settings.topic)
+            if description is None:
                 raise LogError(f"{self.settings.name}: there is no such topic")
-            check_topic(admin, found, self.settings)
+            check_topic(admin, description, self.settings)
 
     def create(self, timeout: float) -> None:
         """Create the topic; nothing if it exists. Raises as `identify`."""
@@ -297,10 +297,10 @@ class TopicInspector:
             admin.wait_for(self.settings.topic)
 
     def _admin(self, timeout: float) -> TopicAdmin:
-        if self._known is None:
-            self._known = TopicAdmin(self.settings.name, self.settings.properties, timeout)
-        self._known.allow(timeout)
-        return self._known
+        if self._topic_admin is None:
+            self._topic_admin = TopicAdmin(self.settings.name, self.settings.properties, timeout)
+        self._topic_admin.allow(timeout)
+        return self._topic_admin
 
 
 def _url_safe(text: str) -> str:
@@ -365,7 +365,7 @@ def survey(partition: Partition, timeout: float = RESPONSE_SECONDS) -> Survey:
     return Survey(start=start, end=end, first=first, last=last)
 
 
-def find_base(partition: Partition, offset: int, known: Survey) -> StoredMessage:
+def find_base(partition: Partition, offset: int, bounds: Survey) -> StoredMessage:
     """Return the first message of the batch that holds a surveyed offset.
 
     Raises:
@@ -373,21 +373,21 @@ def find_base(partition: Partition, offset: int, known: Survey) -> StoredMessage
         ReplayError: there is no such message.
 
     """
-    if known.first is None or known.last is None:
+    if bounds.first is None or bounds.last is None:
         raise LogError(f"{partition.name}: no message of offset {offset}: the log is empty")
-    found = find_offset(partition, offset, known.first, known.last, near_end=True)
-    base = found.place.base_offset
-    return found if base == offset else find_offset(partition, base, known.first, found, near_end=True)
+    message = find_offset(partition, offset, bounds.first, bounds.last, near_end=True)
+    base = message.place.base_offset
+    return message if base == offset else find_offset(partition, base, bounds.first, message, near_end=True)
 
 
-def find_leader(partition: Partition, known: Survey) -> Leader | None:
+def find_leader(partition: Partition, bounds: Survey) -> Leader | None:
     """Return the newest epoch's leader; None if the epoch does not begin with a LeaderChange.
 
     Raises:
         LogError, DecodeError: as Partition.first_from.
 
     """
-    if known.first is None or known.last is None:
+    if bounds.first is None or bounds.last is None:
         return None
-    newest = known.epoch
-    return leader_of(find_first(partition, known.first, known.last, lambda found: found.place.epoch >= newest))
+    newest = bounds.epoch
+    return leader_of(find_first(partition, bounds.first, bounds.last, lambda message: message.place.epoch >= newest))

@@ -70,10 +70,10 @@ class ReadBack(Closeable):
         written = b"".join(batches)
         try:
             self._wait(end, deadline)
-            found = self._reader.read(start, len(written))
+            data = self._reader.read(start, len(written))
         except DecodeError as error:
             raise self._unread(start, end, f"this writer's own reader stopped before: {error}") from error
-        if found != written:
+        if data != written:
             raise self._unread(start, end, "other records stand at these offsets")
 
     def _wait(self, end: int, deadline: float) -> None:
@@ -176,8 +176,8 @@ class TopicLog(Closeable):
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Return whole committed batches from the one that holds `offset` (see LogReader.read)."""
-        found = self._tail.read(offset, max_bytes)
-        return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
+        batches = self._tail.read(offset, max_bytes)
+        return self._historical.read(offset, self.high_watermark(), max_bytes) if batches is None else batches
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""
@@ -266,15 +266,15 @@ def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactio
 def _init_transactions(producer: Producer, name: str, errors: ClientErrors, timeout: float) -> None:
     deadline = time.monotonic() + timeout
     while True:
-        left = deadline - time.monotonic()
+        remaining = deadline - time.monotonic()
         try:
-            producer.init_transactions(min(SLICE_SECONDS, max(left, 0.05)))
+            producer.init_transactions(min(SLICE_SECONDS, max(remaining, 0.05)))
         except RAISED as error:
             # A refused login is only reported by callback: without this, the call would last until its timeout.
             serve_callbacks(producer)
             if errors.refused and errors.latest is not None:
                 raise errors.latest from error
-            if left <= 0 or not retriable(error):
+            if remaining <= 0 or not retriable(error):
                 raise (errors.latest if retriable(error) else None) or kafka_error(error, name) from error
         else:
             return
@@ -316,16 +316,18 @@ def open_topic_log(
         historical = HistoricalReads(settings, threading.Event())
         stack.callback(historical.close)
         historical.connect(timeout)
-        transactions = fence_previous_writer(settings, _left(deadline))
+        transactions = fence_previous_writer(settings, _remaining(deadline))
         stack.callback(transactions.close)
-        found = historical.survey_stable(_left(deadline))  # after fencing, so that nobody can append behind the end
+        bounds = historical.survey_stable(
+            _remaining(deadline)
+        )  # after fencing, so that nobody can append behind the end
         read_back = ReadBack(reader or TopicReader(settings), owned=reader is None)
         stack.callback(read_back.close)
         tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
-        tail.begin(found.start_offset, found.end_offset, found.end_offset)
+        tail.begin(bounds.start_offset, bounds.end_offset, bounds.end_offset)
         log = TopicLog(
             settings,
-            found.epoch + 1,
+            bounds.epoch + 1,
             tail=tail,
             historical=historical,
             transactions=transactions,
@@ -338,7 +340,7 @@ def open_topic_log(
     return log
 
 
-def _left(deadline: float) -> float:
+def _remaining(deadline: float) -> float:
     return max(deadline - monotonic(), 1.0)
 
 

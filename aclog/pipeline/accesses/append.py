@@ -52,7 +52,7 @@ from aclog.pipeline.accesses.tables import (
 )
 from aclog.pipeline.session import new_directory
 from aclog.terminal.output import BYTES, progress
-from aclog.usage.accesses.access_log import LEDGER, Known, Part, new_parts
+from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
 # The ledger of a table that is appended to: what was taken, how far each source goes, and which files belong to it.
 #
@@ -61,7 +61,7 @@ from aclog.usage.accesses.access_log import LEDGER, Known, Part, new_parts
 # is killed before the transaction leaves nothing in the table; what is killed after it is moved by the next append.
 
 
-Seen: TypeAlias = tuple[int, int, int, int, bytes]
+FileState: TypeAlias = tuple[int, int, int, int, bytes]
 """A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""
 
 STAGING: Final = "_staging"
@@ -79,7 +79,7 @@ CREATE TABLE seen (device INTEGER, inode INTEGER, size INTEGER, modified INTEGER
 
 
 @frozen(kw_only=True)
-class Taken:
+class LedgerEntry:
     """What one append adds to the ledger."""
 
     parts: Sequence[Part]
@@ -146,7 +146,7 @@ class Ledger:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def known(self) -> set[Known]:
+    def content_keys(self) -> set[ContentKey]:
         """Return what was taken."""
         with self._readable():
             return set(self._database.execute("SELECT length, digest FROM contents"))
@@ -156,22 +156,22 @@ class Ledger:
         with self._readable():
             return dict(self._database.execute("SELECT name, latest FROM sources"))
 
-    def seen(self) -> set[Seen]:
+    def file_states(self) -> set[FileState]:
         """Return the files all of which was taken, as they were then: those that still are need not be read again."""
         with self._readable():
             return set(self._database.execute("SELECT device, inode, size, modified, ends FROM seen"))
 
-    def remember(self, seen: Iterable[Seen]) -> None:
-        """Keep files for `seen`."""
+    def remember(self, states: Iterable[FileState]) -> None:
+        """Keep files for `file_states`."""
         with self._readable(), self._database:
-            self._database.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", seen)
+            self._database.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", states)
 
     def next_number(self) -> int:
         """Return the number of the next append."""
         with self._readable():
             return int(self._database.execute("SELECT coalesce(max(number), 0) + 1 FROM appends").fetchone()[0])
 
-    def commit(self, taken: Taken) -> int:
+    def commit(self, entry: LedgerEntry) -> int:
         """Commit an append, whose files have been fsynced, and move them into the table; return its number.
 
         Raises:
@@ -189,18 +189,18 @@ class Ledger:
         with self._readable(), self._database:  # one transaction
             self._database.execute(
                 "INSERT INTO appends (number, at, accesses, rejected, late) VALUES (?, ?, ?, ?, ?)",
-                (number, taken.at, taken.accesses, taken.rejected, taken.late),
+                (number, entry.at, entry.accesses, entry.rejected, entry.late),
             )
             self._database.executemany(
                 "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)",
-                [(*part.content.known, number, part.content.path, part.start) for part in taken.parts],
+                [(*part.content.key, number, part.content.path, part.start) for part in entry.parts],
             )
             self._database.executemany(
-                "INSERT INTO files VALUES (?, ?, ?)", [(number, *each) for each in taken.files.items()]
+                "INSERT INTO files VALUES (?, ?, ?)", [(number, *each) for each in entry.files.items()]
             )
             self._database.executemany(
                 "INSERT INTO sources VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET latest = excluded.latest",
-                taken.latest.items(),
+                entry.latest.items(),
             )
         self.place()
         return number
@@ -305,10 +305,10 @@ class Layout:
             ConfigError: the kind or zone is unknown, or the kind has columns of its own.
 
         """
-        wanted, zone = _kind(kind), check_timezone(spark, timezone)
-        if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
-            raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
-        return cls(kind=wanted, zone=zone, columns=columns or {})
+        layout_kind, zone = _kind(kind), check_timezone(spark, timezone)
+        if columns and layout_kind in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
+            raise ConfigError(f"--column: not supported for kind {layout_kind.value}, whose columns are known")
+        return cls(kind=layout_kind, zone=zone, columns=columns or {})
 
     @property
     def split(self) -> Splitter:
@@ -459,7 +459,7 @@ def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None
     """
     with new_directory(out) as partial:
         task = SplitAndWrite(split=ingested.split, directory=str(partial))
-        with ingested.files.held(), readable_errors(ingested.paths):
+        with ingested.files.verified(), readable_errors(ingested.paths):
             reported = ingested.rows.mapInArrow(task, REPORTED).collect()
         counts = counted(reported)
         check_rejects(counts, max_reject_rate)
@@ -488,12 +488,12 @@ def check_rejects(counts: Counts, limit: float | None) -> None:
 
 def counted(reported: Iterable[Row]) -> Counts:
     """Add up what the tasks reported (aclog.pipeline.accesses.tables.REPORTED)."""
-    found: Counter[str | None] = Counter()
+    counts: Counter[str | None] = Counter()
     for row in reported:
         if row["file"] is None and row["source"] is None:
-            found[row["reason"]] += row["count"]
-    accesses, blanks = found.pop(None, 0), found.pop(Reason.BLANK.value, 0)
-    ordered = sorted(((str(reason), count) for reason, count in found.items()), key=lambda pair: (-pair[1], pair[0]))
+            counts[row["reason"]] += row["count"]
+    accesses, blanks = counts.pop(None, 0), counts.pop(Reason.BLANK.value, 0)
+    ordered = sorted(((str(reason), count) for reason, count in counts.items()), key=lambda pair: (-pair[1], pair[0]))
     return Counts(accesses=accesses, rejects=dict(ordered), blanks=blanks)
 
 
@@ -522,15 +522,15 @@ class Appended:
     """The latest time of each source in the table, in us since 1970; None if none of its accesses had a time."""
 
     @property
-    def known(self) -> int:
+    def unchanged(self) -> int:
         """The files that held nothing new."""
         return self.files - self.whole - self.grown
 
     @property
     def watermark(self) -> int | None:
         """The earliest of the sources' latest times, in us since 1970; None if there is none, or one is unknown."""
-        known = [latest for latest in self.sources.values() if latest is not None]
-        return min(known) if known and len(known) == len(self.sources) else None
+        times = [latest for latest in self.sources.values() if latest is not None]
+        return min(times) if times and len(times) == len(self.sources) else None
 
 
 def append(
@@ -558,7 +558,7 @@ def append(
     if new:
         task = SplitAndWrite(split=layout.split, directory=str(staging.absolute()), latest=before, until=at * 1000)
         pins = files.only([part.content.name for part in new])
-        with pins.held(), readable_errors(paths):
+        with pins.verified(), readable_errors(paths):
             reported = _rows(spark, layout, new).mapInArrow(task, REPORTED).collect()
         if not layout.is_lines:
             _check_sizes(pins)
@@ -568,22 +568,24 @@ def append(
     if new:
         _commit(ledger, staging, new, appended, [row["file"] for row in reported if row["file"]], at=at)
     unfinished = {part.content.name for part in parts if part.content.waiting}
-    ledger.remember([pin.seen for name, pin in files.pins.items() if pin.seen and name not in unfinished])
+    ledger.remember([pin.state for name, pin in files.pins.items() if pin.state and name not in unfinished])
     return appended
 
 
 def _parts(files: PinnedFiles, ledger: Ledger, *, lines: bool) -> list[Part]:
     """Return what is new in the files that are not as they were when they were taken."""
-    seen, table = ledger.seen(), ledger.out.resolve()
-    wanted = [(path, name, size) for name, (path, size) in files.paths().items() if files.pins[name].seen not in seen]
-    for path, _, _ in wanted:
+    states, table = ledger.file_states(), ledger.out.resolve()
+    files_to_read = [
+        (path, name, size) for name, (path, size) in files.paths().items() if files.pins[name].state not in states
+    ]
+    for path, _, _ in files_to_read:
         if Path(path).resolve().is_relative_to(table):
             raise ConfigError(f"{path}: is a file of the table {ledger.out} itself: expected logs elsewhere")
     try:
-        if not wanted:
+        if not files_to_read:
             return []
         with progress("looking for what is new", BYTES) as advance:
-            return new_parts(wanted, ledger.known(), lines=lines, advance=advance)
+            return new_parts(files_to_read, ledger.content_keys(), lines=lines, advance=advance)
     except FileNotFoundError as error:
         raise ChangedFilesError(
             f"{error.filename}: removed while it was being read: run again, or on a copy"
@@ -600,7 +602,7 @@ def _commit(
             raise ConfigError(f"{staging / name}: written by a task, but not visible here: expected a shared directory")
         fsync_file(staging / name)
     ledger.commit(
-        Taken(
+        LedgerEntry(
             parts=new,
             files={f"{STAGING}/{staging.name}/{name}": _final_name(name, number) for name in staged},
             latest=appended.sources,

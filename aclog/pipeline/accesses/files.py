@@ -64,7 +64,7 @@ class Pin:
     """The first and the last bytes up to `size`; empty if this process may not read the file."""
 
     @property
-    def seen(self) -> tuple[int, int, int, int, bytes] | None:
+    def state(self) -> tuple[int, int, int, int, bytes] | None:
         """By what an unchanged file is known, None if nothing tells it from another."""
         if not self.inode or not self.ends:
             return None
@@ -93,7 +93,7 @@ class PinnedFiles:
         return self.pins.keys() == later.pins.keys() and all(pin.is_before(later.pins[name]) for name, pin in pins)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def verified(self) -> Iterator[None]:
         """Read the files in this block; at its end, `check`. A job that failed because a file is gone says so too."""
         try:
             yield
@@ -118,11 +118,11 @@ class PinnedFiles:
             ConfigError: a file is not on a file system of this machine.
 
         """
-        found = {name: (_local_path(name), pin.size) for name, pin in self.pins.items()}
-        for name, (path, _) in found.items():
+        places = {name: (_local_path(name), pin.size) for name, pin in self.pins.items()}
+        for name, (path, _) in places.items():
             if path is None:
                 raise ConfigError(f"{name}: --append reads files of a local or shared file system: copy it first")
-        return {name: (str(path), size) for name, (path, size) in found.items()}
+        return {name: (str(path), size) for name, (path, size) in places.items()}
 
     def check(self) -> None:
         """Check, once everything is read, that all of it was read from the files that were listed.
@@ -195,28 +195,28 @@ def _local_pin(path: str, end: int | None) -> Pin:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:  # the workers may run as another user
-        found, ends = os.stat(path), b""  # noqa: PTH116  # like fstat below
+        status, ends = os.stat(path), b""  # noqa: PTH116  # like fstat below
     else:
         try:
-            found = os.fstat(descriptor)
-            until = found.st_size if end is None else end
+            status = os.fstat(descriptor)
+            until = status.st_size if end is None else end
             ends = os.pread(descriptor, min(_SAMPLE, until), 0)
             ends += os.pread(descriptor, min(_SAMPLE, until), max(until - _SAMPLE, 0))
         finally:
             os.close(descriptor)
-    return Pin(device=found.st_dev, inode=found.st_ino, size=found.st_size, modified=found.st_mtime_ns, ends=ends)
+    return Pin(device=status.st_dev, inode=status.st_ino, size=status.st_size, modified=status.st_mtime_ns, ends=ends)
 
 
 def _remote_pin(spark: SparkSession, name: str) -> Pin:
     jvm: Any = spark.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name))
     try:
-        found = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(path)
+        status = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(path)
     except Py4JJavaError as error:
         if "FileNotFoundException" in str(error):
             raise FileNotFoundError(name) from error
         raise
-    return Pin(device=0, inode=0, size=found.getLen(), modified=found.getModificationTime() * 1_000_000)
+    return Pin(device=0, inode=0, size=status.getLen(), modified=status.getModificationTime() * 1_000_000)
 
 
 def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
@@ -329,11 +329,11 @@ def _from_lines(spark: SparkSession, place: str) -> DataFrame:
     for name in REQUEST_COLUMNS:
         bad |= values[name].isNull()
     if TIMESTAMP in kinds:
-        given = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))
+        timestamp_kind = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))
         values[TIMESTAMP] = F.coalesce(
             any_time(text("object", TIMESTAMP), StringType(), "UTC"), of_millis(number("object", TIMESTAMP))
         )
-        bad |= given.isNotNull() & values[TIMESTAMP].isNull()
+        bad |= timestamp_kind.isNotNull() & values[TIMESTAMP].isNull()
     for name, kind in kinds.items():
         values.setdefault(name, _other(name, kind))
     malformed = F.when(bad, F.make_valid_utf8("line")).alias(MALFORMED)

@@ -21,10 +21,10 @@ from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZTy
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
 from aclog.authorizer.audit import (
-    SHOWN,
+    EXPECTED_VALUES,
+    MAX_EXCERPT,
     TIME,
     TIME_SIZE,
-    WANTED,
     ParsedLine,
     Reason,
     known_names,
@@ -57,8 +57,8 @@ def check_timezone(spark: SparkSession, timezone: str) -> str:
 
     """
     sample = F.lit(f"2026-01-01 00:00:00 {timezone}").try_cast("timestamp")
-    known = bool(timezone.strip()) and spark.range(1).select(sample.isNotNull().alias("known")).first()
-    if not known or not known[0]:
+    row = bool(timezone.strip()) and spark.range(1).select(sample.isNotNull().alias("known")).first()
+    if not row or not row[0]:
         raise ConfigError(f"unknown timezone {timezone[:80]!r}: expected UTC, an offset such as +02:00, or a name "
                           "such as Europe/Berlin")  # fmt: skip
     return timezone.strip()
@@ -163,9 +163,9 @@ def _line_end(file: BinaryIO, position: int, end: int) -> int:
     at = position - 1
     while at < end:
         block = os.pread(file.fileno(), _BLOCK, at)
-        found = block.find(b"\n")
-        if found >= 0 or not block:
-            return min(at + found + 1, end) if block else end
+        position_in_block = block.find(b"\n")
+        if position_in_block >= 0 or not block:
+            return min(at + position_in_block + 1, end) if block else end
         at += len(block)
     return end
 
@@ -186,17 +186,17 @@ def _tasks(ranges: Sequence[LineRange]) -> list[list[LineRange]]:
 def _batches(part: LineRange) -> Iterator[pa.RecordBatch]:
     with opened(part.path) as file:
         file.seek(part.start)
-        held, left = b"", part.end - part.start
-        while left:
-            block = file.read(min(_BATCH_BYTES, left))
+        rest, remaining = b"", part.end - part.start
+        while remaining:
+            block = file.read(min(_BATCH_BYTES, remaining))
             if not block:
                 break  # the file was truncated: the check of its pin says so
-            left -= len(block)
-            lines = (held + block).split(b"\n")
-            held = lines.pop()
+            remaining -= len(block)
+            lines = (rest + block).split(b"\n")
+            rest = lines.pop()
             yield from _as_batches(lines, part.name)
-        if held:
-            yield from _as_batches([held], part.name)
+        if rest:
+            yield from _as_batches([rest], part.name)
 
 
 def _as_batches(lines: Iterable[bytes], name: str) -> Iterator[pa.RecordBatch]:
@@ -252,14 +252,14 @@ def readable_errors(paths: Sequence[str]) -> Iterator[None]:
         own = own_error(str(error))
         if own is not None:
             raise ConfigError(own) from error
-        found = re.search(r"reading file (\S+?)\.?(?:\s|$)", str(error))
-        where = found[1] if found else ", ".join(paths)
+        match = re.search(r"reading file (\S+?)\.?(?:\s|$)", str(error))
+        where = match[1] if match else ", ".join(paths)
         raise ConfigError(f"{where}: {cause(str(error))}") from error
 
 
 def _path_in(text: str) -> str | None:
-    found = re.search(r"does not exist: (?:file:)?(\S+?)\.(?:\s|$)", text)
-    return found[1] if found else None
+    match = re.search(r"does not exist: (?:file:)?(\S+?)\.(?:\s|$)", text)
+    return match[1] if match else None
 
 
 # JSON lines, parsed strictly by Spark: one object per line, no duplicate keys, nothing after the object.
@@ -354,8 +354,8 @@ def events_of_json(lines: DataFrame) -> DataFrame:
     """Rows for `validate_rows` from JSON lines: bare, or under the key `audit` as in a node's JSON log."""
     whole = parse_lines(lines)
     own = F.coalesce(within("object", "audit"), F.when(within("object", "logger").isNull(), F.col("object")))
-    found = whole.select("*", own.alias("event"))
-    stated = found.select(
+    rows = whole.select("*", own.alias("event"))
+    stated = rows.select(
         "*",
         text("event", "result").alias("loggedDecision"),
         of_millis(number("event", "timestamp")).alias("timestamp"),
@@ -402,13 +402,20 @@ def _level(logged: Column, decision: Column) -> Column:
 
 
 TIMESTAMP: Final = "timestamp"
-KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")
+OPTIONAL_COLUMNS: Final = (
+    "patternType",
+    "loggedDecision",
+    "loggedRule",
+    "request",
+    "resourceReferenceCount",
+    "logLevel",
+)
 """Columns that only some sources have, null for others. STRING, but resourceReferenceCount INT.
 
 The logged decision and rule are those of the authorizer that logged the access; jobs add a `decision` and `rule`.
 """
 
-ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *KNOWN)
+ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *OPTIONAL_COLUMNS)
 REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
 """The file of a reject, its text (up to LINE_LIMIT characters), a Reason, and a sentence."""
 
@@ -441,10 +448,10 @@ def quoted(name: str) -> str:
 
 def enum_name(text: Column, names: Iterable[str]) -> Column:
     """Return AlterConfigs, alter_configs and ALTER_CONFIGS as ALTER_CONFIGS, null for an unknown name."""
-    known = list(names)
-    pairs = [F.lit(word) for name in known for word in (name.replace("_", ""), name)]
+    all_names = list(names)
+    pairs = [F.lit(word) for name in all_names for word in (name.replace("_", ""), name)]
     other = F.try_element_at(F.create_map(*pairs), F.upper(F.translate(text, "_", "")))
-    return F.when(text.isin(known), text).otherwise(other)  # the common case first: Spark searches maps linearly
+    return F.when(text.isin(all_names), text).otherwise(other)  # the common case first: Spark searches maps linearly
 
 
 def validate_rows(raw: DataFrame, *, files: bool = False) -> DataFrame:
@@ -533,9 +540,9 @@ def _detail() -> Column:
     """Return the detail for a reason."""
     reason = F.col("_reason")
     detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
-    for bad, (name, wanted) in WANTED.items():
-        shown = F.concat(F.lit(f"{name} `"), F.substring(name, 1, SHOWN), F.lit(f"`: expected {wanted}"))
-        detail = detail.when(reason == bad, shown)
+    for bad, (name, expected) in EXPECTED_VALUES.items():
+        excerpt = F.substring(name, 1, MAX_EXCERPT)
+        detail = detail.when(reason == bad, F.concat(F.lit(f"{name} `"), excerpt, F.lit(f"`: expected {expected}")))
     for other, text in DETAILS.items():
         detail = detail.when(reason == other, F.lit(text))
     return detail
@@ -629,7 +636,7 @@ def _reasons(lines: Array, headed: Array, not_utf8: list[int], *, times: Array, 
 
 
 def _rejects(rows: pa.RecordBatch) -> pa.RecordBatch:
-    found = [
+    rejects = [
         {
             "file": row["file"],
             "line": row["line"][:LINE_LIMIT],
@@ -638,7 +645,7 @@ def _rejects(rows: pa.RecordBatch) -> pa.RecordBatch:
         }
         for row in rows.to_pylist()
     ]
-    return pa.RecordBatch.from_pylist(found, schema=REJECT_SCHEMA)
+    return pa.RecordBatch.from_pylist(rejects, schema=REJECT_SCHEMA)
 
 
 def _line_detail(reason: str, parsed: str | None, line: str) -> str:

@@ -21,7 +21,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import (
     ACCESS_COLUMNS,
     ACCESS_SCHEMA,
-    KNOWN,
+    OPTIONAL_COLUMNS,
     REJECT_SCHEMA,
     TIMESTAMP,
     Splitter,
@@ -86,7 +86,7 @@ def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) ->
     objects = parse_lines(lines)
     texts = {ours: text("object", theirs[ours]) for ours in ACCESS_COLUMNS if ours != "resourceReferenceCount"}
     there = F.expr(f"try_variant_get(object, '$[\"{_escaped(theirs[TIMESTAMP])}\"]', 'variant')").isNotNull()
-    found = objects.select(
+    values = objects.select(
         "file",
         "line",
         "reason",
@@ -97,7 +97,7 @@ def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) ->
         ).alias(TIMESTAMP),
         there.alias("_timed"),
     )
-    return found.select(
+    return values.select(
         *ACCESS_COLUMNS,
         "file",
         "line",
@@ -110,16 +110,19 @@ def _of_frame(
     frame: DataFrame, columns: Mapping[str, str], *, line: Column, timezone: str, reason: Column | None = None
 ) -> DataFrame:
     places = _places(frame, columns)
-    given = {ours: F.col(quoted(theirs)) for ours, theirs in places.items()}
+    sources = {ours: F.col(quoted(theirs)) for ours, theirs in places.items()}
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
     nothing = F.lit(None).cast("string")
     time = F.lit(None).cast("timestamp")
     if TIMESTAMP in places:
-        time = any_time(given[TIMESTAMP], kinds[places[TIMESTAMP]], timezone)
-    values = {name: given[name].cast("string") if name in given else nothing for name in (*REQUEST_COLUMNS, *KNOWN)}
+        time = any_time(sources[TIMESTAMP], kinds[places[TIMESTAMP]], timezone)
+    values = {
+        name: sources[name].cast("string") if name in sources else nothing
+        for name in (*REQUEST_COLUMNS, *OPTIONAL_COLUMNS)
+    }
     values["resourceReferenceCount"] = values["resourceReferenceCount"].try_cast("int")
-    timed = given[TIMESTAMP].isNotNull() if TIMESTAMP in given else F.lit(False)
-    found = frame.select(
+    timed = sources[TIMESTAMP].isNotNull() if TIMESTAMP in sources else F.lit(False)
+    rows = frame.select(
         *(values[name].alias(name) for name in values),
         time.alias(TIMESTAMP),
         timed.alias("_timed"),
@@ -128,7 +131,7 @@ def _of_frame(
         (nothing if reason is None else reason).alias("reason"),
     )
     bad_time = F.when(F.col("_timed") & F.col(TIMESTAMP).isNull(), Reason.BAD_TIMESTAMP)
-    return found.select(
+    return rows.select(
         *ACCESS_COLUMNS, "file", "line", F.coalesce("reason", bad_time).alias("reason"), nothing.alias("detail")
     )
 
@@ -138,8 +141,8 @@ def _places(frame: DataFrame, columns: Mapping[str, str]) -> dict[str, str]:
     _check_names(columns)
     there = [name for name in frame.columns if name != _TORN]
     places = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS if ours in columns or ours in there}
-    wanted = {ours: columns.get(ours, ours) for ours in REQUEST_COLUMNS} | places
-    if missing := [theirs for theirs in wanted.values() if theirs not in there]:
+    needed = {ours: columns.get(ours, ours) for ours in REQUEST_COLUMNS} | places
+    if missing := [theirs for theirs in needed.values() if theirs not in there]:
         raise ConfigError(f"no column {missing[0]!r} in the table, which has {', '.join(there)[:300]}")
     return places
 
@@ -248,10 +251,10 @@ class DayWriter:
 def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the rows of each day."""
     days: Any = batch.column(TIMESTAMP).cast(pa.timestamp("us")).cast(pa.date32())
-    found = pc.unique(days).to_pylist()
-    for day in found:
+    dates = pc.unique(days).to_pylist()
+    for day in dates:
         which = pc.is_null(days) if day is None else pc.equal(days, pa.scalar(day))
-        yield NO_DAY if day is None else day.isoformat(), batch if len(found) == 1 else batch.filter(which)
+        yield NO_DAY if day is None else day.isoformat(), batch if len(dates) == 1 else batch.filter(which)
 
 
 # How far each source of accesses goes: a source is the directory that log files came from, one broker's as a rule.
@@ -341,14 +344,14 @@ class SplitAndWrite:
         counts: Counter[str | None] = Counter()
         sources = SourceTimes(before=self.latest or {}, until=self.until)
         for batch in batches:
-            found = self.split(batch)
-            accesses.add(found.accesses)
-            rejects.add(found.rejects)
+            parts = self.split(batch)
+            accesses.add(parts.accesses)
+            rejects.add(parts.rejects)
             if self.latest is not None:
-                sources.add(found.files, found.accesses.column(TIMESTAMP))
-            counts.update(found.rejects.column("reason").to_pylist())
-            counts[None] += found.accesses.num_rows
-            counts[Reason.BLANK] += found.blanks
+                sources.add(parts.files, parts.accesses.column(TIMESTAMP))
+            counts.update(parts.rejects.column("reason").to_pylist())
+            counts[None] += parts.accesses.num_rows
+            counts[Reason.BLANK] += parts.blanks
         files = [path.relative_to(directory) for writer in (accesses, rejects) for path in writer.close()]
         rows: list[dict[str, str | int | None]] = [{"file": str(file)} for file in files]
         rows += [{"reason": reason, "count": count} for reason, count in counts.items() if count]
@@ -371,8 +374,8 @@ def commit_files(directory: Path, reported: Iterable[str]) -> None:
         ConfigError: a reported file is missing.
 
     """
-    wanted = {directory / name for name in reported}
-    if missing := [path for path in sorted(wanted) if not path.exists()]:
+    expected = {directory / name for name in reported}
+    if missing := [path for path in sorted(expected) if not path.exists()]:
         raise ConfigError(
             f"{missing[0]}: written by a task, but not visible here: expected a directory that the workers share"
         )
@@ -380,7 +383,7 @@ def commit_files(directory: Path, reported: Iterable[str]) -> None:
         place = directory / table
         place.mkdir(parents=True, exist_ok=True)
         for path in place.iterdir():
-            if path not in wanted:
+            if path not in expected:
                 path.unlink()
         if not any(place.iterdir()):
             # a reader needs a file for the schema

@@ -65,17 +65,17 @@ def rules_of(events: DataFrame, name: str, checked: Column, keep: Column | None 
     Any action on the result fails with the text of a ReplayError if an id is added that is in force, or removed that is
     not, or if one content is in force under two ids. `name` is the log's in that text.
     """
-    wanted = F.lit(True) if keep is None else keep
+    selected = F.lit(True) if keep is None else keep
     rules = _rules(_in_order(events).where(_refusing(_by_id(), name, F.col("adds"))))
-    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, wanted)))
+    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, selected)))
 
 
 def first_contradiction(events: DataFrame, name: str, checked: Column) -> ReplayError | None:
     """Return the error at which the applier would stop in these events, None if it would not."""
-    row = contradictions(events, checked).agg(F.min(F.struct("offset", "what")).alias("found")).first()
-    if row is None or row.found is None:
+    row = contradictions(events, checked).agg(F.min(F.struct("offset", "what")).alias("earliest")).first()
+    if row is None or row.earliest is None:
         return None
-    return ReplayError(row.found.what, offset=row.found.offset, path=name)
+    return ReplayError(row.earliest.what, offset=row.earliest.offset, path=name)
 
 
 def contradictions(events: DataFrame, checked: Column) -> DataFrame:
@@ -186,13 +186,13 @@ class Span(NamedTuple):
 class TransactionSpans:
     """The spans of a log's transactions; those of one kind ascend and do not overlap.
 
-    `held`: base offsets of batches whose records become visible together, at the end of the last one. `aborted`: the
-    offsets of a Begin and its Abort, between which every record is dropped. `hidden_from`: the base offset of the first
-    batch that never becomes visible, because a transaction is open at the end of the log, or because of a marker out of
-    place, which is the `failure`.
+    `deferred`: base offsets of batches whose records become visible together, at the end of the last one. `aborted`:
+    the offsets of a Begin and its Abort, between which every record is dropped. `hidden_from`: the base offset of the
+    first batch that never becomes visible, because a transaction is open at the end of the log, or because of a marker
+    out of place, which is the `failure`.
     """
 
-    held: tuple[Span, ...] = ()
+    deferred: tuple[Span, ...] = ()
     aborted: tuple[Span, ...] = ()
     hidden_from: int | None = None
     failure: ReplayError | None = None
@@ -206,10 +206,10 @@ def spans_of(markers: Iterable[Marker]) -> TransactionSpans:
             scan.read(batch_offset, batch)
         except ReplayError as e:
             scan.failure = e
-            scan.held_from = batch_offset if scan.held_from is None else scan.held_from
+            scan.deferred_from = batch_offset if scan.deferred_from is None else scan.deferred_from
             break
     return TransactionSpans(
-        held=tuple(scan.held), aborted=tuple(scan.aborted), hidden_from=scan.held_from, failure=scan.failure
+        deferred=tuple(scan.deferred), aborted=tuple(scan.aborted), hidden_from=scan.deferred_from, failure=scan.failure
     )
 
 
@@ -217,9 +217,9 @@ def spans_of(markers: Iterable[Marker]) -> TransactionSpans:
 class _MarkerScan:
     """The spans so far; `held_from` is the batch since which a transaction is open at the end of every batch."""
 
-    held: list[Span] = field(factory=list)
+    deferred: list[Span] = field(factory=list)
     aborted: list[Span] = field(factory=list)
-    held_from: int | None = None
+    deferred_from: int | None = None
     failure: ReplayError | None = None
     _transactions: Transactions = field(factory=Transactions)
     _begun_at: int = -1
@@ -233,11 +233,11 @@ class _MarkerScan:
             elif marker.record_type == RecordType.ABORT_TRANSACTION_RECORD.name:
                 self.aborted.append(Span(self._begun_at, marker.offset))
         # only the state at the end of a batch counts: a transaction within one batch holds nothing back
-        if not self._transactions.is_open and self.held_from is not None:
-            self.held.append(Span(self.held_from, batch_offset))
-            self.held_from = None
-        elif self._transactions.is_open and self.held_from is None:
-            self.held_from = batch_offset
+        if not self._transactions.is_open and self.deferred_from is not None:
+            self.deferred.append(Span(self.deferred_from, batch_offset))
+            self.deferred_from = None
+        elif self._transactions.is_open and self.deferred_from is None:
+            self.deferred_from = batch_offset
 
 
 def range_of(offset: int) -> int:
@@ -332,8 +332,8 @@ def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
         end_offset=max((row.last + 1 for row in rows), default=start),
         before=dict(zip((row.range for row in rows), tops, strict=False)),
         first=min((tuple(row["first"]) for row in rows if row["first"] is not None), default=None),
-        markers=tuple(sorted(Marker(*found[:-1]) for found in markers)),
-        marker_batch_ends={found.batch_offset: found.batch_end_offset for found in markers},
+        markers=tuple(sorted(Marker(*end_marker[:-1]) for end_marker in markers)),
+        marker_batch_ends={end_marker.batch_offset: end_marker.batch_end_offset for end_marker in markers},
         unknown_codes=any(row.unknown for row in rows),
     )
 
@@ -354,12 +354,12 @@ def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
 
 def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
     """Return the running maximum (ms) at these batches by base offset."""
-    wanted = sorted(batches)
-    if not wanted:
+    offsets = sorted(batches)
+    if not offsets:
         return {}
     # equal ranges are joined first: comparing every batch with every end would be a nested loop
-    ends = _table(log.sparkSession, {"range": [range_of(at) for at in wanted], "end": wanted})
-    first, last = range_start(wanted[0]), wanted[-1]
+    ends = _table(log.sparkSession, {"range": [range_of(at) for at in offsets], "end": offsets})
+    first, last = range_start(offsets[0]), offsets[-1]
     rows = (
         log.where(F.col("offset").between(first, last) & (F.col("offset") == F.col("batch_offset")))
         .select(range_column(F.col("offset")).alias("range"), "offset", millis(F.col("timestamp")).alias("time"))
@@ -374,26 +374,30 @@ def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> 
 
 def without_spans(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
     """Return the records whose offsets are in none of these spans."""
-    found = list(by_range(spans))
-    if not found:
+    in_ranges = list(by_range(spans))
+    if not in_ranges:
         return records
-    columns = {"range": [n for n, _ in found], "first": [s.first for _, s in found], "last": [s.last for _, s in found]}
+    columns = {
+        "range": [n for n, _ in in_ranges],
+        "first": [s.first for _, s in in_ranges],
+        "last": [s.last for _, s in in_ranges],
+    }
     broadcast = F.broadcast(_table(records.sparkSession, columns)).alias("spans")
     offset = F.col("records.offset")
     inside = (range_column(offset) == F.col("spans.range")) & offset.between(F.col("spans.first"), F.col("spans.last"))
     return records.alias("records").join(broadcast, inside, "left_anti")
 
 
-def with_deferred_visibility(records: DataFrame, held: dict[Span, int]) -> DataFrame:
+def with_deferred_visibility(records: DataFrame, times: dict[Span, int]) -> DataFrame:
     """Set `visible_at` to the time of the span for records whose batch is in one of these spans."""
-    found = list(by_range(held))
-    if not found:
+    in_ranges = list(by_range(times))
+    if not in_ranges:
         return records
     columns = {
-        "range": [number for number, _ in found],
-        "first": [span.first for _, span in found],
-        "last": [span.last for _, span in found],
-        "deferred": [held[span] for _, span in found],
+        "range": [number for number, _ in in_ranges],
+        "first": [span.first for _, span in in_ranges],
+        "last": [span.last for _, span in in_ranges],
+        "deferred": [times[span] for _, span in in_ranges],
     }
     deferred = F.broadcast(_table(records.sparkSession, columns).withColumnRenamed("range", "deferred_range"))
     inside = (F.col("range") == F.col("deferred_range")) & F.col("batch_offset").between(F.col("first"), F.col("last"))
@@ -473,8 +477,8 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
     rules = _start_rules(read_log(spark, path), image.end_offset)
     counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
     if counted is None or counted.rules != len(image.acls):
-        found = 0 if counted is None else counted.rules
-        raise CheckpointError(f"{path}: {found} ACL records for {len(image.acls)} ACLs: expected no removals")
+        count = 0 if counted is None else counted.rules
+        raise CheckpointError(f"{path}: {count} ACL records for {len(image.acls)} ACLs: expected no removals")
     return Start(image=image, rules=rules, unknown_codes=bool(counted.unknown))
 
 
@@ -591,37 +595,39 @@ def _check_follows(start: Start, summary: Summary, directory: Path) -> None:
 # The additions and removals of a log that became visible, and the ACLs of its first checkpoint (columns EVENT).
 
 
-def timed_events(found: FirstPass) -> DataFrame:
+def timed_events(log_pass: FirstPass) -> DataFrame:
     """Return the events of a log; `visible_at` is the time of the first state with it, as --as-of TIME has it."""
-    start, summary, spans = found.start, found.summary, found.spans
-    in_ranges = found.log.where((F.col("offset") >= range_start(start.offset)) & (F.col("offset") < found.end_offset))
+    start, summary, spans = log_pass.start, log_pass.summary, log_pass.spans
+    in_ranges = log_pass.log.where(
+        (F.col("offset") >= range_start(start.offset)) & (F.col("offset") < log_pass.end_offset)
+    )
     # the first record of every batch stays in, for the running maximum
     needed = in_ranges.where(_changes() | (F.col("offset") == F.col("batch_offset")))
     timed = with_running_time(
         needed.select("offset", "batch_offset", "timestamp", "record_type", "acl"), summary.before
     )
     records = timed.where(_changes() & (F.col("offset") >= start.offset))
-    times = times_at(found.log, summary.before, (span.last for span in spans.held))
-    held = {span: times[span.last] for span in spans.held}
-    return _events(found, with_deferred_visibility(without_spans(records, spans.aborted), held))
+    times = times_at(log_pass.log, summary.before, (span.last for span in spans.deferred))
+    deferred = {span: times[span.last] for span in spans.deferred}
+    return _events(log_pass, with_deferred_visibility(without_spans(records, spans.aborted), deferred))
 
 
-def placed_events(found: FirstPass) -> DataFrame:
+def placed_events(log_pass: FirstPass) -> DataFrame:
     """Return the events of a log; `visible_at` is the end offset of the first state with it."""
-    spans, ends = found.spans, found.summary.marker_batch_ends
+    spans, ends = log_pass.spans, log_pass.summary.marker_batch_ends
     offset = F.col("offset")
-    changes = found.log.where(_changes() & (offset >= found.start.offset) & (offset < found.end_offset))
+    changes = log_pass.log.where(_changes() & (offset >= log_pass.start.offset) & (offset < log_pass.end_offset))
     place = {"range": range_column(F.col("batch_offset")), "visible_at": F.col("batch_end_offset")}
     records = without_spans(changes.withColumns(place), spans.aborted)
-    held = {span: ends[span.last] for span in spans.held}
-    return _events(found, with_deferred_visibility(records, held))
+    deferred = {span: ends[span.last] for span in spans.deferred}
+    return _events(log_pass, with_deferred_visibility(records, deferred))
 
 
 def _changes() -> Column:
     return F.col("record_type").isin(ADD, REMOVE)
 
 
-def _events(found: FirstPass, visible: DataFrame) -> DataFrame:
+def _events(log_pass: FirstPass, visible: DataFrame) -> DataFrame:
     events = visible.select(
         "acl.*",
         F.lit(None).cast("long").alias("first_seen_offset"),
@@ -630,7 +636,7 @@ def _events(found: FirstPass, visible: DataFrame) -> DataFrame:
         "visible_at",
         (F.col("record_type") == ADD).alias("adds"),
     ).select(*EVENT)
-    rules = found.start.rules
+    rules = log_pass.start.rules
     return events if rules is None else rules.unionByName(events)
 
 
@@ -675,16 +681,16 @@ def intervals(spark: SparkSession, directory: Path | str) -> DataFrame:
         DecodeError: damage that was set aside, or a ReplayError for a transaction marker out of place.
 
     """
-    found = first_pass(spark, Path(directory))
+    log_pass = first_pass(spark, Path(directory))
     # names cannot tell ACLs with unknown codes apart: the driver replays such a log, and Spark does not compare them
-    if found.unknown_codes:
+    if log_pass.unknown_codes:
         _replay(directory)
-    checked = ~has_unknown_code() if found.unknown_codes else F.lit(True)
-    events = timed_events(found)
-    if found.failure is not None:
+    checked = ~has_unknown_code() if log_pass.unknown_codes else F.lit(True)
+    events = timed_events(log_pass)
+    if log_pass.failure is not None:
         # a contradiction before the misplaced marker is where the applier stops first
-        raise first_contradiction(events, found.name, checked) or found.failure
-    return rules_of(events, found.name, checked)
+        raise first_contradiction(events, log_pass.name, checked) or log_pass.failure
+    return rules_of(events, log_pass.name, checked)
 
 
 def contradiction(spark: SparkSession, directory: Path | str) -> ReplayError | None:
@@ -692,8 +698,8 @@ def contradiction(spark: SparkSession, directory: Path | str) -> ReplayError | N
 
     Raises as `intervals`.
     """
-    found = first_pass(spark, Path(directory))
-    return first_contradiction(timed_events(found), found.name, ~has_unknown_code())
+    log_pass = first_pass(spark, Path(directory))
+    return first_contradiction(timed_events(log_pass), log_pass.name, ~has_unknown_code())
 
 
 @contextmanager

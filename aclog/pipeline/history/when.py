@@ -51,9 +51,9 @@ def _principal(query: Query, settings: Settings) -> Column:
     if settings.allow_everyone:
         return F.lit(True)
     principal, named = F.col("principal"), query.principals.named
-    asked = principal.isin(*named)
+    is_named = principal.isin(*named)
     everyone = (principal == WILDCARD_PRINCIPAL) | ~principal.contains(":")
-    return everyone | (~asked if query.principals.complement else asked)
+    return everyone | (~is_named if query.principals.complement else is_named)
 
 
 def _covers(root: Root) -> Column:
@@ -96,13 +96,13 @@ def begin_and_intervals(
     spark: SparkSession, directory: Path | str, question: Question, settings: Settings
 ) -> tuple[int, list[Interval]]:
     """Return the offset with which the history begins (before it nothing is known), and what `when` returns."""
-    found = first_pass(spark, Path(directory))
-    if found.unknown_codes:
+    log_pass = first_pass(spark, Path(directory))
+    if log_pass.unknown_codes:
         changes = replayed(directory)
     else:
         with contradictions_raised(spark, directory):
-            changes = iter(_changes(found, question, settings))
-    begin = found.start.image
+            changes = iter(_changes(log_pass, question, settings))
+    begin = log_pass.start.image
 
     def kafka() -> Iterator[KafkaChange]:
         """Read on the driver what the brokers ran: registrations are few."""
@@ -113,12 +113,12 @@ def begin_and_intervals(
     return begin.end_offset, list(intervals_of(begin, changes, question, settings, deciding))
 
 
-def _changes(found: FirstPass, question: Question, settings: Settings) -> list[Change]:
+def _changes(log_pass: FirstPass, question: Question, settings: Settings) -> list[Change]:
     """Return the changes of the ACLs that concern a question, in order; without those of the beginning."""
-    events = placed_events(found)
-    if found.failure is not None:
-        raise first_contradiction(events, found.name, F.lit(True)) or found.failure
-    rules = rules_of(events, found.name, F.lit(True), concerned(question.queries, settings))
+    events = placed_events(log_pass)
+    if log_pass.failure is not None:
+        raise first_contradiction(events, log_pass.name, F.lit(True)) or log_pass.failure
+    rules = rules_of(events, log_pass.name, F.lit(True), concerned(question.queries, settings))
     rows = rules.select(*RULE, _end("added", "visible_from"), _end("removed", "visible_to")).collect()
     return sorted((change for row in rows for change in _ends(row)), key=lambda change: change.offset)
 

@@ -264,14 +264,14 @@ def chosen_columns(schema: StructType) -> pa.Schema:
         ConfigError: a column that the table does not have, or has with another type.
 
     """
-    chosen = to_arrow_schema(schema, timezone="UTC")
-    for column in chosen:
+    columns = to_arrow_schema(schema, timezone="UTC")
+    for column in columns:
         if column.name not in LOG_SCHEMA.names:
             raise ConfigError(f"column {column.name}: expected one of {', '.join(LOG_SCHEMA.names)}")
         expected = LOG_SCHEMA.field(column.name).type
         if column.type != expected:
             raise ConfigError(f"column {column.name} of type {column.type}: expected {expected}")
-    return pa.schema([pa.field(each.name, LOG_SCHEMA.field(each.name).type, each.nullable) for each in chosen])
+    return pa.schema([pa.field(each.name, LOG_SCHEMA.field(each.name).type, each.nullable) for each in columns])
 
 
 # The batches in a range of positions (Kafka's offsets) of a one-partition topic.
@@ -463,21 +463,21 @@ class TopicStream:
 
         """
         start, end = self._topic.bounds()
-        wanted = self.options.starting_offset
+        starting_offset = self.options.starting_offset
         there: StreamOffset = {"offset": 0, "position": start}
         # offsets are only in the messages: look for the starting offset from the beginning of the topic
         for number, placed in enumerate(self._topic.batches(start, end)):
             first, after = placed.batch.base_offset, placed.batch.end_offset
-            if wanted == EARLIEST:
+            if starting_offset == EARLIEST:
                 return {"offset": first, "position": placed.position}
-            if wanted != LATEST and int(wanted) < after:
-                if number or first <= int(wanted):
-                    return {"offset": int(wanted), "position": placed.position}
+            if starting_offset != LATEST and int(starting_offset) < after:
+                if number or first <= int(starting_offset):
+                    return {"offset": int(starting_offset), "position": placed.position}
                 break
             there = {"offset": after, "position": placed.after}
-        if wanted in {EARLIEST, LATEST, there["offset"]}:
+        if starting_offset in {EARLIEST, LATEST, there["offset"]}:
             return there
-        what = f"option startingOffset: {wanted}: expected an offset of the log in topic {self._topic.topic}"
+        what = f"option startingOffset: {starting_offset}: expected an offset of the log in topic {self._topic.topic}"
         raise ConfigError(what)
 
     def horizon(self) -> int:
@@ -486,16 +486,16 @@ class TopicStream:
 
     def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset:
         """Return the end of the last whole batch within `rows` of `start` and below `horizon`, at least of one."""
-        found = start
+        latest = start
         # reading at a removed position would fail: `ranges` reports the gap
         for placed in self._topic.batches(max(start["position"], self._topic.bounds()[0]), horizon):
             end = placed.batch.end_offset
-            if rows is not None and found != start and end > start["offset"] + rows:
+            if rows is not None and latest != start and end > start["offset"] + rows:
                 break
-            found = {"offset": end, "position": placed.after}
+            latest = {"offset": end, "position": placed.after}
             if rows is not None and end >= start["offset"] + rows:
                 break
-        return found
+        return latest
 
     def ranges(self, begin: StreamOffset, until: StreamOffset) -> list[TopicRange | LostRange]:
         """Return the range with the records from `begin` up to `until`, and a lost range if some are removed.

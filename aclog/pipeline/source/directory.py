@@ -326,8 +326,8 @@ class _RangeReader:
         """Yield the rows of the range."""
         while self._has_more():
             data = self._window()
-            found, _ = scan_batches(data)
-            good = take_batches(found, slice(0, self._in_place(found)))
+            columns, _ = scan_batches(data)
+            good = take_batches(columns, slice(0, self._in_place(columns)))
             if len(good):
                 yield from self._rows(data, good)
                 self._advance(data, good)
@@ -345,19 +345,19 @@ class _RangeReader:
         return self.at.position < file_range.end and has_offsets
 
     def _window(self) -> bytes:
-        left = self.range.end - self.at.position
-        data = read_at(self.fd, self.at.position, min(WINDOW, left))
+        remaining = self.range.end - self.at.position
+        data = read_at(self.fd, self.at.position, min(WINDOW, remaining))
         needed = int.from_bytes(data[8:12], signed=True) + 12
         # the first batch may be larger than a window; a length beyond the limit is damage, which `_problem` reports
-        if len(data) < needed <= min(LARGEST_BATCH, left):
+        if len(data) < needed <= min(LARGEST_BATCH, remaining):
             data = read_at(self.fd, self.at.position, needed)
         return data
 
-    def _in_place(self, found: BatchColumns) -> int:
+    def _in_place(self, batches: BatchColumns) -> int:
         """Return how many of these batches, from the first on, have the expected offsets and epochs."""
-        end = found.base_offset + found.record_count
-        expected = np.concatenate(([self.at.offset], end[:-1]))[: len(found)]
-        good = (found.base_offset == expected) & _in_epoch(found, self.range.epochs, self._epoch)
+        end = batches.base_offset + batches.record_count
+        expected = np.concatenate(([self.at.offset], end[:-1]))[: len(batches)]
+        good = (batches.base_offset == expected) & _in_epoch(batches, self.range.epochs, self._epoch)
         if self.range.end_offset is not None:
             good &= end <= self.range.end_offset
         return len(good) if good.all() else int(good.argmin())
@@ -439,17 +439,17 @@ class _RangeReader:
         return header.is_control and isinstance(decode_control_batch(self._last, 0, header)[-1], SnapshotFooter)
 
 
-def _in_epoch(found: BatchColumns, epochs: tuple[EpochStart, ...] | None, before: int) -> Bools:
+def _in_epoch(batches: BatchColumns, epochs: tuple[EpochStart, ...] | None, before: int) -> Bools:
     """Return which batches have a possible epoch: `batch_walk.epoch_span` for all of them at once."""
-    epoch = found.leader_epoch
+    epoch = batches.leader_epoch
     if epochs is None:
         not_decreasing: Bools = epoch >= np.concatenate(([before], epoch[:-1]))[: len(epoch)]
         return not_decreasing
     starts = np.array([start.start_offset for start in epochs], np.int64)
-    number = np.searchsorted(starts, found.base_offset, side="right")
-    last = np.searchsorted(starts, found.base_offset + found.record_count - 1, side="right")
-    known = np.array([epochs[0].epoch if epochs else -1, *(start.epoch for start in epochs)], np.int64)[number]
-    good: Bools = (number == last) & ((epoch == known) | ((number == 0) & (epoch <= known)))
+    number = np.searchsorted(starts, batches.base_offset, side="right")
+    last = np.searchsorted(starts, batches.base_offset + batches.record_count - 1, side="right")
+    expected = np.array([epochs[0].epoch if epochs else -1, *(start.epoch for start in epochs)], np.int64)[number]
+    good: Bools = (number == last) & ((epoch == expected) | ((number == 0) & (epoch <= expected)))
     return good
 
 
@@ -492,33 +492,33 @@ class Options:
     fail_on_data_loss: bool = True
 
 
-def read_options(given: Mapping[str, str]) -> Options:
+def read_options(spark_options: Mapping[str, str]) -> Options:
     """Parse the options given to Spark, which may have lower-cased their names.
 
     Raises:
         ConfigError: an unknown option, an invalid value, options that exclude each other, or nothing to read.
 
     """
-    known = {name.lower(): name for name in NAMES}
-    found, kafka = {}, {}
-    for name, value in given.items():
+    names = {name.lower(): name for name in NAMES}
+    values, kafka = {}, {}
+    for name, value in spark_options.items():
         if name.lower().startswith(KAFKA):
             kafka[name[len(KAFKA) :]] = value
-        elif name.lower() in known:
-            found[known[name.lower()]] = value
+        elif name.lower() in names:
+            values[names[name.lower()]] = value
         else:
             raise ConfigError(f"option {name!r}: expected one of {', '.join(NAMES)}, or {KAFKA}*")
     options = Options(
-        path=_path(found.get("path")),
-        topic=found.get("topic"),
+        path=_path(values.get("path")),
+        topic=values.get("topic"),
         kafka=kafka,
-        checkpoints=_choice("checkpoints", found.get("checkpoints"), CHECKPOINTS),
-        partition_bytes=_number("partitionBytes", found.get("partitionBytes")) or _PARTITION_BYTES,
-        set_aside=_choice("damaged", found.get("damaged"), _DAMAGED) == "setAside",
-        starting_offset=_starting_offset(found.get("startingOffset", EARLIEST)),
-        max_records_per_trigger=_number("maxRecordsPerTrigger", found.get("maxRecordsPerTrigger")),
-        push_filters=_boolean("pushFilters", found.get("pushFilters", "false")),
-        fail_on_data_loss=_boolean("failOnDataLoss", found.get("failOnDataLoss", "true")),
+        checkpoints=_choice("checkpoints", values.get("checkpoints"), CHECKPOINTS),
+        partition_bytes=_number("partitionBytes", values.get("partitionBytes")) or _PARTITION_BYTES,
+        set_aside=_choice("damaged", values.get("damaged"), _DAMAGED) == "setAside",
+        starting_offset=_starting_offset(values.get("startingOffset", EARLIEST)),
+        max_records_per_trigger=_number("maxRecordsPerTrigger", values.get("maxRecordsPerTrigger")),
+        push_filters=_boolean("pushFilters", values.get("pushFilters", "false")),
+        fail_on_data_loss=_boolean("failOnDataLoss", values.get("failOnDataLoss", "true")),
     )
     _check_place(options)
     return options
@@ -620,8 +620,8 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
         return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)
     if not checkpoints:
         raise LogError(f"{path}: it has no checkpoints")
-    chosen = checkpoints[-1:] if choice == "newest" else checkpoints
-    return [each for checkpoint in chosen for each in _checkpoint_ranges(checkpoint, options, selection)]
+    selected = checkpoints[-1:] if choice == "newest" else checkpoints
+    return [each for checkpoint in selected for each in _checkpoint_ranges(checkpoint, options, selection)]
 
 
 def extent(directory: Path, *, set_aside: bool = False) -> Extent:
@@ -651,17 +651,17 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
     return Extent(segments=segments, epochs=epochs, start=segments[0].base_offset, end=end)
 
 
-def _log_ranges(found: Extent, options: Options, selection: RowSelection) -> list[FileRange]:
+def _log_ranges(log_extent: Extent, options: Options, selection: RowSelection) -> list[FileRange]:
     ranges = []
-    ends = [file.base_offset for file in found.segments[1:]] + [found.end]
-    for file, end in zip(found.segments, ends, strict=True):
+    ends = [file.base_offset for file in log_extent.segments[1:]] + [log_extent.end]
+    for file, end in zip(log_extent.segments, ends, strict=True):
         if file.base_offset < end and selection.between(file.base_offset, end):
             ranges += file_ranges(
                 file.path,
                 OffsetPosition(position=0, offset=file.base_offset),
                 end_offset=None if end == MAX_OFFSET else end,
                 most_bytes=options.partition_bytes,
-                epochs=found.epochs,
+                epochs=log_extent.epochs,
             )
     return [each for each in ranges if selection.between(each.offset, each.end_offset or MAX_OFFSET)]
 
@@ -711,7 +711,7 @@ class DirectoryStream:
     """
 
     options: Options
-    _known: dict[Path, Segment] = field(init=False, factory=dict)
+    _segments: dict[Path, Segment] = field(init=False, factory=dict)
 
     def initial(self) -> StreamOffset:
         """Return where a new stream begins.
@@ -722,12 +722,12 @@ class DirectoryStream:
 
         """
         there = self._extent()
-        wanted = self.options.starting_offset
-        if wanted == EARLIEST:
+        starting_offset = self.options.starting_offset
+        if starting_offset == EARLIEST:
             return {"offset": there.start}
-        if wanted == LATEST:
+        if starting_offset == LATEST:
             return {"offset": there.end}
-        offset = int(wanted)
+        offset = int(starting_offset)
         if not there.start <= offset <= there.end:
             raise ConfigError(
                 f"option startingOffset: {offset}: expected {there.start} to {there.end}, the range of the log"
@@ -809,17 +809,17 @@ class DirectoryStream:
     def _locate(self, file: SegmentFile, offset: int) -> OffsetPosition:
         """Return where the batch that holds `offset` begins, or the last batch before damage that precedes it."""
         # the index of a Kafka segment finds a batch nearby; positions met on the way make the next call shorter
-        segment = self._known.setdefault(file.path, Segment(file))
+        segment = self._segments.setdefault(file.path, Segment(file))
         base, position = segment.floor(offset)
-        found = OffsetPosition(position=position, offset=base)
-        for position, header in headers(file.path, found):
+        place = OffsetPosition(position=position, offset=base)
+        for position, header in headers(file.path, place):
             if header.base_offset > offset:
                 break
-            found = OffsetPosition(position=position, offset=header.base_offset)
+            place = OffsetPosition(position=position, offset=header.base_offset)
             segment.learn(header.base_offset, position)
             if header.end_offset == offset:
                 return OffsetPosition(position=position + header.size, offset=offset)
-        return found
+        return place
 
 
 def _holding(segments: Sequence[SegmentFile], offset: int) -> int:

@@ -109,8 +109,8 @@ def columns_of(names: Sequence[str]) -> pa.Schema:
 
 def damage_row(schema: pa.Schema, offset: int, text: str) -> pa.RecordBatch:
     """Return the row that stands for a damaged range: its first missing offset, and what is wrong and where."""
-    said = {"offset": offset, "record_type": DAMAGED, "damage": text}
-    return pa.RecordBatch.from_pylist([{name: said.get(name) for name in schema.names}], schema=schema)
+    values = {"offset": offset, "record_type": DAMAGED, "damage": text}
+    return pa.RecordBatch.from_pylist([{name: values.get(name) for name in schema.names}], schema=schema)
 
 
 # What the columns of a metadata log hold, as comments that DESCRIBE TABLE and data catalogues show.
@@ -250,23 +250,23 @@ class RowSelection:
     def batches(self, batches: BatchColumns) -> Bools:
         """Return which batches may hold a selected row."""
         first, end = batches.base_offset, batches.base_offset + batches.record_count
-        kept: Bools = (first <= self.last_offset) & (end > self.first_offset)
+        selected: Bools = (first <= self.last_offset) & (end > self.first_offset)
         if self.offsets is not None:
             among = _sorted(self.offsets)
-            kept &= np.searchsorted(among, first) < np.searchsorted(among, end)
+            selected &= np.searchsorted(among, first) < np.searchsorted(among, end)
         if self.timed:
-            micros, known = micros_of(batches.max_timestamp)
-            kept &= known & (micros >= self.first_time) & (micros <= self.last_time)
+            micros, timed = micros_of(batches.max_timestamp)
+            selected &= timed & (micros >= self.first_time) & (micros <= self.last_time)
             if self.times is not None:
-                kept &= np.isin(micros, _sorted(self.times))
-        return kept
+                selected &= np.isin(micros, _sorted(self.times))
+        return selected
 
     def rows(self, offsets: Int64s) -> Bools:
         """Return which of these offsets are selected."""
-        kept: Bools = (offsets >= self.first_offset) & (offsets <= self.last_offset)
+        selected: Bools = (offsets >= self.first_offset) & (offsets <= self.last_offset)
         if self.offsets is not None:
-            kept &= np.isin(offsets, _sorted(self.offsets))
-        return kept
+            selected &= np.isin(offsets, _sorted(self.offsets))
+        return selected
 
     def untimed(self, offset: int, record_type: str) -> bool:
         """Return whether a row with this offset and type and without a timestamp is selected."""
@@ -280,14 +280,14 @@ class RowSelection:
 
 def micros_of(millis: Int64s) -> tuple[Int64s, Bools]:
     """Return (microseconds, which rows have a time); -1 and what a Spark timestamp cannot hold count as no time."""
-    known: Bools = (millis != NO_TIME) & (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
-    return np.where(known, millis, 0) * 1000, known
+    timed: Bools = (millis != NO_TIME) & (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
+    return np.where(timed, millis, 0) * 1000, timed
 
 
-def _both(kept: frozenset[_T] | None, among: Iterable[_T] | None) -> frozenset[_T] | None:
+def _both(current: frozenset[_T] | None, among: Iterable[_T] | None) -> frozenset[_T] | None:
     if among is None:
-        return kept
-    return frozenset(among) if kept is None else kept & frozenset(among)
+        return current
+    return frozenset(among) if current is None else current & frozenset(among)
 
 
 def _sorted(numbers: frozenset[int]) -> Int64s:
@@ -322,10 +322,10 @@ def _among(selection: RowSelection, name: str, values: list[Any]) -> RowSelectio
     if name == "record_type" and all(isinstance(value, str) for value in values):
         return selection.with_types(values)
     numbers = [_number(name, value) for value in values]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers) or name not in {"offset", "timestamp"}:
+    members = [number for number in numbers if number is not None]
+    if len(members) < len(numbers) or name not in {"offset", "timestamp"}:
         return None
-    return selection.with_offsets(among=known) if name == "offset" else selection.with_times(among=known)
+    return selection.with_offsets(among=members) if name == "offset" else selection.with_times(among=members)
 
 
 def _bound(
@@ -428,14 +428,14 @@ def read_rows(buffer: bytes, batches: BatchColumns) -> Rows:
 
 def _scalar_values(buffer: bytes, batches: BatchColumns, first: int) -> ValueColumns:
     """Return the values of all data batches from number `first` on, by the scalar decoder."""
-    found: list[tuple[int, int, int, int]] = []
+    spans: list[tuple[int, int, int, int]] = []
     for number in range(first, len(batches)):
         if not batches.is_control[number]:
             position = int(batches.position[number])
             header = read_header(buffer, position)
             for offset, (start, value) in enumerate(read_values(buffer, position, header), header.base_offset):
-                found.append((number, offset, start, start + len(value)))
-    columns = np.array(found, np.int64).reshape(-1, 4).T
+                spans.append((number, offset, start, start + len(value)))
+    columns = np.array(spans, np.int64).reshape(-1, 4).T
     return ValueColumns(batch=columns[0], offset=columns[1], value_start=columns[2], value_end=columns[3])
 
 
@@ -504,15 +504,15 @@ def acl_column(buffer: bytes, rows: Rows) -> Array:
     """
     added = np.flatnonzero(rows.kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
     removed = np.flatnonzero(rows.kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
-    acls, left = read_acls(buffer, rows.value_start[added], rows.value_end[added])
+    acls, undecoded = read_acls(buffer, rows.value_start[added], rows.value_end[added])
     plain = _plain_removals(buffer, rows.take(removed))
-    odd = np.concatenate((added[left], removed[~plain]))
+    odd = np.concatenate((added[undecoded], removed[~plain]))
     parts = [
         acl_structs(buffer, acls),
         _removals(buffer, rows.value_start[removed[plain]]),
         _odd_acls(buffer, rows, odd),
     ]
-    at = np.concatenate((np.delete(added, left), removed[plain], odd))
+    at = np.concatenate((np.delete(added, undecoded), removed[plain], odd))
     return spread(pa.concat_arrays(parts), at, len(rows))
 
 
@@ -551,8 +551,8 @@ def _acl(record: MetadataRecord) -> dict[str, str]:
 def scram_column(buffer: bytes, rows: Rows) -> Array:
     """Return a struct for each row, null unless the record is of a SCRAM credential. Raises as `acl_column`."""
     at = np.flatnonzero(np.isin(rows.kind, _SCRAM_KINDS))
-    found = [_scram(decode_row(buffer, rows, row)) for row in at.tolist()]
-    return spread(pa.array(found, SCRAM_TYPE), at, len(rows))
+    structs = [_scram(decode_row(buffer, rows, row)) for row in at.tolist()]
+    return spread(pa.array(structs, SCRAM_TYPE), at, len(rows))
 
 
 def _scram(record: MetadataRecord) -> dict[str, object]:
@@ -568,8 +568,8 @@ def _scram(record: MetadataRecord) -> dict[str, object]:
 def token_column(buffer: bytes, rows: Rows) -> Array:
     """Return a struct for each row, null unless the record is of a token. Raises as `acl_column`."""
     at = np.flatnonzero(np.isin(rows.kind, _TOKEN_KINDS))
-    found = [_token(decode_row(buffer, rows, row)) for row in at.tolist()]
-    return spread(pa.array(found, TOKEN_TYPE), at, len(rows))
+    structs = [_token(decode_row(buffer, rows, row)) for row in at.tolist()]
+    return spread(pa.array(structs, TOKEN_TYPE), at, len(rows))
 
 
 def _token(record: MetadataRecord) -> dict[str, object]:
@@ -588,8 +588,8 @@ def _token(record: MetadataRecord) -> dict[str, object]:
 
 
 def _time(millis: int) -> int | None:
-    micros, known = micros_of(np.array([millis], np.int64))
-    return int(micros[0]) if known[0] else None
+    micros, timed = micros_of(np.array([millis], np.int64))
+    return int(micros[0]) if timed[0] else None
 
 
 def decode_row(buffer: bytes, rows: Rows, row: int) -> MetadataRecord:
@@ -677,13 +677,13 @@ def arrow_batches(
     if thorough:
         for part in _parts(buffer, batches, all_rows):
             _record_batch(part, LOG_SCHEMA)
-    for part in _parts(buffer, batches, all_rows.take(_kept(all_rows, selection))):
+    for part in _parts(buffer, batches, all_rows.take(_selected_rows(all_rows, selection))):
         yield _record_batch(part, schema)
 
 
-def take_batches(batches: BatchColumns, kept: Bools | slice) -> BatchColumns:
+def take_batches(batches: BatchColumns, which: Bools | slice) -> BatchColumns:
     """Return some of these batches, by a mask or a slice."""
-    return BatchColumns(**{each.name: getattr(batches, each.name)[kept] for each in fields(BatchColumns)})
+    return BatchColumns(**{each.name: getattr(batches, each.name)[which] for each in fields(BatchColumns)})
 
 
 def _parts(buffer: bytes, batches: BatchColumns, rows: Rows) -> Iterator[_Part]:
@@ -691,12 +691,12 @@ def _parts(buffer: bytes, batches: BatchColumns, rows: Rows) -> Iterator[_Part]:
         yield _Part(buffer=buffer, batches=batches, rows=rows.take(slice(first, first + MOST_ROWS)))
 
 
-def _kept(rows: Rows, selection: RowSelection) -> Bools:
-    kept = selection.rows(rows.offset)
+def _selected_rows(rows: Rows, selection: RowSelection) -> Bools:
+    selected = selection.rows(rows.offset)
     if selection.types is not None:
         kinds, place = np.unique(rows.kind, return_inverse=True)
-        kept &= np.array([kind_name(kind) in selection.types for kind in kinds.tolist()], np.bool_)[place]
-    return kept
+        selected &= np.array([kind_name(kind) in selection.types for kind in kinds.tolist()], np.bool_)[place]
+    return selected
 
 
 def _record_batch(part: _Part, schema: pa.Schema) -> pa.RecordBatch:
@@ -706,8 +706,8 @@ def _record_batch(part: _Part, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _timestamp(part: _Part) -> Array:
-    micros, known = micros_of(part.batches.max_timestamp[part.rows.batch])
-    return pa.array(micros, mask=~known).cast(LOG_SCHEMA.field("timestamp").type)
+    micros, timed = micros_of(part.batches.max_timestamp[part.rows.batch])
+    return pa.array(micros, mask=~timed).cast(LOG_SCHEMA.field("timestamp").type)
 
 
 def _record_type(part: _Part) -> Array:

@@ -203,9 +203,9 @@ class AclApis:
 
     async def describe_acls(self, request: Request) -> bytes:
         """Return the ACLs that match the filter."""
-        wanted = _filter(request.body)
+        acl_filter = _filter(request.body)
         authorizer = self._authorized(request, AclOperation.DESCRIBE)
-        pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(wanted))
+        pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(acl_filter))
         if authorizer.acl_count() > _MANY_ACLS:
             # A filter that matches nothing scans all ACLs without yielding a chunk, so the loop would get no turn.
             return await asyncio.to_thread(b"".join, pieces)
@@ -267,11 +267,11 @@ async def _all(convert: Callable[[Any], _T], entries: Sequence[Any]) -> list[_T]
 
 async def _joined(pieces: Iterator[bytes]) -> bytes:
     """Join the chunks of a response, yielding to the event loop after each."""
-    found = []
+    chunks = []
     for piece in pieces:
-        found.append(piece)
+        chunks.append(piece)
         await asyncio.sleep(0)
-    return b"".join(found)
+    return b"".join(chunks)
 
 
 def _creation(each: Any) -> StandardAcl:
@@ -289,7 +289,7 @@ def _creation(each: Any) -> StandardAcl:
 
 
 def _filter(each: Any) -> AclBindingFilter:
-    wanted = AclBindingFilter(
+    acl_filter = AclBindingFilter(
         resource_type=each.resource_type_filter,
         resource_name=each.resource_name_filter,
         pattern_type=each.pattern_type_filter,
@@ -298,13 +298,13 @@ def _filter(each: Any) -> AclBindingFilter:
         operation=each.operation,
         permission_type=each.permission_type,
     )
-    _refuse_unknown(wanted)
-    return wanted
+    _refuse_unknown(acl_filter)
+    return acl_filter
 
 
-def _refuse_unknown(found: StandardAcl | AclBindingFilter) -> None:
+def _refuse_unknown(binding: StandardAcl | AclBindingFilter) -> None:
     """Reject code 0 (UNKNOWN), on which Kafka's request classes throw; other unknown codes pass."""
-    if not (found.resource_type and found.pattern_type and found.operation and found.permission_type):
+    if not (binding.resource_type and binding.pattern_type and binding.operation and binding.permission_type):
         raise MalformedRequestError("ACL or filter with a field of code 0 (UNKNOWN)")
 
 
@@ -342,10 +342,10 @@ def describe_cluster(
     `controller_id` is -1 if unknown. A request for the other endpoint type gets MISMATCHED_ENDPOINT_TYPE.
     """
     body, version = request.body, request.header.api_version
-    wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
-    if wanted != endpoint_type:
-        return _mismatched(version, wanted, endpoint_type)
-    asked = body.include_cluster_authorized_operations
+    requested_type = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
+    if requested_type != endpoint_type:
+        return _mismatched(version, requested_type, endpoint_type)
+    include_operations = body.include_cluster_authorized_operations
     return build_response(
         DESCRIBE_CLUSTER,
         version,
@@ -363,7 +363,7 @@ def describe_cluster(
             )
             for each in nodes
         ),
-        cluster_authorized_operations=auth.pinned().cluster_operations(request) if asked else NOT_ASKED,
+        cluster_authorized_operations=auth.pinned().cluster_operations(request) if include_operations else NOT_ASKED,
     )
 
 
@@ -371,18 +371,18 @@ def _node(version: int, **about: Any) -> Any:
     return build(DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
 
 
-def _mismatched(version: int, wanted: int, served: int) -> bytes:
+def _mismatched(version: int, requested_type: int, served: int) -> bytes:
     """Return the error response for a request sent to the wrong kind of node (the texts are Kafka's)."""
     kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
-    if wanted in kinds:
+    if requested_type in kinds:
         error = ErrorCode.mismatched_endpoint_type if version else ErrorCode.invalid_request
         message = (
             f"The request was sent to an endpoint of type {kinds[served]}, "
-            f"but we wanted an endpoint of type {kinds[wanted]}"
+            f"but we wanted an endpoint of type {kinds[requested_type]}"
         )
     else:
         error = ErrorCode.unsupported_endpoint_type
-        message = f"Unsupported endpoint type {wanted}"
+        message = f"Unsupported endpoint type {requested_type}"
     return build_response(
         DESCRIBE_CLUSTER,
         version,
@@ -398,7 +398,7 @@ def _mismatched(version: int, wanted: int, served: int) -> bytes:
 # DescribeConfigs, as far as it asks a node by name for the settings of its own authorizer.
 
 
-TOLD = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, AUTHORIZER_CLASS_NAME_CONFIG})
+ACCESS_PROPERTIES = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, AUTHORIZER_CLASS_NAME_CONFIG})
 """The properties that are told, which a Kafka hides but for the class, as it does not know them."""
 
 _BROKER = 4
@@ -435,10 +435,10 @@ class AccessSettingsApi:
 def access_settings(config: NodeConfig) -> dict[str, str]:
     """Return those of the told properties that are set, with the values that the authorizer goes by."""
     name = config.authorizer_class_name
-    found = {AUTHORIZER_CLASS_NAME_CONFIG: name}
+    settings = {AUTHORIZER_CLASS_NAME_CONFIG: name}
     if has_kafkas_semantics(config):
-        found |= {key: access_property(config, key) for key in (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)}
-    return {key: value for key, value in found.items() if value is not None}
+        settings |= {key: access_property(config, key) for key in (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def asks_for_access_settings(request: Request, node_id: int) -> bool:
@@ -447,7 +447,7 @@ def asks_for_access_settings(request: Request, node_id: int) -> bool:
         each.resource_type == _BROKER
         and each.resource_name == str(node_id)
         and each.configuration_keys is not None
-        and set(each.configuration_keys) <= TOLD
+        and set(each.configuration_keys) <= ACCESS_PROPERTIES
         for each in request.body.resources
     )
 

@@ -107,41 +107,41 @@ def describe_client_quotas(image: Image, request: Request) -> bytes:
 
     """
     version, body = request.header.api_version, request.body
-    wanted = _components(body.components)
+    components = _components(body.components)
     entries = tuple(
         _entry(version, entity, values)
         for entity, values in _quotas(image).items()
-        if all(component.matches(dict(entity)) for component in wanted)
-        and (not body.strict or len(entity) == len(wanted))  # strict: no entity types beyond those in the filter
+        if all(component.matches(dict(entity)) for component in components)
+        and (not body.strict or len(entity) == len(components))  # strict: no entity types beyond those in the filter
     )
     return build_response(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
 
 
 def _components(components: Iterable[Any]) -> list[_Component]:
-    found: dict[str, _Component] = {}
+    by_type: dict[str, _Component] = {}
     for each in components:
         if not each.entity_type:
             raise RequestError(INVALID_REQUEST, "Unexpected empty filter component type.")
         if each.entity_type not in _ENTITY_TYPES:
             raise RequestError(UNSUPPORTED_VERSION, f"Unsupported entity type {each.entity_type}")
-        if each.entity_type in found:
+        if each.entity_type in by_type:
             raise RequestError(
                 INVALID_REQUEST, f"Entity type {each.entity_type} cannot appear more than once in the filter."
             )
-        found[each.entity_type] = _component(each)
-    return list(found.values())
+        by_type[each.entity_type] = _component(each)
+    return list(by_type.values())
 
 
-def _component(wanted: Any) -> _Component:
+def _component(component: Any) -> _Component:
     kind = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
-    name = kind.get(wanted.match_type)
+    name = kind.get(component.match_type)
     if name is None:
-        raise RequestError(INVALID_REQUEST, f"Unknown match type {wanted.match_type}")
-    if wanted.match_type == _EXACT and wanted.match is None:
+        raise RequestError(INVALID_REQUEST, f"Unknown match type {component.match_type}")
+    if component.match_type == _EXACT and component.match is None:
         raise RequestError(INVALID_REQUEST, f"Request specified {name}, but set match string to null.")
-    if wanted.match_type != _EXACT and wanted.match is not None:
+    if component.match_type != _EXACT and component.match is not None:
         raise RequestError(INVALID_REQUEST, f"Request specified {name}, but also specified a match string.")
-    return _Component(wanted.entity_type, wanted.match_type == _SPECIFIED, wanted.match)
+    return _Component(component.entity_type, component.match_type == _SPECIFIED, component.match)
 
 
 def _entry(version: int, entity: QuotaEntity, values: Mapping[str, float]) -> Any:
@@ -162,10 +162,10 @@ def _entry(version: int, entity: QuotaEntity, values: Mapping[str, float]) -> An
 
 
 def _quotas(image: Image) -> dict[QuotaEntity, dict[str, float]]:
-    found: dict[QuotaEntity, dict[str, float]] = {}
+    quotas: dict[QuotaEntity, dict[str, float]] = {}
     for entity, key, value in _records(image):
-        found.setdefault(entity, {})[key] = value
-    return found
+        quotas.setdefault(entity, {})[key] = value
+    return quotas
 
 
 def _records(image: Image) -> Iterator[tuple[QuotaEntity, str, float]]:
@@ -205,15 +205,15 @@ class ClusterView:
         address = self.advertised[listener_name]
         if own is None or own.incarnation_id != self.incarnation_id:
             return (DescribedNode(node_id=self.node_id, address=address, rack=self.rack),)
-        found = []
+        nodes = []
         for broker in image.brokers():
             endpoint = next((each for each in broker.end_points if each.name == listener_name), None)
             here = broker.broker_id == self.node_id
             if endpoint is None or (broker.fenced and not (include_fenced or here)):
                 continue
             at = address if here else HostPort(host=endpoint.host, port=endpoint.port)
-            found.append(DescribedNode(node_id=broker.broker_id, address=at, rack=broker.rack, fenced=broker.fenced))
-        return tuple(found)
+            nodes.append(DescribedNode(node_id=broker.broker_id, address=at, rack=broker.rack, fenced=broker.fenced))
+        return tuple(nodes)
 
 
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -324,8 +324,8 @@ class MetadataApis:
 
     def _topic_operations(self, request: Request, name: str | None, error: ErrorCode) -> int:
         """Return the authorized operations on a topic, if requested and DESCRIBE is allowed."""
-        asked = getattr(request.body, "include_topic_authorized_operations", False)
-        if name is None or not asked or error is ErrorCode.topic_authorization_failed:
+        include_operations = getattr(request.body, "include_topic_authorized_operations", False)
+        if name is None or not include_operations or error is ErrorCode.topic_authorization_failed:
             return NOT_ASKED
         return self.auth.topic_operations(request, name)
 
@@ -360,12 +360,12 @@ _ABSENT = "Attempt to describe a user credential that does not exist: "
 
 def describe_scram_users(scram: ScramImage, request: Request) -> bytes:
     """Return the encoded response with mechanisms and iterations of the named users; of all users if none is named."""
-    known = {each.user: each.credential_infos for each in scram.describe()}
-    asked = Counter(each.name for each in request.body.users or ()) or Counter(list(known))
+    credentials = {each.user: each.credential_infos for each in scram.describe()}
+    counts = Counter(each.name for each in request.body.users or ()) or Counter(list(credentials))
     return build_response(
         _API,
         request.header.api_version,
-        results=tuple(_result(user, times, known.get(user, ())) for user, times in asked.items()),
+        results=tuple(_result(user, times, credentials.get(user, ())) for user, times in counts.items()),
     )
 
 
@@ -758,13 +758,13 @@ class BrokerTokenApis:
 
     def _described(self, request: Request, tokens: TokensImage, secret: str) -> bytes:
         owners = request.body.owners
-        asked = (
+        records = (
             tokens.records()
             if owners is None
             else tokens.owned_by(f"{owner.principal_type}:{owner.principal_name}" for owner in owners)
         )
-        shown = ((each, token_hmac_bytes(secret, each.token_id)) for each in asked if self._may_see(request, each))
-        return describe_tokens_response(request.header.api_version, shown)
+        visible = ((each, token_hmac_bytes(secret, each.token_id)) for each in records if self._may_see(request, each))
+        return describe_tokens_response(request.header.api_version, visible)
 
     def _may_see(self, request: Request, token: DelegationTokenRecord) -> bool:
         if str(request.session.principal) in (token.owner, token.requester, *token.renewers):

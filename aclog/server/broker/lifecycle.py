@@ -88,7 +88,7 @@ class BrokerLifecycle:
     epoch: int = field(default=-1, init=False)
     """The broker epoch; -1 until registered."""
     _task: "asyncio.Task[None] | None" = field(default=None, init=False)
-    _said: str = field(default="", init=False)
+    _last_message: str = field(default="", init=False)
     """The last trouble that was logged: each is logged once."""
 
     def start(self) -> None:
@@ -153,7 +153,7 @@ class BrokerLifecycle:
                 fenced = True
                 self._say(f"no heartbeat: {_text(error)}", logging.WARNING)
             else:
-                self._said = ""
+                self._last_message = ""
             # A fenced broker is one that has not replayed its registration yet, or whose controller just came back.
             pause = min(2 * pause, interval) if fenced else _FIRST_PAUSE_S
             await asyncio.sleep(min(pause, interval) if fenced else interval)
@@ -169,9 +169,9 @@ class BrokerLifecycle:
         )
 
     def _say(self, what: str, level: int) -> None:
-        if what != self._said:
+        if what != self._last_message:
             _log.log(level, "broker %d: %s", self.node_id, what)
-        self._said = what
+        self._last_message = what
 
 
 def _part(kind: str, /, **fields: Any) -> Any:

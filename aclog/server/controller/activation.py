@@ -104,8 +104,8 @@ def complete_activation(
         if problem := uncommitted_bootstrap(directory, image):
             raise LogError(f"{log.name}: {problem}")
         return
-    found = find_bootstrap(directory)
-    for record in () if found is None else found.records:
+    bootstrap = find_bootstrap(directory)
+    for record in () if bootstrap is None else bootstrap.records:
         if isinstance(record, FeatureLevelRecord):
             # Before it is written: a level that this node does not support would end the node when it is read back.
             publisher.applier.newer.check_feature(record, publisher.applier.next_offset)
@@ -114,7 +114,11 @@ def complete_activation(
         version = KRaftVersion(kraft_version=image.provenance.kraft_version)
         log.append_control(version, voters, timestamp=now()).result()
         catch_up(log, publisher)
-    records = [] if found is None else _in_transaction((*found.records, *_of_elr(found.image, min_insync_replicas)))
+    records = (
+        []
+        if bootstrap is None
+        else _in_transaction((*bootstrap.records, *_of_elr(bootstrap.image, min_insync_replicas)))
+    )
     for start in range(0, len(records), _RECORDS_IN_BATCH):
         _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
 
@@ -220,10 +224,10 @@ def begun_log(log: FileLog, applier: Applier) -> Image:
 
 def formatted_provenance(directory: Path) -> Provenance:
     """Return the provenance in the checkpoint that formatting writes, before there is a log. Raises CheckpointError."""
-    found = list_checkpoints(directory) if directory.is_dir() else ()
-    if not found or list_segments(directory):
+    checkpoints = list_checkpoints(directory) if directory.is_dir() else ()
+    if not checkpoints or list_segments(directory):
         return Provenance()
-    return read_checkpoint(found[0].path).provenance
+    return read_checkpoint(checkpoints[0].path).provenance
 
 
 def several_voters(where: str, others: set[int], node_id: int) -> ConfigError:
@@ -320,10 +324,10 @@ def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
         LogError, DecodeError, CheckpointError: As aclog.snapshots.publisher.recover_log.
 
     """
-    found = recover_log(log, list_checkpoints(log.directory), newer=publisher.applier.newer.copy())
-    publisher.replace(found.image)
+    recovered = recover_log(log, list_checkpoints(log.directory), newer=publisher.applier.newer.copy())
+    publisher.replace(recovered.image)
     catch_up(log, publisher)
-    return (*log.notes, *found.notes)
+    return (*log.notes, *recovered.notes)
 
 
 def lock_checkpoints(directory: Path) -> WriterLock:

@@ -103,7 +103,7 @@ class BrokerRegistrationApis:
         if len(request.frame) > MAX_REGISTRATION_BYTES:
             what = f"request of {len(request.frame)} bytes: expected at most {MAX_REGISTRATION_BYTES}"
             raise RequestError(INVALID_REGISTRATION, what)
-        epoch = await committed(self.writer.register(_wanted(body)))
+        epoch = await committed(self.writer.register(_registration(body)))
         return build_response(BROKER_REGISTRATION, version, broker_epoch=epoch)
 
     async def heartbeat(self, request: Request) -> bytes:
@@ -131,7 +131,7 @@ class BrokerRegistrationApis:
         return build_response(UNREGISTER_BROKER, request.header.api_version, error_message=None)
 
 
-def _wanted(body: Any) -> RegisterBrokerRecord:
+def _registration(body: Any) -> RegisterBrokerRecord:
     """Return the record that a BrokerRegistrationRequest asks for, without an epoch."""
     return RegisterBrokerRecord(
         broker_id=body.broker_id,
@@ -184,15 +184,15 @@ class QuorumDescription:
         return self._led(version) if self.quorum.leads else self._refused(version)
 
     def _refused(self, version: int) -> Any:
-        known = self.quorum.leader()
+        leader = self.quorum.leader()
         return _part(
             version,
             "PartitionData",
             partition_index=0,
             error_code=NOT_LEADER_OR_FOLLOWER,
             error_message="This node does not lead the metadata log.",
-            leader_id=known.leader_id,
-            leader_epoch=known.epoch,
+            leader_id=leader.leader_id,
+            leader_epoch=leader.epoch,
         )
 
     def _led(self, version: int) -> Any:

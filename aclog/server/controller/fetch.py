@@ -108,8 +108,8 @@ class Quorum:
 
     def addresses(self, listener_name: str) -> dict[int, HostPort]:
         """Return the controllers' addresses for clients of a listener, ordered by id."""
-        found = {**self.voters, self.node_id: self.advertised[listener_name]}
-        return {node_id: found[node_id] for node_id in sorted(found)}
+        addresses = {**self.voters, self.node_id: self.advertised[listener_name]}
+        return {node_id: addresses[node_id] for node_id in sorted(addresses)}
 
     @property
     def newest_checkpoint(self) -> OffsetAndEpoch | None:
@@ -159,8 +159,8 @@ class Quorum:
     def observers(self, now: int) -> tuple[ReplicaState, ...]:
         """Return the observers that fetched within OBSERVER_SECONDS."""
         oldest = now - OBSERVER_SECONDS * 1000
-        gone = [key for key, each in self._observers.items() if each.last_fetch_timestamp < oldest]
-        for key in gone:
+        expired = [key for key, each in self._observers.items() if each.last_fetch_timestamp < oldest]
+        for key in expired:
             del self._observers[key]
         return tuple(self._observers.values())
 
@@ -185,7 +185,7 @@ _NEAR = 10_000
 
 
 @frozen(kw_only=True)
-class _Wanted:
+class _FetchParameters:
     """The parameters of a valid FetchRequest."""
 
     partition: Any
@@ -231,13 +231,13 @@ class FetchHandler:
         """
         if request.header.api_version < OLDEST_VERSION:
             return build_response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
-        wanted = self._wanted(request)
-        response = self._refusal(wanted) or await self._read(wanted)
-        if response.is_empty and wanted.max_wait > 0 and not self._closed:
-            await self._wait_for_more(wanted)
+        parameters = self._parameters(request)
+        response = self._refusal(parameters) or await self._read(parameters)
+        if response.is_empty and parameters.max_wait > 0 and not self._closed:
+            await self._wait_for_more(parameters)
             # Validated again: the leader or the epoch may have changed during the wait.
-            response = self._refusal(wanted) or await self._read(wanted)
-        self._observe(wanted)
+            response = self._refusal(parameters) or await self._read(parameters)
+        self._observe(parameters)
         return encode_response(request, response, self.quorum, self.log)
 
     def wake(self, _high_watermark: int = -1) -> None:
@@ -252,7 +252,7 @@ class FetchHandler:
         self._closed = True
         self.wake()
 
-    def _wanted(self, request: Request) -> _Wanted:
+    def _parameters(self, request: Request) -> _FetchParameters:
         body, version = request.body, request.header.api_version
         if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
             raise RequestError(INCONSISTENT_CLUSTER_ID)
@@ -261,7 +261,7 @@ class FetchHandler:
         if topics != [METADATA_TOPIC_ID] or [each.partition for each in partitions] != [0]:
             raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
         (partition,) = partitions
-        return _Wanted(
+        return _FetchParameters(
             partition=partition,
             offset=partition.fetch_offset,
             last_fetched_epoch=partition.last_fetched_epoch,
@@ -271,35 +271,35 @@ class FetchHandler:
             max_wait=min(body.max_wait.total_seconds(), MAX_WAIT_SECONDS),
         )
 
-    def _refusal(self, wanted: _Wanted) -> PartitionResponse | None:
+    def _refusal(self, parameters: _FetchParameters) -> PartitionResponse | None:
         """Return the error of a request that is invalid whatever the log contains."""
-        if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
+        if parameters.offset < 0 or parameters.last_fetched_epoch < 0 or parameters.max_wait < 0:
             return PartitionResponse(error_code=INVALID_REQUEST)
-        error = self.quorum.leader_error(wanted.partition.current_leader_epoch)
+        error = self.quorum.leader_error(parameters.partition.current_leader_epoch)
         if error:
             return PartitionResponse(error_code=error)
-        if wanted.last_fetched_epoch > wanted.partition.current_leader_epoch:
+        if parameters.last_fetched_epoch > parameters.partition.current_leader_epoch:
             return PartitionResponse(error_code=INVALID_REQUEST)
         # A fetch with this node's own id: two nodes are configured with the same node.id.
-        if wanted.replica_id == self.quorum.node_id:
+        if parameters.replica_id == self.quorum.node_id:
             return PartitionResponse(error_code=UNKNOWN_SERVER_ERROR)
         return None
 
-    async def _read(self, wanted: _Wanted) -> PartitionResponse:
+    async def _read(self, parameters: _FetchParameters) -> PartitionResponse:
         """Read the log for a valid request."""
         mark = self.log.high_watermark()
-        elsewhere = self._elsewhere(wanted.offset, wanted.last_fetched_epoch, mark)
-        if elsewhere is not None or wanted.offset == mark:
+        elsewhere = self._elsewhere(parameters.offset, parameters.last_fetched_epoch, mark)
+        if elsewhere is not None or parameters.offset == mark:
             return elsewhere or PartitionResponse()
         try:
-            if mark - wanted.offset <= _NEAR:
-                records = self.log.read(wanted.offset, wanted.max_bytes)
+            if mark - parameters.offset <= _NEAR:
+                records = self.log.read(parameters.offset, parameters.max_bytes)
             else:
-                records = await asyncio.to_thread(self.log.read, wanted.offset, wanted.max_bytes)
+                records = await asyncio.to_thread(self.log.read, parameters.offset, parameters.max_bytes)
         except LogError:
             # Retention may have trimmed the segment since _elsewhere looked.
             snapshot = self.quorum.newest_checkpoint
-            if snapshot is None or wanted.offset >= self.log.start_offset():
+            if snapshot is None or parameters.offset >= self.log.start_offset():
                 raise
             return PartitionResponse(snapshot=snapshot)
         return PartitionResponse(records=records)
@@ -320,51 +320,57 @@ class FetchHandler:
             return PartitionResponse(snapshot=snapshot)
         return PartitionResponse(diverging=end)
 
-    async def _wait_for_more(self, wanted: _Wanted) -> None:
+    async def _wait_for_more(self, parameters: _FetchParameters) -> None:
         """Wait for the next commit, at most for the client's max_wait."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:
-            async with asyncio.timeout(wanted.max_wait):
+            async with asyncio.timeout(parameters.max_wait):
                 await waiter
         except TimeoutError:
             pass
         finally:
             self._waiting.discard(waiter)
 
-    def _observe(self, wanted: _Wanted) -> None:
-        if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.node_id and not self._refusal(wanted):
+    def _observe(self, parameters: _FetchParameters) -> None:
+        if (
+            parameters.replica_id >= 0
+            and parameters.replica_id != self.quorum.node_id
+            and not self._refusal(parameters)
+        ):
             now, end = int(self.clock() * 1000), self.log.high_watermark()
-            self.quorum.observe(wanted.replica_id, wanted.directory_id, wanted.offset, end_offset=end, now=now)
+            self.quorum.observe(
+                parameters.replica_id, parameters.directory_id, parameters.offset, end_offset=end, now=now
+            )
 
 
-def encode_response(request: Request, found: PartitionResponse, quorum: Quorum, log: LogReader) -> bytes:
+def encode_response(request: Request, partition_response: PartitionResponse, quorum: Quorum, log: LogReader) -> bytes:
     """Encode the response body; it always names the leader, and since version 17 its endpoint."""
     version, leader = request.header.api_version, quorum.leader()
     partition = _part(
         version,
         "PartitionData",
         partition_index=0,
-        error_code=found.error_code,
+        error_code=partition_response.error_code,
         high_watermark=log.high_watermark(),
         last_stable_offset=-1,
         log_start_offset=log.start_offset(),
         aborted_transactions=None,
-        records=found.records,
+        records=partition_response.records,
         current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
-        **_elsewhere(version, found),
+        **_elsewhere(version, partition_response),
     )
     topic = _part(version, "FetchableTopicResponse", topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     nodes = _nodes(version, quorum, request.session.listener_name) if version >= 17 else ()
     return build_response(FETCH, version, throttle_time=timedelta(0), responses=(topic,), node_endpoints=nodes)
 
 
-def _elsewhere(version: int, found: PartitionResponse) -> dict[str, Any]:
+def _elsewhere(version: int, partition: PartitionResponse) -> dict[str, Any]:
     """Return the diverging epoch or snapshot id; the schema default of an omitted field means none."""
     parts = {}
-    if (end := found.diverging) is not None:
+    if (end := partition.diverging) is not None:
         parts["diverging_epoch"] = _part(version, "EpochEndOffset", epoch=end.epoch, end_offset=end.offset)
-    if (id := found.snapshot) is not None:  # noqa: A001  # Kafka's name
+    if (id := partition.snapshot) is not None:  # noqa: A001  # Kafka's name
         parts["snapshot_id"] = _part(version, "SnapshotId", epoch=id.epoch, end_offset=id.offset)
     return parts
 
@@ -414,14 +420,14 @@ class OpenCheckpoints:
         now = self.monotonic()
         self._evict(now)
         name = checkpoint_name(end_offset, epoch)
-        known = self._files.pop(name, None)
-        if known is None:
+        entry = self._files.pop(name, None)
+        if entry is None:
             opened = self._open(self.directory / name)
             if opened is None:
                 return None
-            known = (*opened, now)
-        self._files[name] = (known[0], known[1], now)
-        return known[0], known[1]
+            entry = (*opened, now)
+        self._files[name] = (entry[0], entry[1], now)
+        return entry[0], entry[1]
 
     @staticmethod
     def _open(path: Path) -> tuple[int, int] | None:
@@ -477,27 +483,27 @@ class FetchSnapshotHandler:
         partitions = [(topic.name, each) for topic in body.topics for each in topic.partitions]
         if len(body.topics) != 1 or len(partitions) != 1:
             raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
-        ((topic, wanted),) = partitions
-        chunk = await self._read(topic, wanted, min(max(body.max_bytes, 0), MAX_BYTES))
-        return self._encoded(request, topic, wanted, chunk)
+        ((topic, partition_request),) = partitions
+        chunk = await self._read(topic, partition_request, min(max(body.max_bytes, 0), MAX_BYTES))
+        return self._encoded(request, topic, partition_request, chunk)
 
-    async def _read(self, topic: str, wanted: Any, max_bytes: int) -> _Chunk:
+    async def _read(self, topic: str, partition_request: Any, max_bytes: int) -> _Chunk:
         """Read the bytes at the requested position."""
-        if topic != METADATA_TOPIC or wanted.partition != 0:
+        if topic != METADATA_TOPIC or partition_request.partition != 0:
             return _Chunk(error_code=UNKNOWN_TOPIC_OR_PARTITION)
-        error = self.quorum.leader_error(wanted.current_leader_epoch)
+        error = self.quorum.leader_error(partition_request.current_leader_epoch)
         if error:
             return _Chunk(error_code=error)
-        id = wanted.snapshot_id  # noqa: A001  # Kafka's name
+        id = partition_request.snapshot_id  # noqa: A001  # Kafka's name
         if id.end_offset < 0 or id.epoch < 0:
             return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
-        found = self.files.find(id.end_offset, id.epoch)
-        if found is None:
+        checkpoint = self.files.find(id.end_offset, id.epoch)
+        if checkpoint is None:
             return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
-        fd, size = found
-        if not 0 <= wanted.position < size:
+        fd, size = checkpoint
+        if not 0 <= partition_request.position < size:
             return _Chunk(error_code=POSITION_OUT_OF_RANGE, size=size)
-        data = await self._piece(fd, min(max_bytes, size - wanted.position), wanted.position)
+        data = await self._piece(fd, min(max_bytes, size - partition_request.position), partition_request.position)
         return _Chunk(size=size, data=data)
 
     @staticmethod
@@ -509,19 +515,19 @@ class FetchSnapshotHandler:
         except OSError as error:
             raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
 
-    def _encoded(self, request: Request, topic: str, wanted: Any, chunk: _Chunk) -> bytes:
-        version, leader, id = request.header.api_version, self.quorum.leader(), wanted.snapshot_id  # noqa: A001
+    def _encoded(self, request: Request, topic: str, partition_request: Any, chunk: _Chunk) -> bytes:
+        version, leader, id = request.header.api_version, self.quorum.leader(), partition_request.snapshot_id  # noqa: A001
         partition = _snapshot_part(
             version,
             "PartitionSnapshot",
-            index=wanted.partition,
+            index=partition_request.partition,
             error_code=chunk.error_code,
             snapshot_id=_snapshot_part(version, "SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
             current_leader=_snapshot_part(
                 version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch
             ),
             size=chunk.size,
-            position=wanted.position,
+            position=partition_request.position,
             unaligned_records=chunk.data,
         )
         topics = (_snapshot_part(version, "TopicSnapshot", name=topic, partitions=(partition,)),)

@@ -81,12 +81,14 @@ async def ensure_checkpoint(config: NodeConfig, cluster_id: str, directory: Path
     if reader.high_watermark() - newest < WORTH_A_DOWNLOAD:
         return
     try:
-        found = await asyncio.to_thread(download_checkpoint, config, cluster_id, directory, seconds=_DOWNLOAD_SECONDS)
+        checkpoint = await asyncio.to_thread(
+            download_checkpoint, config, cluster_id, directory, seconds=_DOWNLOAD_SECONDS
+        )
     except MetadataError as error:
         _log.warning("no checkpoint from another controller: %s; reading the log from offset %d", error, newest)
     else:
-        if found is not None:
-            _log.info("starting from another controller's checkpoint: %s", found.path.name)
+        if checkpoint is not None:
+            _log.info("starting from another controller's checkpoint: %s", checkpoint.path.name)
 
 
 def download_checkpoint(
@@ -107,18 +109,18 @@ def download_checkpoint(
         servers=others, security=config.controller_client, client_id=str(config.node_id), cluster_id=cluster_id
     ) as log:
         log.wait_known(seconds)
-        found = log.latest_snapshot()
-        return None if found is None else _copied(found, directory)
+        checkpoint = log.latest_snapshot()
+        return None if checkpoint is None else _copied(checkpoint, directory)
 
 
-def _copied(found: CheckpointFile, directory: Path) -> CheckpointFile:
-    path = directory / found.path.name
+def _copied(checkpoint: CheckpointFile, directory: Path) -> CheckpointFile:
+    path = directory / checkpoint.path.name
     try:
-        with found.path.open("rb") as original, written_whole(path) as fd, open(fd, "wb", closefd=False) as copy:
+        with checkpoint.path.open("rb") as original, written_whole(path) as fd, open(fd, "wb", closefd=False) as copy:
             shutil.copyfileobj(original, copy)
     except OSError as error:
         raise log_error(error, path, "cannot write") from error
-    return CheckpointFile(end_offset=found.end_offset, epoch=found.epoch, path=path)
+    return CheckpointFile(end_offset=checkpoint.end_offset, epoch=checkpoint.epoch, path=path)
 
 
 # One term of leadership over a shared log: from election until deposed, fenced, or stopped.
@@ -302,7 +304,7 @@ class TopicWatch:
     """How far this node has published what is committed."""
     on_lost: Callable[[LogError], None]
     """Called when the topic is found to be missing or another one."""
-    _found: dict[str, str | None] = field(factory=dict, init=False)
+    _problems: dict[str, str | None] = field(factory=dict, init=False)
     """What is wrong, by check; None if nothing is."""
     _checked: dict[str, float] = field(factory=dict, init=False)
     """When a check was answered last, by time.monotonic."""
@@ -313,7 +315,7 @@ class TopicWatch:
     @property
     def trouble(self) -> str | None:
         """What is wrong with the topic, in one line; None if nothing is known to be."""
-        return self._found.get(IDENTITY) or self._found.get(SETTINGS)
+        return self._problems.get(IDENTITY) or self._problems.get(SETTINGS)
 
     def observe(self, metrics: Metrics) -> None:
         """Show the checks in metrics."""
@@ -324,7 +326,7 @@ class TopicWatch:
     def begin(self) -> None:
         """Both checks have just passed, as the controller started."""
         for check in (IDENTITY, SETTINGS):
-            self._found[check], self._checked[check] = None, time.monotonic()
+            self._problems[check], self._checked[check] = None, time.monotonic()
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -334,7 +336,7 @@ class TopicWatch:
             if self._age(IDENTITY) >= _LOOK_SECONDS:
                 await self._check(IDENTITY, self.keeper.look)
             # What is wrong is looked at more often, so that the mend is seen soon.
-            if self._age(SETTINGS) >= (_LOOK_SECONDS if self._found.get(SETTINGS) else _SETTINGS_SECONDS):
+            if self._age(SETTINGS) >= (_LOOK_SECONDS if self._problems.get(SETTINGS) else _SETTINGS_SECONDS):
                 await self._check(SETTINGS, self.keeper.shared.check_settings)
 
     async def fit_to_lead(self, still_wanted: Callable[[], bool]) -> bool:
@@ -348,7 +350,7 @@ class TopicWatch:
 
     async def record(self) -> None:
         """Record how far the log is committed, if the topic is known to be the right one."""
-        if self._found.get(IDENTITY) is not None:
+        if self._problems.get(IDENTITY) is not None:
             return
         try:
             async with self._one_at_a_time:
@@ -374,7 +376,7 @@ class TopicWatch:
 
     def _note(self, check: str, wrong: str | None) -> None:
         self._unanswered = ""
-        before, self._found[check] = self._found.get(check), wrong
+        before, self._problems[check] = self._problems.get(check), wrong
         self._checked[check] = time.monotonic()
         if wrong is not None and wrong != before:
             _watch_log.critical("%s", wrong)
@@ -384,7 +386,7 @@ class TopicWatch:
             self.on_lost(LogError(wrong))
 
     def _wrong(self, check: str) -> bool:
-        return self._found.get(check) is not None
+        return self._problems.get(check) is not None
 
     def _age(self, check: str) -> float:
         return time.monotonic() - self._checked.get(check, 0.0)

@@ -255,7 +255,7 @@ class QuorumController(AclMutator):
         return self.write(operation, offload=len(filters) > _MANY_FILTERS or self._reads_many(filters))
 
     def _reads_many(self, filters: Sequence[AclBindingFilter]) -> bool:
-        wide = any(wanted.resource_name is None or wanted.principal is None for wanted in filters)
+        wide = any(acl_filter.resource_name is None or acl_filter.principal is None for acl_filter in filters)
         return wide and len(self.publisher.latest.acls) > MANY
 
     def write(self, operation: Operation[T], *, offload: bool = False) -> "Future[T]":

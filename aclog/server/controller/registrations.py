@@ -85,51 +85,51 @@ _RESERVED_IDS = 100
 """Directory ids below are reserved (DirectoryId.reserved)."""
 
 
-def check_registration(image: Image, wanted: RegisterBrokerRecord) -> None:
-    """Check a registration as ClusterControlManager.registerBroker does; `wanted` has the version to be written.
+def check_registration(image: Image, registration: RegisterBrokerRecord) -> None:
+    """Check a registration as ClusterControlManager.registerBroker does; `registration` has the version to be written.
 
     Raises:
         RequestError: 119 invalid log directories or listeners, or no range of metadata.version, 35 a level of a feature
             that the broker does not support.
 
     """
-    if wanted.version >= _DIRECTORIES_VERSION:
-        _check_directories(image, wanted)
-    _check_listeners(wanted)
-    _check_features(image, wanted)
+    if registration.version >= _DIRECTORIES_VERSION:
+        _check_directories(image, registration)
+    _check_listeners(registration)
+    _check_features(image, registration)
 
 
-def _check_directories(image: Image, wanted: RegisterBrokerRecord) -> None:
-    directories = set(wanted.log_dirs)
+def _check_directories(image: Image, registration: RegisterBrokerRecord) -> None:
+    directories = set(registration.log_dirs)
     if not directories:
         raise RequestError(INVALID_REGISTRATION, "No directories specified in request")
     if any(each.int < _RESERVED_IDS for each in directories):
         raise RequestError(INVALID_REGISTRATION, "Reserved directory ID in request")
-    if len(directories) < len(wanted.log_dirs):
+    if len(directories) < len(registration.log_dirs):
         raise RequestError(INVALID_REGISTRATION, "Duplicate directory ID in request")
     for broker in image.cluster.brokers():
         # A Kafka that replays a directory of two brokers ends: they are those of a copied data directory.
-        if broker.broker_id != wanted.broker_id and (taken := directories.intersection(broker.log_dirs)):
-            what = f"Broker {broker.broker_id} is already registered with directory {uuid_text(min(taken))}"
+        if broker.broker_id != registration.broker_id and (duplicates := directories.intersection(broker.log_dirs)):
+            what = f"Broker {broker.broker_id} is already registered with directory {uuid_text(min(duplicates))}"
             raise RequestError(INVALID_REGISTRATION, what)
 
 
-def _check_listeners(wanted: RegisterBrokerRecord) -> None:
+def _check_listeners(registration: RegisterBrokerRecord) -> None:
     """Require listeners that a BrokerRegistration can hold: a Kafka that replays others ends."""
-    names = [each.name for each in wanted.end_points]
+    names = [each.name for each in registration.end_points]
     if "" in names:
         raise RequestError(INVALID_REGISTRATION, "Broker listeners must be named.")
     if len(set(names)) < len(names):
         raise RequestError(INVALID_REGISTRATION, "Duplicate listener name in request")
     protocols = {each.id for each in SecurityProtocol}
-    for each in wanted.end_points:
+    for each in registration.end_points:
         if each.security_protocol not in protocols:
             what = f"Unknown security protocol {each.security_protocol} of listener {each.name}"
             raise RequestError(INVALID_REGISTRATION, what)
 
 
-def _check_features(image: Image, wanted: RegisterBrokerRecord) -> None:
-    ranges = [(each.name, each.min_supported_version, each.max_supported_version) for each in wanted.features]
+def _check_features(image: Image, registration: RegisterBrokerRecord) -> None:
+    ranges = [(each.name, each.min_supported_version, each.max_supported_version) for each in registration.features]
     names = {name for name, _, _ in ranges}
     if METADATA_VERSION not in names:
         raise RequestError(INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
@@ -185,7 +185,7 @@ def writes_registrations(features: FeaturesImage) -> bool:
     return level == 0 or level >= OLDEST_METADATA_VERSION
 
 
-def register(image: Image, wanted: RegisterBrokerRecord, *, has_session: bool) -> RegisterBrokerRecord:
+def register(image: Image, registration: RegisterBrokerRecord, *, has_session: bool) -> RegisterBrokerRecord:
     """Return the record that registers a broker; its epoch is that record's offset, the end of the image.
 
     The same incarnation keeps its epoch and state. `has_session`: the registration that stands is alive.
@@ -196,25 +196,25 @@ def register(image: Image, wanted: RegisterBrokerRecord, *, has_session: bool) -
             migrates from ZooKeeper.
 
     """
-    existing = image.cluster.get(wanted.broker_id)
-    same = existing is not None and existing.incarnation_id == wanted.incarnation_id
+    existing = image.cluster.get(registration.broker_id)
+    same = existing is not None and existing.incarnation_id == registration.incarnation_id
     if existing is not None and has_session and not same and not existing.in_controlled_shutdown:
         raise RequestError(DUPLICATE_BROKER_REGISTRATION, "Another broker is registered with that broker id.")
-    if wanted.is_migrating_zk_broker:
+    if registration.is_migrating_zk_broker:
         raise RequestError(BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
     if not writes_registrations(image.features):
         raise RequestError(UNSUPPORTED_VERSION, f"{METADATA_VERSION} is below {OLDEST_METADATA_VERSION}")
     version = register_broker_version(image.features.level(METADATA_VERSION))
-    check_registration(image, evolve(wanted, version=version))
+    check_registration(image, evolve(registration, version=version))
     if existing is not None and same:
         return evolve(
-            wanted,
+            registration,
             version=version,
             broker_epoch=existing.broker_epoch,
             fenced=existing.fenced,
             in_controlled_shutdown=existing.in_controlled_shutdown,
         )
-    return evolve(wanted, version=version, broker_epoch=image.end_offset)
+    return evolve(registration, version=version, broker_epoch=image.end_offset)
 
 
 def heartbeat(image: Image, beat: Heartbeat) -> tuple[BrokerRegistrationChangeRecord | None, HeartbeatReply]:
@@ -294,20 +294,20 @@ class BrokerWriter:
             if not broker.fenced:
                 self._touch(broker.broker_id, broker.broker_epoch)
 
-    def register(self, wanted: RegisterBrokerRecord) -> "Future[int]":
+    def register(self, registration: RegisterBrokerRecord) -> "Future[int]":
         """Register a broker (broker_control.register); the future holds its epoch."""
-        cidr = decides_by_ranges(wanted)
+        cidr = decides_by_ranges(registration)
         if cidr is not self.controller.cidr:
             _log.warning(
                 "broker %d has %s %s, this controller %s: the same request is decided differently",
-                *(wanted.broker_id, CIDR_CONFIG, cidr, self.controller.cidr),
+                *(registration.broker_id, CIDR_CONFIG, cidr, self.controller.cidr),
             )
 
         def operation(image: Image) -> ControllerResult[int]:
             """See Operation."""
-            existing = image.cluster.get(wanted.broker_id)
+            existing = image.cluster.get(registration.broker_id)
             alive = existing is not None and self._is_alive(existing.broker_id, existing.broker_epoch)
-            record = register(image, wanted, has_session=alive)
+            record = register(image, registration, has_session=alive)
             # Before the commit: a second process with this id must not take the registration over at once.
             self._touch(record.broker_id, record.broker_epoch)
             return ControllerResult(records=(record,), response=record.broker_epoch)

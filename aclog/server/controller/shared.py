@@ -82,8 +82,8 @@ class ElectionState:
     async def still_elected(self, seconds: float) -> bool:
         """Wait up to `seconds`; return whether this node is still elected."""
         deadline = self.loop.time() + seconds
-        while self.should_lead and (left := deadline - self.loop.time()) > 0:
-            await self.wait(left)
+        while self.should_lead and (remaining := deadline - self.loop.time()) > 0:
+            await self.wait(remaining)
         return self.elected
 
     def _set_elected(self, elected: bool) -> None:
@@ -523,22 +523,22 @@ class IdentityKeeper:
 
         """
         self._recorded = recorded = read_identity(self.home)
-        known = recorded is not None or bool(checkpoints_in(self.checkpoints))
-        found = self.shared.identify()
-        if found is None and known:
-            found = self._again()
-        if found is None and known:
+        has_history = recorded is not None or bool(checkpoints_in(self.checkpoints))
+        topic = self.shared.identify()
+        if topic is None and has_history:
+            topic = self._again()
+        if topic is None and has_history:
             raise OtherLogError(self._missing())
-        if found is None:
+        if topic is None:
             self.shared.create()
-            found = self.shared.identify()
-            if found is None:
+            topic = self.shared.identify()
+            if topic is None:
                 raise LogError(f"{self.shared.name}: there is no such topic")
             _log.info("%s: created, as this controller has not followed a log yet", self.shared.name)
-        if recorded is not None and found.topic_id != recorded.topic.topic_id:
-            raise OtherLogError(self._other(found, recorded.topic))
+        if recorded is not None and topic.topic_id != recorded.topic.topic_id:
+            raise OtherLogError(self._other(topic, recorded.topic))
         self.shared.check_settings()
-        self.topic = found
+        self.topic = topic
 
     def check_contents(self, reader: SharedReader) -> None:
         """Check that the topic holds what was recorded, or the newest checkpoint if nothing was.
@@ -576,13 +576,13 @@ class IdentityKeeper:
             LogError: no broker responds.
 
         """
-        found = self.shared.identify()
-        if found is None or self._is_other(found):
-            found = self._again()
-        if found is None:
+        topic = self.shared.identify()
+        if topic is None or self._is_other(topic):
+            topic = self._again()
+        if topic is None:
             raise OtherLogError(self._missing())
-        if self.topic is not None and self._is_other(found):
-            raise OtherLogError(self._other(found, self.topic))
+        if self.topic is not None and self._is_other(topic):
+            raise OtherLogError(self._other(topic, self.topic))
 
     def record(self, end: LogEnd) -> None:
         """Record how far the log is committed, unless that is recorded already.
@@ -607,14 +607,14 @@ class IdentityKeeper:
         time.sleep(_SURE_SECONDS)
         return self.shared.identify()
 
-    def _is_other(self, found: TopicId) -> bool:
-        return self.topic is not None and found.topic_id != self.topic.topic_id
+    def _is_other(self, topic: TopicId) -> bool:
+        return self.topic is not None and topic.topic_id != self.topic.topic_id
 
     def _missing(self) -> str:
         return f"{self.shared.name}: there is no such topic, but this controller has followed a log there: {_advice()}"
 
-    def _other(self, found: TopicId, expected: TopicId) -> str:
-        what = f"the topic's id is {found.topic_id} on Kafka {found.kafka_cluster_id}"
+    def _other(self, topic: TopicId, expected: TopicId) -> str:
+        what = f"the topic's id is {topic.topic_id} on Kafka {topic.kafka_cluster_id}"
         was = f"expected {expected.topic_id} on Kafka {expected.kafka_cluster_id}"
         return f"{self.shared.name}: {what}: {was}, which this controller has followed: {_advice()}"
 

@@ -47,26 +47,26 @@ class ImageMaker:
     """
 
     directory: Path
-    _wanted: Path | None = field(default=None, init=False)
+    _next_checkpoint: Path | None = field(default=None, init=False)
     """The checkpoint to make one of next: the newest, if several came meanwhile."""
     _making: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     def make(self, checkpoint: Path) -> None:
         """Make the image file of a checkpoint, in the background, unless there is a good one."""
-        self._wanted = checkpoint
+        self._next_checkpoint = checkpoint
         if self._making is None or self._making.done():
             self._making = asyncio.create_task(self._run(), name="image files")
 
     async def stop(self) -> None:
         """End a process that is running; idempotent."""
-        making, self._making, self._wanted = self._making, None, None
+        making, self._making, self._next_checkpoint = self._making, None, None
         if making is not None:
             making.cancel()
             await asyncio.gather(making, return_exceptions=True)
 
     async def _run(self) -> None:
-        while self._wanted is not None:
-            checkpoint, self._wanted = self._wanted, None
+        while self._next_checkpoint is not None:
+            checkpoint, self._next_checkpoint = self._next_checkpoint, None
             try:
                 if await asyncio.to_thread(_needs_one, checkpoint):
                     await self._make(checkpoint)
@@ -125,11 +125,11 @@ async def _error_of(process: Process) -> str:
     """Wait for the process; return the last line of what it says on stderr."""
     if process.stderr is None:
         raise AssertionError("stderr is a pipe")
-    said = b""
+    output = b""
     while piece := await process.stderr.read(_MOST_OF_AN_ERROR):
-        said = (said + piece)[-_MOST_OF_AN_ERROR:]
+        output = (output + piece)[-_MOST_OF_AN_ERROR:]
     await process.wait()
-    lines = said.decode(errors="replace").strip().splitlines()
+    lines = output.decode(errors="replace").strip().splitlines()
     return printable(lines[-1]) if lines else ""
 
 
@@ -255,20 +255,20 @@ def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], objec
     checkpoints = list_checkpoints(directory)
     paths = [*(each.path for each in checkpoints), *(each.path for each in list_segments(directory))]
     sizes = {path: _size(path) for path in paths}
-    total, gone = sum(sizes.values()), 0
+    total, excess = sum(sizes.values()), 0
     for oldest, after in pairwise(checkpoints):
         too_much = 0 <= policy.retention_bytes < total
         too_old = policy.retention_ms >= 0 and (now - _written_at(oldest.path)) * 1000 > policy.retention_ms
         if not (too_much or too_old):
             break
-        gone += 1
+        excess += 1
         total -= sizes[oldest.path] + _segments_between(directory, sizes, oldest, after)
     # Checkpoints go before the log below them: if the process dies in between, the log merely starts earlier.
-    if gone:
-        remove_old_checkpoints(directory, keep=len(checkpoints) - gone)
-    kept = list_checkpoints(directory)
-    if kept and kept[0].end_offset:
-        trim(kept[0].end_offset)
+    if excess:
+        remove_old_checkpoints(directory, keep=len(checkpoints) - excess)
+    remaining = list_checkpoints(directory)
+    if remaining and remaining[0].end_offset:
+        trim(remaining[0].end_offset)
 
 
 def _segments_between(directory: Path, sizes: dict[Path, int], oldest: CheckpointFile, after: CheckpointFile) -> int:
@@ -300,12 +300,12 @@ def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
 
     The caller must hold the directory's lock: nobody else may be writing a checkpoint.
     """
-    found = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
-    for path in found:
+    paths = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
+    for path in paths:
         path.unlink(missing_ok=True)
     remove_partial_images(directory)
     remove_orphaned_images(directory)
-    return tuple(found)
+    return tuple(paths)
 
 
 def _is_partial_checkpoint(path: Path) -> bool:

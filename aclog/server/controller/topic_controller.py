@@ -300,8 +300,8 @@ class TopicController:
         # While this node serves a term, that epoch counts: the reader may still lag behind it.
         if self._term is not None and self._term.serving is not None:
             return LeaderAndEpoch(leader_id=self.config.node_id, epoch=self._term.epoch)
-        found = None if self._reader is None else self._reader.leader()
-        if found is None:
+        leader = None if self._reader is None else self._reader.leader()
+        if leader is None:
             return LeaderAndEpoch()
-        leader_id = -1 if found.node_id == self.config.node_id else found.node_id
-        return LeaderAndEpoch(leader_id=leader_id, epoch=found.epoch)
+        leader_id = -1 if leader.node_id == self.config.node_id else leader.node_id
+        return LeaderAndEpoch(leader_id=leader_id, epoch=leader.epoch)

@@ -51,9 +51,9 @@ class MemoryPool:
         """Return bytes to the pool."""
         self.used -= amount
         while self._waiting and (self._waiting[0][1].done() or self._fits(self._waiting[0][0])):
-            wanted, turn = self._waiting.popleft()
+            size, turn = self._waiting.popleft()
             if not turn.done():
-                self.used += wanted
+                self.used += size
                 turn.set_result(None)
 
     def _fits(self, amount: int) -> bool:
@@ -133,9 +133,9 @@ class Admission:
     def release(self, host: str, slot: Slot) -> None:
         """Release an admitted connection."""
         self.budget.close(slot)
-        left = self._by_host[host] - 1
-        if left:
-            self._by_host[host] = left
+        remaining = self._by_host[host] - 1
+        if remaining:
+            self._by_host[host] = remaining
         else:
             del self._by_host[host]
 
@@ -176,9 +176,9 @@ class Admission:
         self._unsent_bytes += amount
         over = self._unsent_bytes - self.limits.in_flight_bytes
         # Oldest first, so a burst of new responses cannot push out clients that keep reading.
-        for slow, held in tuple(self._unsent.items()) if over > 0 else ():
+        for slow, size in tuple(self._unsent.items()) if over > 0 else ():
             slow()
-            over -= held
+            over -= size
             if over <= 0:
                 break
         try:
@@ -188,21 +188,21 @@ class Admission:
             self._unsent_bytes -= amount
 
 
-def connections_within_files(wanted: int) -> int:
-    """Return how many of the `wanted` connections the limit of open files permits.
+def connections_within_files(connections: int) -> int:
+    """Return how many of the `connections` the limit of open files permits.
 
     The soft limit is raised as far as the hard limit permits, as the JVM does. If that is too low, fewer connections
     are served and a warning is logged: clients could otherwise exhaust the descriptors that the log needs.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + OWN_FILES
+    needed = connections + OWN_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY or soft >= needed:
-        return wanted
+        return connections
     served = max(1, soft - OWN_FILES)
     _log.warning(
-        "serving at most %d connections instead of %d: the limit is %d files (ulimit -n)", served, wanted, soft
+        "serving at most %d connections instead of %d: the limit is %d files (ulimit -n)", served, connections, soft
     )
     return served

@@ -171,11 +171,11 @@ class Dispatcher:
             return error_response(request, API_VERSIONS, version, INVALID_REQUEST), False
         features = self.features()
         # The finalized epoch changes with each commit, so the cached response is compared, not merely looked up.
-        known = self._versions.get(version)
-        if known is None or known[0] != features:
+        cached = self._versions.get(version)
+        if cached is None or cached[0] != features:
             body = api_versions_response(version, self._served.values(), features)
-            self._versions[version] = known = features, body
-        return known[1], True
+            self._versions[version] = cached = features, body
+        return cached[1], True
 
     def _misdirected(self, header: RequestHeader, payload: bytes, position: int) -> bytes | None:
         """Return the error for a client that means another cluster or node; None for any other.
@@ -362,10 +362,10 @@ class Authentication:
         version = header.api_version
         mechanism = decode_request(SASL_HANDSHAKE, version, payload, position).mechanism
         offered = self.listener.sasl_mechanisms
-        known = mechanism in offered
-        code = 0 if known else UNSUPPORTED_SASL_MECHANISM
+        supported = mechanism in offered
+        code = 0 if supported else UNSUPPORTED_SASL_MECHANISM
         body = build_response(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
-        if not known:
+        if not supported:
             return Step(response=_response(header, body), failure="the requested SASL mechanism is not enabled")
         # Kept until re-authentication completes: mechanism and principal must stay the same (KIP-368).
         self._previous = self._sasl if self.complete else None

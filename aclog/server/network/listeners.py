@@ -84,7 +84,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._data = bytearray()
         self._charged = 0
-        self._wanted = 0
+        self._needed = 0
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._readable: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
@@ -106,10 +106,10 @@ class FrameStream(asyncio.BufferedProtocol):
         """Append the bytes read; pause reading once enough is buffered."""
         self._data += self._scratch[:nbytes]
         size = len(self._data)
-        if self._readable is not None and size >= self._wanted:
+        if self._readable is not None and size >= self._needed:
             self._wake_reader()
         # Back-pressure: what is left in the socket closes the client's TCP window.
-        if size > max(self._wanted, _AHEAD_BYTES) and self._transport is not None:
+        if size > max(self._needed, _AHEAD_BYTES) and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
 
@@ -222,12 +222,12 @@ class FrameStream(asyncio.BufferedProtocol):
         """The connection's ssl.SSLObject; None without TLS."""
         return None if self._transport is None else self._transport.get_extra_info("ssl_object")
 
-    async def _read(self, wanted: int) -> bool:
-        """Wait until `wanted` bytes are buffered; return False at the end of the stream."""
-        while len(self._data) < wanted:
+    async def _read(self, size: int) -> bool:
+        """Wait until `size` bytes are buffered; return False at the end of the stream."""
+        while len(self._data) < size:
             if self.at_end or self._transport is None:
                 return False
-            self._wanted = wanted
+            self._needed = size
             self._readable = self._loop.create_future()
             if self._paused:
                 self._paused = False
@@ -235,7 +235,7 @@ class FrameStream(asyncio.BufferedProtocol):
             try:
                 await self._readable
             finally:
-                self._readable, self._wanted = None, 0
+                self._readable, self._needed = None, 0
         return True
 
     async def _write(self, data: bytes | memoryview, size: int) -> None:
@@ -321,10 +321,10 @@ class Handshake:
         session: SSLSession | None = None,
     ) -> SSLObject:
         """See SSLContext."""
-        made = self.context.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        if isinstance(made, _Watched):
-            made.handshake, made.incoming = self, incoming
-        return made
+        ssl_object = self.context.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        if isinstance(ssl_object, _Watched):
+            ssl_object.handshake, ssl_object.incoming = self, incoming
+        return ssl_object
 
     def failed(self, error: SSLError) -> None:
         """Record the error, and close the connection after giving the client time to read the alert."""
@@ -712,8 +712,8 @@ def _resolve(address: HostPort) -> tuple[int, tuple[str, int]]:
     if not address.host:
         both = socket.has_dualstack_ipv6()
         return (socket.AF_INET6, ("::", address.port)) if both else (socket.AF_INET, ("0.0.0.0", address.port))  # noqa: S104 - asked for
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    family, _, _, _, where = min(found, key=lambda each: each[0] != socket.AF_INET)
+    addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    family, _, _, _, where = min(addresses, key=lambda each: each[0] != socket.AF_INET)
     return family, where  # type: ignore[return-value]
 
 

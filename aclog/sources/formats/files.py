@@ -42,10 +42,10 @@ class SourceFile:
     @cached_property
     def content(self) -> bytes:
         """What it holds. Raises OSError, ConfigError: it cannot be read, is damaged, or is larger than 64 MiB."""
-        found = unzipped(self.tree.read(self.path), self.name)
-        if len(found) > LARGEST:
+        content = unzipped(self.tree.read(self.path), self.name)
+        if len(content) > LARGEST:
             raise ConfigError(f"{self.name}: larger than {LARGEST >> 20} MiB")
-        return found
+        return content
 
     @cached_property
     def text(self) -> str:
@@ -70,7 +70,7 @@ class SourceFile:
         """The content without the escapes of characters of ASCII and of line ends; empty if there is none."""
         if b"\\" not in self.content:
             return b""
-        return _ESCAPE.sub(lambda found: bytes.fromhex((found[1] or found[2] or b"").decode()), self.content)
+        return _ESCAPE.sub(lambda match: bytes.fromhex((match[1] or match[2] or b"").decode()), self.content)
 
     def has_suffix(self, *suffixes: str) -> bool:
         """Return whether the name ends in one of them, whatever the case."""
@@ -94,15 +94,15 @@ def unzipped(content: bytes, name: str) -> bytes:
         return content
     members, size, rest = list[bytes](), 0, content
     while rest and size <= LARGEST:
-        found = zlib.decompressobj(wbits=_GZIP_HEADER)
+        decompressor = zlib.decompressobj(wbits=_GZIP_HEADER)
         try:
-            members.append(found.decompress(rest, LARGEST + 1 - size))
+            members.append(decompressor.decompress(rest, LARGEST + 1 - size))
         except zlib.error as error:
             raise ConfigError(f"{name}: damaged gzip file: {error}") from error
         size += len(members[-1])
-        if size <= LARGEST and not found.eof:
+        if size <= LARGEST and not decompressor.eof:
             raise ConfigError(f"{name}: truncated gzip file")
-        rest = found.unused_data.lstrip(b"\0")  # padding, as gzip itself skips
+        rest = decompressor.unused_data.lstrip(b"\0")  # padding, as gzip itself skips
     return b"".join(members)
 
 
@@ -132,11 +132,11 @@ _MARKS = (b"ACLs for ", b"KafkaPrincipal", b"KafkaUser", b"kafka_acl", b"princip
 
 def leave_out(file: SourceFile, context: ReadContext) -> None:
     """Count a file that no format claims: the resources in it, or else the file."""
-    found = _resources(file)
-    if not found or not all(each.kind for each in found):
+    entries = _resources(file)
+    if not entries or not all(each.kind for each in entries):
         context.ignore("other file")
         return
-    for each in found:
+    for each in entries:
         _count(each, context)
 
 
@@ -160,10 +160,10 @@ def check_no_rules(file: SourceFile) -> None:
         narrow = file.content.replace(b"\0", b"")
         if any(mark in narrow for mark in _MARKS):
             raise file.error(1, "text in UTF-16, with what rules have in it: save it as UTF-8")
-    found = _KIND_LINE.search(file.content) if file.has_suffix(*_TEMPLATES) else None
-    if found is not None:
-        line = file.content.count(b"\n", 0, found.start(1)) + 1
-        raise file.error(line, f"a {found[1].decode()} in a template: render it first, and give the result")
+    match = _KIND_LINE.search(file.content) if file.has_suffix(*_TEMPLATES) else None
+    if match is not None:
+        line = file.content.count(b"\n", 0, match.start(1)) + 1
+        raise file.error(line, f"a {match[1].decode()} in a template: render it first, and give the result")
     if file.base_name in _KUSTOMIZATIONS and b"KafkaUser" in file.content:
         line = file.content.count(b"\n", 0, file.content.index(b"KafkaUser")) + 1
         raise file.error(line, "a patch of KafkaUsers: give what `kustomize build` prints (--acls -)")

@@ -110,11 +110,11 @@ class Resources:
         metadata = resource.required("metadata", kind)
         name = metadata.required("name", f"metadata of {kind}").text("name")
         self._check_provider(resource)
-        found = self.roles if kind == ROLE else self.authorizations
-        if name in found:
-            first = found[name]
+        resources = self.roles if kind == ROLE else self.authorizations
+        if name in resources:
+            first = resources[name]
             raise metadata.error(f"{kind} {name[:60]!r} stands twice: it is in {first.file}:{first.line} already")
-        found[name] = resource
+        resources[name] = resource
 
     def _check_provider(self, resource: Node) -> None:
         """Refuse a second provider: these are rules of another cluster."""
@@ -141,19 +141,19 @@ def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resourc
         ConfigError: a template, or something that is no resource; with file and line.
 
     """
-    found = Resources()
+    resources = Resources()
     for file in files:
         template = _TEMPLATE.search(file.text)
         if template is None:
             for document in file.documents:
                 for kind, resource in _resources(document):
-                    _add(kind, resource, found, context)
+                    _add(kind, resource, resources, context)
         elif "KafkaPrincipal" in file.text:
             line = file.text.count("\n", 0, template.start()) + 1
             raise file.error(line, "a template: render it first, and give what Jikkou prints")
         else:
             context.ignore("template")
-    return found
+    return resources
 
 
 def _resources(document: Node) -> Iterator[tuple[str, Node]]:
@@ -168,9 +168,9 @@ def _resources(document: Node) -> Iterator[tuple[str, Node]]:
         yield kind, document
 
 
-def _add(kind: str, resource: Node, found: Resources, context: ReadContext) -> None:
+def _add(kind: str, resource: Node, resources: Resources, context: ReadContext) -> None:
     if kind in {AUTHORIZATION, ROLE}:
-        found.add(kind, resource, context)
+        resources.add(kind, resource, context)
     elif kind.startswith("KafkaPrincipal"):
         raise resource.error(f"unknown kind {kind[:60]!r}: expected {AUTHORIZATION} or {ROLE}")
     else:
@@ -186,12 +186,12 @@ def annotation(resource: Node, key: str) -> Node | None:
 
 def annotated(resource: Node, key: str) -> bool:
     """Return whether an annotation is true. Raises ConfigError: it is neither true nor false."""
-    found = annotation(resource, key)
-    if found is None:
+    value = annotation(resource, key)
+    if value is None:
         return False
-    text = found.text(key).lower()
+    text = value.text(key).lower()
     if text not in {"true", "false"}:
-        raise found.error(f"{key} is {found.raw[:60]!r}: expected true or false")
+        raise value.error(f"{key} is {value.raw[:60]!r}: expected true or false")
     return text == "true"
 
 
@@ -258,14 +258,14 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    found = read_resources(files, context)
+    resources = read_resources(files, context)
     topics = _Topics(context)
-    roles = {name: _acls(name, role, "role") for name, role in found.roles.items()}
-    for principal, resource in found.authorizations.items():
+    roles = {name: _acls(name, role, "role") for name, role in resources.roles.items()}
+    for principal, resource in resources.authorizations.items():
         if annotated(resource, _DELETE):
             context.ignore(f"{AUTHORIZATION} with {_DELETE}")
             continue
-        for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, found, roles)):
+        for acl in (*_acls(principal, resource, "principal"), *_of_roles(resource, resources, roles)):
             yield from topics.rules(acl, principal)
 
 
@@ -275,14 +275,14 @@ def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:
     return list(acls_of(spec, f"{what} {name}"))
 
 
-def _of_roles(resource: Node, found: Resources, roles: dict[str, list[PrincipalAcl]]) -> Iterator[PrincipalAcl]:
+def _of_roles(resource: Node, resources: Resources, roles: dict[str, list[PrincipalAcl]]) -> Iterator[PrincipalAcl]:
     named: dict[str, Node] = {}
     for role in resource.required("spec").members("roles"):
         named.setdefault(plain_text(role, "role"), role)
     for name, role in named.items():
         if name not in roles:
-            known = ", ".join(found.roles) or "none is defined"
-            raise role.error(f"no role {name[:60]!r}: expected one of the roles of these files: {known[:300]}")
+            names = ", ".join(resources.roles) or "none is defined"
+            raise role.error(f"no role {name[:60]!r}: expected one of the roles of these files: {names[:300]}")
         yield from roles[name]
 
 
@@ -314,9 +314,9 @@ class _Topics:
                 )
             self._topics = self.context.topics()
         try:
-            found = matching(plain_text(acl.pattern, "pattern"), self._topics)
+            names = matching(plain_text(acl.pattern, "pattern"), self._topics)
         except ConfigError as error:
             raise acl.pattern.error(f"pattern {acl.pattern.raw[:60]!r}: {error}") from error
-        if not found:
+        if not names:
             self.context.ignore("MATCH pattern of no topic that exists")
-        return found
+        return names

@@ -4,7 +4,7 @@ import codecs
 import json
 from collections.abc import Iterator, Sequence
 
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.rule import LocatedRule, ReadContext

@@ -85,7 +85,7 @@ def _filled(node: Node, values: dict[str, str]) -> str:
             raise node.error(f"resourceName names {variable[:60]!r}: expected one of {', '.join(values)}")
     if "{" in _VARIABLE.sub("", template):
         raise node.error(f"resourceName is {template[:60]!r}: of templates, only {{{{field}}}} is understood")
-    return _VARIABLE.sub(lambda found: values[found[1]], template)
+    return _VARIABLE.sub(lambda match: values[match[1]], template)
 
 
 # Statements about topics, groups and transactional ids (AclsBindingsBuilder).
@@ -124,19 +124,19 @@ def _on(
 
 def optional_text(of: Node, key: str, default: str) -> tuple[Node, str]:
     """Return a member as text, and where it stands; the default if it is missing or null. Raises as plain_text."""
-    found = of.get(key)
-    return (of, default) if found is None else (found, plain_text(found, key))
+    member = of.get(key)
+    return (of, default) if member is None else (member, plain_text(member, key))
 
 
 def listed(of: Node, key: str) -> tuple[Node, ...]:
     """Return the items of a list; none if it is missing or null. Raises ConfigError: no list, or an item is null."""
-    found = of.get(key)
-    if found is None:
+    member = of.get(key)
+    if member is None:
         return ()
-    for item in found.items(key):
+    for item in member.items(key):
         if item.is_null:
             raise item.error(f"an item of {key} is null")
-    return found.items(key)
+    return member.items(key)
 
 
 # What consumers, producers and applications may do (AclsBindingsBuilder).
@@ -251,10 +251,10 @@ def platform_statements(platform: Node | None) -> Iterator[tuple[Node, Statement
         ("control_center", _control_center),
         ("ksql", _ksql_server),
     ):
-        found = platform.get(section)
-        if found is not None:
-            found.check_keys(("instances", "rbac"), f"platform.{section}")
-            for instance in listed(found, "instances"):
+        member = platform.get(section)
+        if member is not None:
+            member.check_keys(("instances", "rbac"), f"platform.{section}")
+            for instance in listed(member, "instances"):
                 for statement in statements(instance):
                     yield instance, statement
 
@@ -324,8 +324,8 @@ def is_topology(document: Node) -> bool:
     if isinstance(document.value, dict) and "context" in document.value:
         return any(key.startswith(_TOPOLOGY_SECTIONS) or _is_projects(value) for key, value in document.value.items())
     projects = document.get("projects")
-    found = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
-    return any(project.get("name") is not None and _has_clients(project) for project in found)
+    items = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
+    return any(project.get("name") is not None and _has_clients(project) for project in items)
 
 
 def _is_projects(node: Node) -> bool:
@@ -415,18 +415,18 @@ def read_topologies(documents: Iterable[Node]) -> list[Topology]:
         ConfigError: something that has no name or an invalid one, or a project that stands twice; with file and line.
 
     """
-    found: dict[str, Topology] = {}
+    topologies: dict[str, Topology] = {}
     for document in documents:
         parts = _parts(document)
         projects = [_project(node, parts) for node in listed(document, "projects")]
-        main = found.get(parts.context)
+        main = topologies.get(parts.context)
         if main is None:
-            main = found[parts.context] = Topology(parts, document.get("platform"))
+            main = topologies[parts.context] = Topology(parts, document.get("platform"))
             main.special_topics = [_topic(node, "") for node in listed(document, "special_topics")]
             main.projects = projects
         else:
             _merge(main, parts, projects)
-    return list(found.values())
+    return list(topologies.values())
 
 
 def _merge(main: Topology, parts: Parts, projects: list[Project]) -> None:
@@ -440,10 +440,10 @@ def _merge(main: Topology, parts: Parts, projects: list[Project]) -> None:
         main.projects.append(Project(name=project.name, node=project.node, topics=project.topics, parts=joined))
     added = [key for key in parts.order if key not in main.parts.order]
     main.parts.order += added
-    known = Parts(
+    merged = Parts(
         main.parts.context, main.parts.order, {**main.parts.values, **{key: parts.values[key] for key in added}}
     )
-    main.parts = known
+    main.parts = merged
 
 
 def _parts(document: Node) -> Parts:
@@ -536,11 +536,11 @@ def _of_topic(topic: Topic, project: Node | None) -> Iterator[LocatedRule]:
     owners = (topic.node,) if project is None else (topic.node, project)
     for consumer in (each for owner in owners for each in listed(owner, "consumers")):
         yield from _of_user(consumer, consumer_statements(consumer, topic.name))
-    seen: set[str] = set()
+    principals: set[str] = set()
     for producer in (each for owner in owners for each in listed(owner, "producers")):
         principal = _principal(producer)
-        if principal not in seen:  # to the tool, producers of one principal are the same: it takes the first
-            seen.add(principal)
+        if principal not in principals:  # to the tool, producers of one principal are the same: it takes the first
+            principals.add(principal)
             yield from _of_user(producer, producer_statements(producer, topic.name))
 
 
@@ -560,11 +560,11 @@ def _of_applications(project: Project, context: ReadContext) -> Iterator[Located
 
 def _access_control(project: Node, key: str) -> Sequence[Node]:
     """Return what is under a key, or under `access_control` there, beside which artefacts stand."""
-    found = project.get(key)
-    if found is None or isinstance(found.value, tuple):
+    member = project.get(key)
+    if member is None or isinstance(member.value, tuple):
         return listed(project, key)
-    found.check_keys(("access_control", *_ARTEFACTS), key)
-    return listed(found, "access_control")
+    member.check_keys(("access_control", *_ARTEFACTS), key)
+    return listed(member, "access_control")
 
 
 def _of_roles(project: Node, roles: dict[str, tuple[Node, ...]]) -> Iterator[LocatedRule]:
@@ -573,8 +573,8 @@ def _of_roles(project: Node, roles: dict[str, tuple[Node, ...]]) -> Iterator[Loc
         if key in _OWN_KEYS or key.lower() == "rbac" or holders.value in ((), None):
             continue  # nobody has a role in an empty list, such as `zookeepers` of older topologies
         if key not in roles:
-            known = f"expected one of {', '.join(roles)}" if roles else "there is no file of roles beside it"
-            raise holders.error(f"the project has the key {key[:60]!r}, which is no role: {known}")
+            hint = f"expected one of {', '.join(roles)}" if roles else "there is no file of roles beside it"
+            raise holders.error(f"the project has the key {key[:60]!r}, which is no role: {hint}")
         for holder in holders.items(key):
             yield from _of_user(holder, role_statements(holder, roles[key]))
 

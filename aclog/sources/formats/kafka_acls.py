@@ -18,7 +18,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.rule import LocatedRule, ReadContext, find_name
@@ -128,16 +128,16 @@ class _Listing:
             raise self.file.error(self._header, "no ACL follows this resource: the listing is cut short")
 
     def _parsed_resource(self, line: _Line) -> ResourcePattern:
-        found = _RESOURCE.fullmatch(line.text)
-        if found is None:
+        match = _RESOURCE.fullmatch(line.text)
+        if match is None:
             raise self._error(line, "expected Current ACLs for resource `...`:, on one line")
-        new, old = _PATTERN.fullmatch(found[1]), _OLD_PATTERN.fullmatch(found[1])
+        new, old = _PATTERN.fullmatch(match[1]), _OLD_PATTERN.fullmatch(match[1])
         if new is not None:
             kind, name, pattern = new.groups()
         elif old is not None:
             kind, pattern, name = old[1], old[2] or PatternType.LITERAL.name, old[3]
         else:
-            raise self._error(line, f"{found[1][:80]!r} is not a resource: expected ResourcePattern(...) or Topic:...")
+            raise self._error(line, f"{match[1][:80]!r} is not a resource: expected ResourcePattern(...) or Topic:...")
         return ResourcePattern(
             resource_type=self._code(line, ResourceType, kind),
             name=name,
@@ -182,10 +182,10 @@ class _Listing:
         return principal, host, operation, permission
 
     def _code(self, line: _Line, kind: type[IntEnum], name: str) -> int:
-        found = find_name(kind, name)
-        if found is None:
+        member = find_name(kind, name)
+        if member is None:
             raise self._error(line, f"{name[:40]!r} is not one of {', '.join(kind.__members__)}")
-        return int(found)
+        return int(member)
 
     def _error(self, line: _Line, what: str) -> ConfigError:
         return self.file.error(line.number, what)

@@ -114,15 +114,15 @@ def _topics(of: Node, *, describes_topics: bool) -> Iterator[Statement]:
 
 def _listed(of: Node, key: str) -> Iterator[Node]:
     """Yield the items of a list, which may be missing, but not null: kafka-gitops fails on that."""
-    found = of.mapping().get(key)
-    if found is not None:
-        yield from found.items(key)
+    member = of.mapping().get(key)
+    if member is not None:
+        yield from member.items(key)
 
 
 def _group(service: Node, key: str, name: str) -> tuple[Node, str]:
     """Return the group or application id, and where it is stated; the name of the service unless it is given."""
-    found = service.get(key)
-    return (service, name) if found is None else (found, found.text(key))
+    member = service.get(key)
+    return (service, name) if member is None else (member, member.text(key))
 
 
 def _consumer_group(of: Node, group: tuple[Node, str]) -> Iterator[Statement]:
@@ -144,10 +144,10 @@ def _connect(name: str, service: Node, *, describes_topics: bool) -> Iterator[St
     if storage is not None:
         storage.check_keys(tuple(_STORAGE), f"storage-topics of service {name}")
     for key, prefix in _STORAGE.items():
-        given = None if storage is None else storage.get(key)
-        topic = prefix + name if given is None else given.text(key)
+        member = None if storage is None else storage.get(key)
+        topic = prefix + name if member is None else member.text(key)
         for operation in (AclOperation.READ, AclOperation.WRITE):
-            yield _on_topic(given or service, topic, operation)
+            yield _on_topic(member or service, topic, operation)
     yield _on_group(*_group(service, "group-id", name), AclOperation.READ)
     connectors = service.mapping().get("connectors")
     if connectors is None:
@@ -201,21 +201,21 @@ def _is_state(document: Node) -> bool:
         return True
     # A key with a slip is claimed, too: what reads the state refuses it.
     named = ((key, _section_meant(key), value) for key, value in document.mapping().items())
-    return any(_is_section(key, meant, value) for key, meant, value in named if meant is not None)
+    return any(_is_section(key, section, value) for key, section, value in named if section is not None)
 
 
 def _section_meant(key: str) -> str | None:
     return key if key in SECTIONS else next(iter(get_close_matches(key, SECTIONS, 1, _NEAR)), None)
 
 
-def _is_section(key: str, meant: str, value: Node) -> bool:
-    if meant in ("customServiceAcls", "customUserAcls"):
+def _is_section(key: str, section: str, value: Node) -> bool:
+    if section in ("customServiceAcls", "customUserAcls"):
         return not value.is_null
     members = value.value.values() if isinstance(value.value, dict) else ()
-    wanted = _MEMBERS.get(meant, ())
-    if key != meant:  # of a slip, what nothing else has: `topic` and `user` are words of many
-        wanted = tuple(keys for keys in wanted if len(keys) > 1)
-    return any(all(member.get(key) is not None for key in keys) for member in members for keys in wanted)
+    shapes = _MEMBERS.get(section, ())
+    if key != section:  # of a slip, what nothing else has: `topic` and `user` are words of many
+        shapes = tuple(keys for keys in shapes if len(keys) > 1)
+    return any(all(member.get(key) is not None for key in keys) for member in members for keys in shapes)
 
 
 # A state of kafka-gitops: one file, and those that its settings name (DesiredStateFile, ParserService).
@@ -306,12 +306,12 @@ def _add(state: State, section: str, document: Node) -> None:
 
 
 def _section(document: Node, key: str) -> Mapping[str, Node]:
-    found = document.mapping("the state").get(key)
-    if found is None:
+    section = document.mapping("the state").get(key)
+    if section is None:
         return {}
-    if key == "topics" and not isinstance(found.value, Mapping):
+    if key == "topics" and not isinstance(section.value, Mapping):
         return {}  # a fault of topics makes no rule
-    return found.mapping(key)
+    return section.mapping(key)
 
 
 def _read_settings(settings: Node | None, state: State) -> None:
@@ -358,11 +358,11 @@ def user_statements(name: str, user: Node) -> Iterator[Statement]:
     user.check_keys(("principal", "roles"), f"user {name}")
     roles = user.mapping().get("roles")
     for role in () if roles is None else roles.items("roles"):
-        given = _ROLES.get(role.text("role").lower())
-        if given is None:
-            known = ", ".join(_ROLES)
-            raise role.error(f"user {name} has the role {role.raw[:60]!r}: expected one of {known}")
-        for resource_type, operation in given:
+        grants = _ROLES.get(role.text("role").lower())
+        if grants is None:
+            names = ", ".join(_ROLES)
+            raise role.error(f"user {name} has the role {role.raw[:60]!r}: expected one of {names}")
+        for resource_type, operation in grants:
             on = CLUSTER_NAME if resource_type == ResourceType.CLUSTER else WILDCARD
             yield Statement(where=role, resource_type=resource_type, name=on, operation=operation)
 

@@ -48,15 +48,15 @@ def rows(file: SourceFile, delimiter: str) -> Iterator[Row]:
     text, position, line, begin = file.text, 0, 1, 1
     cells: list[str] = []
     while position < len(text) or cells:
-        found = cell.match(text, position)
-        if found is None:
+        match = cell.match(text, position)
+        if match is None:
             raise file.error(
                 line, f"not CSV: a cell is either wholly in quotes or has none, from {_excerpt(text, position)}"
             )
-        quoted, plain, end = found.groups()
+        quoted, plain, end = match.groups()
         cells.append(plain if quoted is None else quoted.replace('""', '"'))
-        line += text.count("\n", position, found.end())
-        position = found.end()
+        line += text.count("\n", position, match.end())
+        position = match.end()
         if end == delimiter:
             continue
         if cells != [""] or quoted is not None:
@@ -134,10 +134,10 @@ def csv_rules(file: SourceFile) -> Iterator[LocatedRule]:
 
 
 def _ksm_rules(file: SourceFile, delimiter: str) -> Iterator[LocatedRule]:
-    found = rows(file, delimiter)
-    header = next(found, Row(1, ()))
+    lines = rows(file, delimiter)
+    header = next(lines, Row(1, ()))
     _check_header(file, header)
-    for row in found:
+    for row in lines:
         surplus = row.cells[len(header.cells) :]
         if len(row.cells) < len(header.cells) or any(surplus):
             raise file.error(
@@ -192,10 +192,10 @@ class _Row:
 
     def _member(self, column: str, values: Sequence[_Enum]) -> _Enum:
         text = self.cells.get(column, PatternType.LITERAL.name)  # only PatternType may be missing
-        found = find_name(values, text)
-        if found is None:
+        member = find_name(values, text)
+        if member is None:
             raise self._error(f"{column} {text[:40]!r} is not one of {', '.join(each.name for each in values)}")
-        return found
+        return member
 
     def _error(self, what: str) -> ConfigError:
         return self.file.error(self.line, what)
@@ -287,11 +287,11 @@ def _of_resources(principal: str, resource_type: ResourceType, resources: Node) 
                 operation=AclOperation.ALL,
                 pattern_type=PatternType.PREFIXED if prefix else PatternType.LITERAL,
             )
-            for statement in _said(base):
+            for statement in _statements(base):
                 yield ksm_rule(statement, principal)
 
 
-def _said(base: Statement) -> Iterator[Statement]:
+def _statements(base: Statement) -> Iterator[Statement]:
     """Yield what `Read`, `Consume`, `Produce` or `Write,Deny,10.0.0.1` says of a resource."""
     node, on_topic = base.where, base.resource_type == ResourceType.TOPIC
     parts = node.text("an operation").split(",")

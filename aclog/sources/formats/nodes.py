@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 
 # A value in a structured file, which knows its file and line.
@@ -71,29 +71,29 @@ class Node:
         """Return a member of a mapping; None if it is missing or null, or this is no mapping."""
         if not isinstance(self.value, Mapping) or self.tag is not None:
             return None
-        found = self.value.get(key)
-        return None if found is None or found.is_null else found
+        member = self.value.get(key)
+        return None if member is None or member.is_null else member
 
     def required(self, key: str, what: str = "this") -> "Node":
         """Return a member of a mapping. Raises ConfigError: it is missing or null, or this is no mapping."""
         self.mapping(what)
-        found = self.get(key)
-        if found is None:
+        member = self.get(key)
+        if member is None:
             raise self.error(f"{what} has no {key}")
-        return found
+        return member
 
     def members(self, key: str) -> "Iterator[Node]":
         """Yield the items of a list under a key; none if the key is missing. Raises ConfigError: it is no list."""
-        found = self.get(key)
-        if found is not None:
-            yield from found.items(key)
+        member = self.get(key)
+        if member is not None:
+            yield from member.items(key)
 
-    def check_keys(self, known: Collection[str], what: str = "this") -> None:
+    def check_keys(self, keys: Collection[str], what: str = "this") -> None:
         """Refuse keys that are not known. Raises ConfigError: one is not, or this is no mapping."""
         for key, member in self.mapping(what).items():
-            if key not in known:
-                near = get_close_matches(key, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(known)}"
+            if key not in keys:
+                near = get_close_matches(key, keys, 1)
+                hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(keys)}"
                 raise member.error(f"{what} has an unknown key {key[:60]!r}: {hint}")
 
     def _kind(self) -> str:
@@ -120,13 +120,13 @@ def plain_text(node: Node, what: str) -> str:
             once it was a number or boolean.
 
     """
-    found = node.text(what)
+    text = node.text(what)
     if isinstance(node.value, bool):
-        same = found.lower() not in {"true", "false"} or found.islower()  # `yes` is text to them
+        same = text.lower() not in {"true", "false"} or text.islower()  # `yes` is text to them
     elif isinstance(node.value, int | float):
-        same = _SAME_AGAIN.fullmatch(found) is not None or ":" in found  # `1:30` is text, too
+        same = _SAME_AGAIN.fullmatch(text) is not None or ":" in text  # `1:30` is text, too
     else:
         same = True
     if not same:
-        raise node.error(f"{what} is {found[:60]!r} without quotes, which is read as {node.value}: put it in quotes")
-    return found
+        raise node.error(f"{what} is {text[:60]!r} without quotes, which is read as {node.value}: put it in quotes")
+    return text

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
-from aclog.authorizer.acls_image import FileOrigin, origin_text
+from aclog.authorizer.origin import FileOrigin, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.files import SourceFile, leave_out_resource
 from aclog.sources.formats.nodes import Node
@@ -76,10 +76,10 @@ def _text(spec: Node, key: str) -> str:
     return node.raw
 
 
-def _choice(spec: Node, key: str, known: Collection[str]) -> str:
+def _choice(spec: Node, key: str, choices: Collection[str]) -> str:
     text = _text(spec, key)
-    if text not in known:
-        raise spec.required(key).error(f"{key} {text[:40]!r} is not one of {', '.join(known)}")
+    if text not in choices:
+        raise spec.required(key).error(f"{key} {text[:40]!r} is not one of {', '.join(choices)}")
     return text
 
 
@@ -153,12 +153,12 @@ class Namespaces:
             raise entry.node.error(f"its namespace {entry.namespace[:60]!r} is not in the files")
         if entry.granted_to == PUBLIC:
             return None
-        found = self._by_name.get(entry.granted_to)
-        if found is None:
+        namespace = self._by_name.get(entry.granted_to)
+        if namespace is None:
             raise entry.node.error(
                 f"it is granted to the namespace {entry.granted_to[:60]!r}, which is not in the files"
             )
-        return found
+        return namespace
 
 
 def _second(namespace: Namespace, what: str) -> ConfigError:
@@ -225,13 +225,13 @@ def owner_of_stream(stream: Resource, entries: Sequence[Entry], namespaces: Name
         ConfigError: that namespace is not in the files, or there is not one; with the line of the application.
 
     """
-    given = stream.namespace
-    names = {given.text("metadata.namespace")} if given is not None else _owners(stream.name, entries)
+    namespace = stream.namespace
+    names = {namespace.text("metadata.namespace")} if namespace is not None else _owners(stream.name, entries)
     owners = [owner for owner in map(namespaces.get, sorted(names)) if owner is not None]
     if len(owners) == 1:
         return owners[0]
-    if given is not None:
-        raise given.error(f"its namespace {given.raw[:60]!r} is not in the files")
+    if namespace is not None:
+        raise namespace.error(f"its namespace {namespace.raw[:60]!r} is not in the files")
     raise stream.node.error(
         f"KafkaStream {stream.name[:60]} names no namespace, and {len(owners)} namespaces in the files own prefixes "
         "of it as TOPIC and as GROUP: expected metadata.namespace"

@@ -84,15 +84,15 @@ def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
 
     Whoever wants no rules at all says so by the only file that is left.
     """
-    suffixes = [each for key, found in _NEVER_EMPTY.items() if form in (key, AclsFormat.AUTO) for each in found]
+    suffixes = [each for key, endings in _NEVER_EMPTY.items() if form in (key, AclsFormat.AUTO) for each in endings]
     for file in files:
         if file.has_suffix(*suffixes) and not file.content:
             raise ConfigError(f"{file.name}: empty: delete the file if it is meant to hold no rules")
 
 
-def format_of(file: SourceFile, asked: Mapping[AclsFormat, Reader] = READERS) -> AclsFormat | None:
+def format_of(file: SourceFile, readers: Mapping[AclsFormat, Reader] = READERS) -> AclsFormat | None:
     """Return the first format that claims a file; None if none does. Raises as Reader.claims."""
-    return next((each for each, reader in asked.items() if reader.claims(file)), None)
+    return next((each for each, reader in readers.items() if reader.claims(file)), None)
 
 
 def is_claimed(file: SourceFile) -> bool:
@@ -101,16 +101,16 @@ def is_claimed(file: SourceFile) -> bool:
 
 
 def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext) -> dict[AclsFormat, list[SourceFile]]:
-    asked: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
+    readers: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     for file in files:
-        found = format_of(file, asked)
-        if found is None:
+        claimant = format_of(file, readers)
+        if claimant is None:
             if form is AclsFormat.AUTO:
                 check_no_rules(file)
             leave_out(file, context)
         else:
-            claimed.setdefault(found, []).append(file)
+            claimed.setdefault(claimant, []).append(file)
     return claimed
 
 
@@ -122,8 +122,8 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
 def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
     what = "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
     is_one = tree.paths() == [tree.name.rsplit("/", 1)[-1]]
-    said = f"not {what}" if is_one else f"none of its {count:,} files is {what}"
-    return f"{tree.name}: {said}: expected one of {', '.join(READERS)} (--acls-format)"
+    problem = f"not {what}" if is_one else f"none of its {count:,} files is {what}"
+    return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format)"
 
 
 def _notes(

@@ -22,8 +22,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import FileOrigin, Origin
 from aclog.authorizer.control import refusal
+from aclog.authorizer.origin import FileOrigin, Origin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 
@@ -41,7 +41,7 @@ class LocatedRule:
 
 @define(eq=False)
 class StatedRules:
-    """The rules of some files, each once, and all places that state it (aclog.authorizer.acls_image.Origins)."""
+    """The rules of some files, each once, and all places that state it (aclog.authorizer.origin.Origins)."""
 
     _origins: dict[StandardAcl, list[FileOrigin]] = field(factory=dict, init=False)
     _ids: dict[StandardAcl, UUID | None] = field(factory=dict, init=False)
@@ -49,11 +49,11 @@ class StatedRules:
     @staticmethod
     def of_rules(rules: Iterable[LocatedRule]) -> "StatedRules":
         """Collect rules."""
-        made = StatedRules()
+        stated = StatedRules()
         for rule in rules:
-            made._origins.setdefault(rule.acl, []).append(rule.origin)
-            made._ids.setdefault(rule.acl, rule.id)
-        return made
+            stated._origins.setdefault(rule.acl, []).append(rule.origin)
+            stated._ids.setdefault(rule.acl, rule.id)
+        return stated
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -118,10 +118,10 @@ def folded_name(name: str) -> str:
 
 def find_name(values: Iterable[_Enum], name: str) -> _Enum | None:
     """Return the value that has this name in any spelling; None if there is none. Spaces are part of a name."""
-    wanted = folded_name(name)
+    folded = folded_name(name)
     if not name.isascii():  # some letters become ASCII ones in upper case
         return None
-    return next((value for value in values if folded_name(value.name) == wanted), None)
+    return next((value for value in values if folded_name(value.name) == folded), None)
 
 
 def concrete(kind: type[_Enum]) -> tuple[_Enum, ...]:
@@ -135,11 +135,11 @@ def concrete(kind: type[_Enum]) -> tuple[_Enum, ...]:
 def named_value(node: Node, what: str, values: Iterable[_Enum], *, any_case: bool = False) -> _Enum:
     """Return the value whose name a scalar holds; `what` names it in errors. Raises ConfigError: no value has it."""
     text = node.text(what)
-    known = {value.name: value for value in values}
-    found = known.get(text.upper() if any_case and text.isascii() else text)
-    if found is None:
-        raise node.error(f"{what} is {text[:60]!r}: expected one of {', '.join(known)}")
-    return found
+    by_name = {value.name: value for value in values}
+    member = by_name.get(text.upper() if any_case and text.isascii() else text)
+    if member is None:
+        raise node.error(f"{what} is {text[:60]!r}: expected one of {', '.join(by_name)}")
+    return member
 
 
 # Resources in Kubernetes' manner: documents with apiVersion, kind, metadata and spec, one by one or in lists.
@@ -207,17 +207,17 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        said = error.args[0]
-        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+        message = error.args[0]
+        raise ValueError(message.decode(errors="replace") if isinstance(message, bytes) else str(message)) from error
 
 
 def matches(pattern: Any, text: str) -> Iterator[Any]:
     """Yield each match in turn, as Go finds them: none that is empty and touches the one before."""
     end = None
-    for found in pattern.finditer(text):
-        if found.end() != end or found.start() != end:
-            end = found.end()
-            yield found
+    for match in pattern.finditer(text):
+        if match.end() != end or match.start() != end:
+            end = match.end()
+            yield match
 
 
 # Where GitOps files are read from: a directory, or one file.
@@ -306,20 +306,20 @@ class DirectoryTree:
         """
         if self._is_one_file:
             return [Path(self.name).name]
-        root, found = Path(self.name), []
+        root, files = Path(self.name), []
         for number, (path, is_directory) in enumerate(_entries(root, (), strict=self.strict)):
             if number == MOST_FILES:
                 raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
             if not is_directory:
-                found.append(path.relative_to(root).as_posix())
-        return sorted(found)
+                files.append(path.relative_to(root).as_posix())
+        return sorted(files)
 
     def read(self, path: str) -> bytes:
         """Return what a file holds. Raises OSError: unreadable; ConfigError: not a regular file, or it leads out."""
-        found = self._inside(path)
-        if found.exists() and not found.is_file():
-            raise ConfigError(f"{found}: not a regular file")
-        return found.read_bytes()
+        file = self._inside(path)
+        if file.exists() and not file.is_file():
+            raise ConfigError(f"{file}: not a regular file")
+        return file.read_bytes()
 
     def is_file(self, path: str) -> bool:
         """Return whether there is such a file. Raises ConfigError: it leads out."""
@@ -327,8 +327,8 @@ class DirectoryTree:
 
     def entries(self, path: str) -> list[str]:
         """Return the names in a directory, sorted; none if it is no directory. Raises ConfigError: it leads out."""
-        found = self._inside(path)
-        return sorted(each.name for each in found.iterdir()) if found.is_dir() else []
+        directory = self._inside(path)
+        return sorted(each.name for each in directory.iterdir()) if directory.is_dir() else []
 
     def display(self, path: str) -> str:
         """Return the path from the working directory, or as it was given."""
@@ -352,15 +352,15 @@ class DirectoryTree:
         return working if root.is_relative_to(working) else root
 
     def _inside(self, path: str) -> Path:
-        found = Path(self.display(path))
+        target = Path(self.display(path))
         if self._is_one_file and path == Path(self.name).name:
-            return found  # the user named it
-        match destination(found, self._boundary):
+            return target  # the user named it
+        match destination(target, self._boundary):
             case Destination.OUTSIDE:
-                raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
+                raise ConfigError(f"{target}: leads out of {self._boundary}: nothing outside of it is read")
             case Destination.GIT:
-                raise ConfigError(f"{found}: leads into .git, which may hold credentials: nothing in it is read")
-        return found
+                raise ConfigError(f"{target}: leads into .git, which may hold credentials: nothing in it is read")
+        return target
 
 
 def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[tuple[Path, bool]]:

@@ -124,11 +124,11 @@ def _pattern(resource: Node) -> _Pattern:
     return _Pattern(_TYPES[kind], name, _PATTERNS[pattern])
 
 
-def _choice(node: Node | None, what: str, known: Mapping[str, object], default: str = "") -> str:
+def _choice(node: Node | None, what: str, choices: Mapping[str, object], default: str = "") -> str:
     if node is None:
         return default
-    if node.text(what) not in known:
-        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(known)}")
+    if node.text(what) not in choices:
+        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(choices)}")
     return node.raw
 
 
@@ -161,18 +161,18 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    seen: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str], str] = {}
     for file in files:
         for resource in resources(file.documents):
             if _is_user(resource):
                 _check_version(resource)
-                _check_first(resource, seen)
+                _check_first(resource, places)
                 yield from rules_of_user(resource)
             elif resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: put it into a file of its own")
             else:
                 leave_out_resource(resource, context)
-    if not seen:  # files that were not claimed, but given with the format
+    if not places:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
 
@@ -186,12 +186,12 @@ def _check_version(resource: Resource) -> None:
         raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")
 
 
-def _check_first(resource: Resource, seen: dict[tuple[str, str], str]) -> None:
+def _check_first(resource: Resource, places: dict[tuple[str, str], str]) -> None:
     """Refuse a second resource of the name: applied after the first, it replaces it."""
     namespace = resource.namespace
     identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name)
-    if identity in seen:
+    if identity in places:
         raise resource.node.error(
-            f"KafkaUser {resource.name[:60]} is in {seen[identity]} already: one would replace the other in a cluster"
+            f"KafkaUser {resource.name[:60]} is in {places[identity]} already: one would replace the other in a cluster"
         )
-    seen[identity] = f"{resource.node.file}:{resource.node.line}"
+    places[identity] = f"{resource.node.file}:{resource.node.line}"

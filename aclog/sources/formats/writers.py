@@ -54,17 +54,17 @@ def sort_key(rule: StandardAcl) -> tuple[str, str, str, str, str, str, str]:
 
 def by_principal(rules: Iterable[StandardAcl]) -> Iterator[tuple[str, list[StandardAcl]]]:
     """Yield each principal and its rules, sorted."""
-    for principal, found in groupby(sorted(rules, key=lambda rule: (rule.principal, sort_key(rule))), _principal):
-        yield principal, list(found)
+    for principal, group in groupby(sorted(rules, key=lambda rule: (rule.principal, sort_key(rule))), _principal):
+        yield principal, list(group)
 
 
 def grants(rules: Iterable[StandardAcl]) -> Iterator[Grant]:
     """Yield the rules of one principal, those put together that differ in their operation only."""
-    found: dict[tuple[int, str, int, str, int], list[AclOperation]] = {}
+    groups: dict[tuple[int, str, int, str, int], list[AclOperation]] = {}
     for rule in sorted(rules, key=sort_key):
         key = (rule.resource_type, rule.resource_name, rule.pattern_type, rule.host, rule.permission_type)
-        found.setdefault(key, []).append(AclOperation(rule.operation))
-    for (resource_type, name, pattern_type, host, permission), operations in found.items():
+        groups.setdefault(key, []).append(AclOperation(rule.operation))
+    for (resource_type, name, pattern_type, host, permission), operations in groups.items():
         yield Grant(
             resource_type=ResourceType(resource_type),
             resource_name=name,
@@ -107,16 +107,16 @@ def check_holds(form: AclsFormat, rules: Sequence[StandardAcl], unfit: Callable[
         UnfitError: it cannot hold them all.
 
     """
-    found = [(rule, why) for rule in rules if (why := _unfit_anywhere(rule) or unfit(rule)) is not None]
-    if found:
-        raise refused(form, len(rules), found)
+    refusals = [(rule, why) for rule in rules if (why := _unfit_anywhere(rule) or unfit(rule)) is not None]
+    if refusals:
+        raise refused(form, len(rules), refusals)
 
 
-def refused(form: AclsFormat, total: int, found: Sequence[tuple[StandardAcl, str]]) -> UnfitError:
+def refused(form: AclsFormat, total: int, refusals: Sequence[tuple[StandardAcl, str]]) -> UnfitError:
     """Return the error about rules that a format cannot hold, each with the reason."""
-    listed = "; ".join(f"{printable(str(rule))[:300]}: {why}" for rule, why in found[:_NAMED])
-    more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-    return UnfitError(f"{form} cannot hold {len(found):,} of {total:,} rules: {listed}{more}", found)
+    listed = "; ".join(f"{printable(str(rule))[:300]}: {why}" for rule, why in refusals[:_NAMED])
+    more = f"; and {len(refusals) - _NAMED:,} more" if len(refusals) > _NAMED else ""
+    return UnfitError(f"{form} cannot hold {len(refusals):,} of {total:,} rules: {listed}{more}", refusals)
 
 
 def _unfit_anywhere(rule: StandardAcl) -> str | None:
@@ -151,9 +151,9 @@ def kafka_acls_unfit(rule: StandardAcl) -> str | None:
 
 def kafka_acls_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
     """Yield the lines."""
-    for pattern, found in groupby(sorted(rules, key=sort_key), resource_of):
+    for pattern, group in groupby(sorted(rules, key=sort_key), resource_of):
         yield f"Current ACLs for resource `{pattern}`:"
-        for rule in found:
+        for rule in group:
             operation, permission = code_name(AclOperation, rule.operation), _permission(rule)
             yield (
                 f"\t(principal={rule.principal}, host={rule.host}, operation={operation}, permissionType={permission})"
@@ -267,8 +267,8 @@ def _hcl_quoted(text: str) -> str:
     return f'"{_TEMPLATE.sub(_plain_sign, escaped)}"'
 
 
-def _plain_sign(found: re.Match[str]) -> str:
-    signs = found[1]
+def _plain_sign(match: re.Match[str]) -> str:
+    signs = match[1]
     if len(signs) == 1:
         return f"{signs}{signs}{{"
     return "".join(f"\\u{ord(sign):04x}" for sign in signs) + "{"  # `$${` itself has no escape
@@ -322,7 +322,7 @@ def jikkou_unfit(rule: StandardAcl) -> str | None:
 
 def jikkou_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
     """Yield the documents."""
-    for principal, found in by_principal(rules):
+    for principal, own_rules in by_principal(rules):
         yield "---"
         yield "apiVersion: kafka.jikkou.io/v1"
         yield "kind: KafkaPrincipalAuthorization"
@@ -330,7 +330,7 @@ def jikkou_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
         yield f"  name: {quoted(principal)}"
         yield "spec:"
         yield "  acls:"
-        for grant in grants(found):
+        for grant in grants(own_rules):
             yield "    - resource:"
             yield f"        type: {grant.resource_type.name}"
             yield f"        pattern: {quoted(grant.resource_name)}"
@@ -354,14 +354,14 @@ def kafka_gitops_unfit(rule: StandardAcl) -> str | None:
 
 def kafka_gitops_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
     """Yield the state."""
-    found = list(by_principal(rules))
-    yield "users:" if found else "users: {}"
-    for principal, of_principal in found:
+    principals = list(by_principal(rules))
+    yield "users:" if principals else "users: {}"
+    for principal, of_principal in principals:
         yield f"  {_user(principal, of_principal)}:"
         yield f"    principal: {quoted(principal)}"
-    if found:
+    if principals:
         yield "customUserAcls:"
-    for principal, of_principal in found:
+    for principal, of_principal in principals:
         yield f"  {_user(principal, of_principal)}:"
         for rule in of_principal:
             yield from _acl(rule)
@@ -426,7 +426,7 @@ def strimzi_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
     """Yield the documents. Raises ConfigError: two principals would be KafkaUsers of one name."""
     _check_names(rules)
     yield _COMMENT
-    for principal, found in by_principal(rules):
+    for principal, own_rules in by_principal(rules):
         name, tls = _identity(principal)
         yield "---"
         yield "apiVersion: kafka.strimzi.io/v1"
@@ -439,7 +439,7 @@ def strimzi_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
         yield "  authorization:"
         yield "    type: simple"
         yield "    acls:"
-        for grant in grants(found):
+        for grant in grants(own_rules):
             yield from _strimzi_acl(grant)
 
 

@@ -146,7 +146,7 @@ class _Nodes:
         if len(self._open) == _DEEPEST:
             raise _too_deep(self.file, node.start_mark.line)
         self._open.add(id(node))
-        made = Node(
+        result = Node(
             file=self.file,
             line=node.start_mark.line + 1 if line is None else line,
             value=self._value(node),
@@ -154,17 +154,17 @@ class _Nodes:
             tag=None if node.tag.startswith(_TAGS) else node.tag,
         )
         self._open.discard(id(node))
-        self._done[id(node)] = made
-        return made
+        self._done[id(node)] = result
+        return result
 
     def _size(self, node: Node) -> int:
         if not isinstance(node.value, dict | tuple):
             return 1
-        known = self._sizes.get(id(node))
-        if known is None:
+        size = self._sizes.get(id(node))
+        if size is None:
             inner = node.value.values() if isinstance(node.value, dict) else node.value
-            known = self._sizes[id(node)] = 1 + sum(map(self._size, inner))
-        return known
+            size = self._sizes[id(node)] = 1 + sum(map(self._size, inner))
+        return size
 
     def _value(self, node: yaml.Node) -> dict[str, Node] | tuple[Node, ...] | Scalar:
         if self.core and node.tag not in _CORE_TAGS[type(node)]:
@@ -212,7 +212,7 @@ class _Nodes:
             raise self._error(node, f"a number of {len(text):,} digits") from None
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
-        made: dict[str, Node] = {}
+        members: dict[str, Node] = {}
         merged: dict[str, Node] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -222,11 +222,11 @@ class _Nodes:
             if key.tag == _MERGE:
                 self._merge(merged, value)
                 continue
-            if key.value in made:
-                first = made[key.value].line
+            if key.value in members:
+                first = members[key.value].line
                 raise self._error(key, f"the key {key.value[:60]!r} stands twice: it is on line {first} already")
-            made[key.value] = self._node(value, key.start_mark.line + 1)
-        return {**merged, **made} if merged else made
+            members[key.value] = self._node(value, key.start_mark.line + 1)
+        return {**merged, **members} if merged else members
 
     def _check_core_key(self, key: yaml.ScalarNode) -> None:
         """Refuse what is no text. Raises ConfigError."""

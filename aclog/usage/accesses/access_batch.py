@@ -194,8 +194,8 @@ def times_of_millis(millis: Any) -> Any:
     seconds = pc.and_(pc.greater_equal(millis, pa.scalar(FIRST_SECOND)), pc.less_equal(millis, pa.scalar(LAST_SECOND)))
     if pc.any(seconds).as_py():
         millis = pc.if_else(seconds, pc.multiply(millis.cast(pa.int64()), pa.scalar(1000, pa.int64())), millis)
-    known = pc.and_(pc.greater_equal(millis, pa.scalar(FIRST)), pc.less_equal(millis, pa.scalar(LAST)))
-    within = pc.if_else(known, millis.cast(pa.int64()), pa.scalar(None, pa.int64()))
+    in_range = pc.and_(pc.greater_equal(millis, pa.scalar(FIRST)), pc.less_equal(millis, pa.scalar(LAST)))
+    within = pc.if_else(in_range, millis.cast(pa.int64()), pa.scalar(None, pa.int64()))
     return pc.multiply(within, pa.scalar(1000, pa.int64())).cast(TIME_TYPE)
 
 
@@ -211,10 +211,10 @@ def micros_of_text(text: str, zone: tzinfo) -> int | None:
     """Return the time of a text in us since 1970, None if it is none."""
     if _MILLIS.fullmatch(text):
         return micros_of_millis(int(text))
-    found = _ISO.fullmatch(text)
-    if found is None:
+    parts = _ISO.fullmatch(text)
+    if parts is None:
         return None
-    day, minute, second, fraction, offset = found.groups()
+    day, minute, second, fraction, offset = parts.groups()
     if offset is not None and len(offset) == 5:
         offset = f"{offset[:3]}:{offset[3:]}"
     try:
@@ -277,19 +277,19 @@ def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: Json
     if trace is not None:
         # the text of another line in a string, where some characters are escaped
         is_escaped = trace.principal is not None and "\\" in trace.principal
-        found = AccessTrace(decision=trace.decision) if is_escaped else trace
+        unread_trace = AccessTrace(decision=trace.decision) if is_escaped else trace
     elif reason in _FOREIGN:
         return
     elif value is None:
         if not any(sign in line for sign in SIGNS_OF_OBJECTS):
             return
-        found = AccessTrace()
+        unread_trace = AccessTrace()
     elif reason is Reason.MISSING_VALUE and not any(key.lower().replace("_", "") in _KEYS for key in value):
         return
     else:
-        found = AccessTrace(principal=_principal_of(value), decision=_decision_of(value))
+        unread_trace = AccessTrace(principal=_principal_of(value), decision=_decision_of(value))
     time = None if value is None else _time_of(value, zone)
-    counter.add(*found, reason, UnreadSpan(1, time, time))
+    counter.add(*unread_trace, reason, UnreadSpan(1, time, time))
 
 
 def note_text(counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo) -> None:
@@ -307,20 +307,20 @@ def note_text(counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo) -
 def _principal_of(value: JsonObject) -> str | None:
     """Return the principal that an object names, None if it names none."""
     name = text_at(value, "actor", "user", "name")
-    found = next((text for text in (text_at(value, *path) for path in _PRINCIPALS) if text), None)
-    return found or (f"User:{name}" if name else None)
+    principal = next((text for text in (text_at(value, *path) for path in _PRINCIPALS) if text), None)
+    return principal or (f"User:{name}" if name else None)
 
 
 def _decision_of(value: JsonObject) -> str | None:
-    found = {text_at(value, *path) for path in _DECISIONS} - {None}
-    return found.pop() if len(found) == 1 and found <= {"ALLOWED", "DENIED"} else None
+    decisions = {text_at(value, *path) for path in _DECISIONS} - {None}
+    return decisions.pop() if len(decisions) == 1 and decisions <= {"ALLOWED", "DENIED"} else None
 
 
 def _time_of(value: JsonObject, zone: tzinfo) -> int | None:
-    given = next((each for each in (at(value, *path) for path in _TIMES) if each is not None), None)
-    if isinstance(given, str):
-        return micros_of_text(given, zone)
-    return micros_of_millis(given) if isinstance(given, int) and not isinstance(given, bool) else None
+    timestamp = next((each for each in (at(value, *path) for path in _TIMES) if each is not None), None)
+    if isinstance(timestamp, str):
+        return micros_of_text(timestamp, zone)
+    return micros_of_millis(timestamp) if isinstance(timestamp, int) and not isinstance(timestamp, bool) else None
 
 
 # Accesses in lines of kafka-authorizer.log: most differ in their time only, and equal rests are read once.
@@ -336,10 +336,10 @@ def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
     """Read a block of lines, whose times are local to `zone`."""
     lines = _lines(block)
     headed = pc.match_substring_regex(lines, HEAD)
-    known = lines.filter(headed)
-    rests = pc.binary_slice(known, TIME_SIZE, -1).dictionary_encode()
+    with_head = lines.filter(headed)
+    rests = pc.binary_slice(with_head, TIME_SIZE, -1).dictionary_encode()
     parsed = _parsed(rests.dictionary.to_pylist()).take(rests.indices)
-    times = _times(known, zone)
+    times = _times(with_head, zone)
     reasons = pc.coalesce(parsed.column("reason"), _of_times(times))
     good = pc.is_null(reasons)
     columns: list[Any] = [parsed.column(at) for at in range(len(REQUEST_COLUMNS))]
@@ -351,7 +351,7 @@ def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
     return AccessBatch(
         rows=pa.record_batch(columns, schema=READ_SCHEMA).filter(good),
         rejects=rejects,
-        unread=_unread_of(headed, _headed_traces(known, reasons), times, others),
+        unread=_unread_of(headed, _headed_traces(with_head, reasons), times, others),
     )
 
 
@@ -375,8 +375,8 @@ def _read(text: bytes) -> tuple[str | None, ...]:
         read = read_line(text.decode())
     except UnicodeDecodeError:
         return (*[None] * len(REQUEST_COLUMNS), None, Reason.NOT_UTF8)
-    asked = read.principal, read.host, read.operation, read.resource_type, read.resource_name
-    return (*asked, read.decision, read.reason)
+    request = read.principal, read.host, read.operation, read.resource_type, read.resource_name
+    return (*request, read.decision, read.reason)
 
 
 def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
@@ -388,10 +388,10 @@ def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
     return read_other(text), access_trace(text)
 
 
-def _headed_traces(known: Any, reasons: Any) -> "dict[int, tuple[Reason, AccessTrace | None]]":
+def _headed_traces(lines: Any, reasons: Any) -> "dict[int, tuple[Reason, AccessTrace | None]]":
     """Return by place among the lines with a head those that cannot be read."""
     at = np.flatnonzero(np.asarray(pc.is_valid(reasons)))
-    rejected = zip(known.take(pa.array(at)).to_pylist(), reasons.take(pa.array(at)).to_pylist(), strict=True)
+    rejected = zip(lines.take(pa.array(at)).to_pylist(), reasons.take(pa.array(at)).to_pylist(), strict=True)
     traces = [(Reason(reason), access_trace(line.decode(errors="replace"))) for line, reason in rejected]
     return dict(zip(at.tolist(), traces, strict=True))
 
@@ -408,19 +408,19 @@ def _unread_of(
     """
     counter = UnreadCounter()
     if not of_headed and all(trace is None for _, trace in others):
-        return counter.found
+        return counter.total
     is_timed, micros = np.asarray(pc.is_valid(times)), np.asarray(times.cast(pa.int64()).fill_null(0))
     places = np.flatnonzero(np.asarray(headed))
     timed_places, timed = places[is_timed], micros[is_timed]
-    for at, (reason, trace) in of_headed.items():
+    for row, (reason, trace) in of_headed.items():
         if trace is not None:
-            time = int(micros[at])
-            span = UnreadSpan(1, time, time) if is_timed[at] else _between(timed_places, timed, int(places[at]))
+            time = int(micros[row])
+            span = UnreadSpan(1, time, time) if is_timed[row] else _between(timed_places, timed, int(places[row]))
             counter.add(*trace, reason, span)
     for place, (reason, trace) in zip(np.flatnonzero(~np.asarray(headed)).tolist(), others, strict=True):
         if trace is not None:
             counter.add(*trace, reason, _between(timed_places, timed, place))
-    return counter.found
+    return counter.total
 
 
 def _between(places: Int64s, times: Int64s, place: int) -> UnreadSpan:

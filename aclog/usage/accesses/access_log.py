@@ -29,7 +29,7 @@ from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parque
 # known length and digest, and only the rest is new.
 
 
-Known: TypeAlias = tuple[int, bytes]
+ContentKey: TypeAlias = tuple[int, bytes]
 """The length and digest of bytes that were taken."""
 
 _HEAD: Final = 1 << 10
@@ -47,14 +47,14 @@ class Content:
     """The file's URI, as Spark names it."""
     length: int
     digest: bytes
-    beginnings: frozenset[Known]
+    beginnings: frozenset[ContentKey]
     """The digests of its first bytes, for some lengths."""
     head: bytes
     waiting: int = 0
     """The bytes after the last line feed: a line that is still being written."""
 
     @property
-    def known(self) -> Known:
+    def key(self) -> ContentKey:
         """By what it is known again."""
         return self.length, self.digest
 
@@ -74,7 +74,7 @@ class Part:
 
 def new_parts(
     files: Sequence[tuple[str, str, int]],
-    known: AbstractSet[Known],
+    keys: AbstractSet[ContentKey],
     *,
     lines: bool,
     advance: Callable[[int, int], None],
@@ -89,7 +89,7 @@ def new_parts(
         FileNotFoundError: a file is gone.
 
     """
-    lengths = {length for length, _ in known} if lines else set()
+    lengths = {length for length, _ in keys} if lines else set()
     contents, read, total = [], 0, sum(size for _, _, size in files)
     for path, name, size in files:
         advance(read, total)
@@ -97,11 +97,11 @@ def new_parts(
         read += size
     if lines:
         contents = [_beside(content, contents) for content in contents]
-    taken, parts = set(known), []
+    read_keys, parts = set(keys), []
     for content in sorted(contents, key=lambda each: each.length):
-        found = content.beginnings & taken
-        start = content.length if content.known in taken else max((length for length, _ in found), default=0)
-        taken.add(content.known)
+        beginnings = content.beginnings & read_keys
+        start = content.length if content.key in read_keys else max((length for length, _ in beginnings), default=0)
+        read_keys.add(content.key)
         parts.append(Part(content=content, start=start))
     return parts
 
@@ -127,12 +127,12 @@ def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], line
         closed = is_compressed(path) or not lines
         end = None if is_compressed(path) else size if closed else _last_line_end(path, size)
         with opened(path) as file:
-            found = _digests(_blocks(file, end), sorted(lengths))
+            content = _digests(_blocks(file, end), sorted(lengths))
     except FileNotFoundError:
         raise
     except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    return evolve(found, path=path, name=name, waiting=0 if end is None else size - end)
+    return evolve(content, path=path, name=name, waiting=0 if end is None else size - end)
 
 
 def _beside(content: Content, others: Iterable[Content]) -> Content:
@@ -149,7 +149,7 @@ def _beside(content: Content, others: Iterable[Content]) -> Content:
         return content
     with opened(content.path) as file:
         again = _digests(_blocks(file, content.length), sorted(lengths))
-    if again.known != content.known:
+    if again.key != content.key:
         raise ConfigError(f"{content.path}: changed while it was being read: run again, or on a copy")
     return evolve(content, beginnings=content.beginnings | again.beginnings)
 
@@ -157,8 +157,8 @@ def _beside(content: Content, others: Iterable[Content]) -> Content:
 def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
     """Return the digest of all blocks, and of the first bytes for each of these lengths, in ascending order."""
     digest, length, head, beginnings = hashlib.sha256(), 0, b"", set()
-    wanted = iter([each for each in lengths if each > 0])
-    cut = next(wanted, None)
+    cuts = iter([each for each in lengths if each > 0])
+    cut = next(cuts, None)
     for block in blocks:
         head += block[: _HEAD - len(head)]
         rest = memoryview(block)
@@ -166,7 +166,7 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
             digest.update(rest[: cut - length])
             rest, length = rest[cut - length :], cut
             beginnings.add((length, digest.digest()))
-            cut = next(wanted, None)
+            cut = next(cuts, None)
         digest.update(rest)
         length += len(rest)
     return Content(path="", name="", length=length, digest=digest.digest(), beginnings=frozenset(beginnings), head=head)
@@ -174,13 +174,13 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
 
 def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
     """Yield the bytes of a file up to `end`; None is all of it."""
-    left = end
-    while left is None or left > 0:
-        block = file.read(_BLOCK if left is None else min(_BLOCK, left))
+    remaining = end
+    while remaining is None or remaining > 0:
+        block = file.read(_BLOCK if remaining is None else min(_BLOCK, remaining))
         if not block:
             return
         yield block
-        left = None if left is None else left - len(block)
+        remaining = None if remaining is None else remaining - len(block)
 
 
 def _last_line_end(path: str, size: int) -> int:
@@ -190,9 +190,9 @@ def _last_line_end(path: str, size: int) -> int:
         while end > 0:
             start = max(0, end - _BLOCK)
             block = os.pread(file.fileno(), end - start, start)
-            found = block.rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
+            position = block.rfind(b"\n")
+            if position >= 0:
+                return start + position + 1
             end = start
     return 0
 
@@ -320,24 +320,24 @@ def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = 
         OSError: a file cannot be read.
 
     """
-    named = {str(Path(given)) for given in paths}
-    with listing(tables_of(path for given in paths for path in _found(given))):
-        files = [PinnedFile.of(str(path)) for given in paths for path in _found(given)]
+    named = {str(Path(pattern)) for pattern in paths}
+    with listing(tables_of(path for pattern in paths for path in _files_of(pattern))):
+        files = [PinnedFile.of(str(path)) for pattern in paths for path in _files_of(pattern)]
     parquet, parts = [], list[AccessPart]()
     for file in files:
         with file.open() as opened:
-            known = form or (
+            file_form = form or (
                 AccessForm.PARQUET
                 if file.path.endswith(_PARQUET)
                 else form_of(opened, file.path, named=file.path in named)
             )
-        if known is AccessForm.PARQUET:
+        if file_form is AccessForm.PARQUET:
             parquet.append(file.path)
-        elif known is AccessForm.AVRO:
+        elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
             mixed = form is None
-            parts += [TextPart(lines=lines, form=known, zone=zone, mixed=mixed) for lines in line_parts(file)]
+            parts += [TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed) for lines in line_parts(file)]
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(files),
@@ -376,25 +376,25 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 }
 
 
-def _found(given: str) -> Iterator[Path]:
+def _files_of(pattern: str) -> Iterator[Path]:
     """Yield the files of a path or glob. Raises ConfigError: there are none, or one is a pipe, which is read once."""
-    path = Path(given)
+    path = Path(pattern)
     if path.is_file():
         yield path
         return
-    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(given, recursive=True))]  # noqa: PTH207 - absolute or not
-    found = [file for place in places for file in (_below(place) if place.is_dir() else [place])]
-    if not found:
+    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute or not
+    files = [file for place in places for file in (_below(place) if place.is_dir() else [place])]
+    if not files:
         raise ConfigError(
-            f"{given}: no such file, or a directory without files (names with `.` or `_` in front are skipped)"
+            f"{pattern}: no such file, or a directory without files (names with `.` or `_` in front are skipped)"
         )
-    for file in found:
+    for file in files:
         if file.exists() and not file.is_file():
             raise ConfigError(
                 f"{file}: not a regular file: an access log is read more than once, which a pipe cannot be: write the "
                 "accesses to a file first"
             )
-    yield from found
+    yield from files
 
 
 def _below(directory: Path) -> list[Path]:
@@ -437,40 +437,40 @@ class NewAccesses:
         return sum(part.start > 0 for part in self.contents)
 
 
-def only_new(found: AccessInput, known: AbstractSet[Known], advance: Advance) -> NewAccesses:
-    """Return what is new; `known` are the lengths and digests of the contents that were taken before.
+def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) -> NewAccesses:
+    """Return what is new; `keys` are the lengths and digests of the contents that were taken before.
 
     Raises:
         ConfigError: a file cannot be read, or was truncated or replaced meanwhile.
         OSError: a file is gone.
 
     """
-    tables = {groups.path for part in found.parts if isinstance(part, TablePart) for groups in part.table.groups}
-    avro = {part.file.path: part for part in found.parts if isinstance(part, AvroPart)}
-    lines = [file for file in found.files if file.path not in tables | avro.keys()]
-    of_lines = _new(lines, known, advance, lines=True)
-    of_tables = _new([file for file in found.files if file.path in tables | avro.keys()], known, advance, lines=False)
-    parts: list[AccessPart] = [*_text_parts(found, of_lines)]
+    tables = {groups.path for part in log.parts if isinstance(part, TablePart) for groups in part.table.groups}
+    avro = {part.file.path: part for part in log.parts if isinstance(part, AvroPart)}
+    lines = [file for file in log.files if file.path not in tables | avro.keys()]
+    of_lines = _new(lines, keys, advance, lines=True)
+    of_tables = _new([file for file in log.files if file.path in tables | avro.keys()], keys, advance, lines=False)
+    parts: list[AccessPart] = [*_text_parts(log, of_lines)]
     whole = [part.content.path for part in of_tables if part.is_new]
     parts += (avro[path] for path in whole if path in avro)
-    for zone in {part.zone for part in found.parts if isinstance(part, TablePart)}:
+    for zone in {part.zone for part in log.parts if isinstance(part, TablePart)}:
         paths = [path for path in whole if path not in avro]
         parts += (TablePart(table=part, zone=zone) for part in parquet_parts(paths, PARTS))
     return NewAccesses(
-        input=AccessInput(parts=tuple(parts), files=found.files),
+        input=AccessInput(parts=tuple(parts), files=log.files),
         contents=tuple(part for part in (*of_lines, *of_tables) if part.is_new),
-        files=len(found.files),
+        files=len(log.files),
         waiting=tuple(part.content.path for part in of_lines if part.content.waiting),
     )
 
 
-def _new(files: Sequence[PinnedFile], known: AbstractSet[Known], advance: Advance, *, lines: bool) -> list[Part]:
+def _new(files: Sequence[PinnedFile], keys: AbstractSet[ContentKey], advance: Advance, *, lines: bool) -> list[Part]:
     # the same file may be given twice; the second time it holds nothing new
-    return new_parts([(file.path, file.path, file.size) for file in files], known, lines=lines, advance=advance)
+    return new_parts([(file.path, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
 
 
-def _text_parts(found: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
-    of_path = {part.lines.file.path: part for part in found.parts if isinstance(part, TextPart)}
+def _text_parts(log: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
+    of_path = {part.lines.file.path: part for part in log.parts if isinstance(part, TextPart)}
     parts = []
     for new in of_lines:
         form = of_path.get(new.content.path)

@@ -27,8 +27,8 @@ def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
         OSError: it is gone.
 
     """
-    found = _events(file)
-    while events := list(islice(found, _ROWS)):
+    all_events = _events(file)
+    while events := list(islice(all_events, _ROWS)):
         yield batch_of(((b"", event) for event in events), AccessForm.EVENTS, zone)
 
 
@@ -38,8 +38,8 @@ def _events(file: PinnedFile) -> Iterator[JsonObject]:
         pinned = _Pinned(opened, file.size)
         try:
             for event in fastavro.reader(cast("IO[bytes]", pinned), reader_schema=schema):
-                found = dict(cast("JsonObject", event))
-                yield {**found, "timestamp": _millis(found["timestamp"])}
+                record = dict(cast("JsonObject", event))
+                yield {**record, "timestamp": _millis(record["timestamp"])}
         except Exception as error:  # on damaged bytes, and on other records, fastavro raises nearly any exception
             raise ConfigError(f"{file.path}: not a whole Avro file of audit events: {error}") from error
 
@@ -49,12 +49,12 @@ class _Pinned:
     """A file up to where it ended when it was found: by these bytes it is known to have been read."""
 
     opened: IO[bytes]
-    left: int
+    remaining: int
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; none at the end."""
-        data = self.opened.read(self.left if size < 0 else min(size, self.left))
-        self.left -= len(data)
+        data = self.opened.read(self.remaining if size < 0 else min(size, self.remaining))
+        self.remaining -= len(data)
         return data
 
 

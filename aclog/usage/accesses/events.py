@@ -155,26 +155,26 @@ def of_confluent(value: JsonObject) -> "list[EventAccess] | Reason":
     data = at(value, "data")
     if value.get("type") != _AUTHORIZATION or not (text_at(data, "methodName") or "kafka.").startswith("kafka."):
         return Reason.OTHER_MESSAGE
-    asked = at(data, "authorizationInfo")
+    info = at(data, "authorizationInfo")
     return [
         EventAccess(
             principal=_principal(data),
             host=_host(data),
-            operation=text_at(asked, "operation"),
-            resource_type=text_at(asked, "resourceType"),
-            resource_name=text_at(asked, "resourceName"),
+            operation=text_at(info, "operation"),
+            resource_type=text_at(info, "resourceType"),
+            resource_name=text_at(info, "resourceName"),
             time=text_at(value, "time"),
-            decision={True: "ALLOWED", False: "DENIED"}.get(at(asked, "granted")),
-            pattern_type=text_at(asked, "patternType"),
+            decision={True: "ALLOWED", False: "DENIED"}.get(at(info, "granted")),
+            pattern_type=text_at(info, "patternType"),
         )
     ]
 
 
 def _principal(data: object) -> str | None:
     """Return the principal: text, or an object that names an account of Confluent Cloud."""
-    given = text_at(data, "authenticationInfo", "principal")
-    if given is not None:
-        return given
+    principal = text_at(data, "authenticationInfo", "principal")
+    if principal is not None:
+        return principal
     named = (text_at(data, "authenticationInfo", "principal", kind, "resourceId") for kind in _ACCOUNTS)
     account = next((name for name in named if name), None)
     return None if account is None else f"User:{account}"
@@ -188,8 +188,8 @@ def _host(data: object) -> str | None:
         ("requestMetadata", "client_address"),
         ("clientAddress", 0, "ip"),
     )
-    found = next((text for text in (text_at(data, *place) for place in places) if text), None)
-    return None if found is None else found.rpartition("/")[2]
+    address = next((text for text in (text_at(data, *place) for place in places) if text), None)
+    return None if address is None else address.rpartition("/")[2]
 
 
 # Redpanda's audit log: OCSF events of class 6003 about requests of Kafka's protocol.
@@ -277,12 +277,12 @@ def of_redpanda(value: JsonObject) -> "list[EventAccess] | Reason":
     if times is None:
         return Reason.MALFORMED
     name = text_at(value, "actor", "user", "name")
-    found = []
+    accesses = []
     for resource in resources:
         operation = _operation(value, text_at(resource, "type"))
         if operation is None:
             return Reason.BAD_OPERATION
-        found += [
+        accesses += [
             EventAccess(
                 principal=f"User:{name}" if name else None,
                 host=text_at(value, "src_endpoint", "ip"),
@@ -295,7 +295,7 @@ def of_redpanda(value: JsonObject) -> "list[EventAccess] | Reason":
             )
             for time in times
         ]
-    return found
+    return accesses
 
 
 def _operation(value: JsonObject, kind: str | None) -> str | None:
@@ -303,8 +303,8 @@ def _operation(value: JsonObject, kind: str | None) -> str | None:
     if request == "metadata":
         return _METADATA.get(done or 0)
     operation = _OPERATIONS.get(request or "", {}).get((kind or "").lower())
-    known = _ACTIVITIES.get(operation or "")
-    return operation if known is None or known == done else None
+    activity = _ACTIVITIES.get(operation or "")
+    return operation if activity is None or activity == done else None
 
 
 def _times(value: JsonObject) -> list[int | None] | None:
@@ -332,22 +332,22 @@ def rows_of_object(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[A
     `form` is that of its file: an object that is none of it is read by its own one, if it has the keys of another.
     `zone` is that of times without an offset.
     """
-    found = _rows(value, form, zone)
-    if isinstance(found, Reason):
+    rows = _rows(value, form, zone)
+    if isinstance(rows, Reason):
         own = form_of_object(value)
-        return found if own is None or own is form else _rows(value, own, zone)
-    return found
+        return rows if own is None or own is form else _rows(value, own, zone)
+    return rows
 
 
 def _rows(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
     if form is AccessForm.JSONL:
         row = _plain_row(value, zone)
         return row if isinstance(row, Reason) else [row]
-    found = _READERS[form](value)
-    if isinstance(found, Reason):
-        return found
+    accesses = _READERS[form](value)
+    if isinstance(accesses, Reason):
+        return accesses
     rows = []
-    for access in found:
+    for access in accesses:
         row = access.row(zone)
         if isinstance(row, Reason):
             return row
@@ -357,8 +357,8 @@ def _rows(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow]
 
 def _plain_row(value: JsonObject, zone: tzinfo) -> "AccessRow | Reason":
     """Return the row of an object as of `authorize --requests`, with a time."""
-    asked = [value.get(name) for name in REQUEST_COLUMNS]
-    if not all(isinstance(text, str) and _is_unicode(text) for text in asked):
+    values = [value.get(name) for name in REQUEST_COLUMNS]
+    if not all(isinstance(text, str) and _is_unicode(text) for text in values):
         return Reason.MISSING_VALUE
     time = _time(value.get(TIMESTAMP), zone)
     if time is None and value.get(TIMESTAMP) is not None:
@@ -366,7 +366,7 @@ def _plain_row(value: JsonObject, zone: tzinfo) -> "AccessRow | Reason":
     broker, decision = value.get(BROKER), value.get(LOGGED_DECISION)
     if decision not in DECISIONS:
         return Reason.BAD_DECISION
-    named = {**dict(zip(REQUEST_COLUMNS, asked, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
+    named = {**dict(zip(REQUEST_COLUMNS, values, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
     named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
     return tuple(named[name] for name in READ_COLUMNS)
 
@@ -426,10 +426,10 @@ def read_cloudevents(block: bytes, zone: tzinfo) -> AccessBatch:
     return batch_of(objects_of(block), AccessForm.CLOUDEVENTS, zone)
 
 
-def batch_of(found: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo) -> AccessBatch:
+def batch_of(events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo) -> AccessBatch:
     """Return the accesses of events, each with its line. One of several accesses of which one is none is one reject."""
     rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
-    for line, each in found:
+    for line, each in events:
         read = each if isinstance(each, Reason) else rows_of_object(each, form, zone)
         if isinstance(read, Reason):
             rejects[read] += 1
@@ -439,7 +439,7 @@ def batch_of(found: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessF
     del rejects[Reason.BLANK]
     columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(READ_COLUMNS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, READ_SCHEMA, strict=True)]
-    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.found)
+    return AccessBatch(rows=pa.record_batch(arrays, schema=READ_SCHEMA), rejects=rejects, unread=unread.total)
 
 
 def objects_of(
@@ -492,9 +492,9 @@ def _of_table(table: pa.Table, lines: int, zone: tzinfo) -> AccessBatch | None:
     columns: dict[str, Any] = {name: table.column(name).combine_chunks() for name in READ_COLUMNS}
     if len(table) != lines or any(columns[name].null_count for name in REQUEST_COLUMNS):
         return None
-    given, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
-    columns[TIMESTAMP] = times_of_millis(given) if given.type == pa.int64() else times_of_texts(given, zone)
-    if columns[TIMESTAMP].null_count > given.null_count or not DECISIONS.issuperset(decisions):
+    times, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
+    columns[TIMESTAMP] = times_of_millis(times) if times.type == pa.int64() else times_of_texts(times, zone)
+    if columns[TIMESTAMP].null_count > times.null_count or not DECISIONS.issuperset(decisions):
         return None
     columns[BROKER] = columns[BROKER].cast(pa.string())
     return AccessBatch(rows=pa.record_batch([columns[name] for name in READ_COLUMNS], schema=READ_SCHEMA))

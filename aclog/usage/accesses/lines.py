@@ -38,8 +38,8 @@ class PinnedFile:
     @classmethod
     def of(cls, path: str) -> "PinnedFile":
         """Pin a file. Raises OSError: there is none, or it may not be read."""
-        found = Path(path).stat()
-        return cls(path=path, device=found.st_dev, inode=found.st_ino, size=found.st_size)
+        status = Path(path).stat()
+        return cls(path=path, device=status.st_dev, inode=status.st_ino, size=status.st_size)
 
     def open(self) -> IO[bytes]:
         """Open the file.
@@ -50,10 +50,10 @@ class PinnedFile:
 
         """
         file = Path(self.path).open("rb")  # noqa: SIM115 - the caller closes it
-        found = os.fstat(file.fileno())
-        if (found.st_dev, found.st_ino) != (self.device, self.inode) or found.st_size < self.size:
+        status = os.fstat(file.fileno())
+        if (status.st_dev, status.st_ino) != (self.device, self.inode) or status.st_size < self.size:
             file.close()
-            what = "truncated" if found.st_ino == self.inode else "replaced by another file"
+            what = "truncated" if status.st_ino == self.inode else "replaced by another file"
             raise ConfigError(
                 f"{self.path}: {what} while it was being read: run again, or on a copy if logs are rotated often"
             )
@@ -220,17 +220,17 @@ def at(value: object, *path: str | int) -> Any:
 
 def text_at(value: object, *path: str | int) -> str | None:
     """Return the text at a path; None if there is none, or one that UTF-8 cannot encode."""
-    found = at(value, *path)
-    if not isinstance(found, str):
+    text = at(value, *path)
+    if not isinstance(text, str):
         return None
     try:
-        found.encode()
+        text.encode()
     except UnicodeEncodeError:  # a lone surrogate
         return None
-    return found
+    return text
 
 
 def number_at(value: object, *path: str | int) -> int | None:
     """Return the integer at a path; None if there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    number = at(value, *path)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None

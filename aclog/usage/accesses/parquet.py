@@ -63,8 +63,8 @@ class ParquetPart:
     @property
     def latest(self) -> int | None:
         """The latest time in us since 1970, by the files' statistics; None if these do not say."""
-        known = [groups.latest for groups in self.groups if groups.latest is not None]
-        return max(known) if len(known) == len(self.groups) else None
+        times = [groups.latest for groups in self.groups if groups.latest is not None]
+        return max(times) if len(times) == len(self.groups) else None
 
 
 def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
@@ -88,13 +88,13 @@ def parquet_parts(paths: Sequence[str], most: int) -> list[ParquetPart]:
         OSError: a file is gone, or may not be read.
 
     """
-    found: list[RowGroups] = []
+    row_groups: list[RowGroups] = []
     for path in paths:
         with _opened(path) as (file, size):
             plain = _is_plain(file.schema_arrow)
             groups = (_row_group(file.metadata, at, path, size, plain) for at in range(file.num_row_groups))
-            found += [group for group in groups if group.rows]
-    return [ParquetPart(groups=_joined(part)) for part in _spread(found, most)]
+            row_groups += [group for group in groups if group.rows]
+    return [ParquetPart(groups=_joined(part)) for part in _spread(row_groups, most)]
 
 
 def _row_group(metadata: pq.FileMetaData, at: int, path: str, size: int, plain: bool) -> RowGroups:
@@ -180,15 +180,15 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(value) or pa.types.is_large_string(value)
 
 
-def _spread(found: Sequence[RowGroups], most: int) -> Iterator[list[RowGroups]]:
+def _spread(row_groups: Sequence[RowGroups], most: int) -> Iterator[list[RowGroups]]:
     """Yield runs of row groups with about the same number of rows each."""
-    share = max(sum(groups.rows for groups in found) / max(most, 1), 1)
+    share = max(sum(groups.rows for groups in row_groups) / max(most, 1), 1)
     run: list[RowGroups] = []
-    taken, runs = 0, 0
-    for groups in found:
+    count, runs = 0, 0
+    for groups in row_groups:
         run.append(groups)
-        taken += groups.rows
-        if taken >= share * (runs + 1):
+        count += groups.rows
+        if count >= share * (runs + 1):
             yield run
             run, runs = [], runs + 1
     if run:
@@ -235,11 +235,11 @@ def _of_batch(batch: pa.RecordBatch, path: str, zone: tzinfo) -> AccessBatch:
     if missing := [name for name in REQUEST_COLUMNS if name not in names]:
         raise ConfigError(f"{path}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
     columns = {name: _text(batch, name) for name in READ_COLUMNS if name != TIMESTAMP}
-    given = batch.column(TIMESTAMP) if TIMESTAMP in names else pa.nulls(len(batch), TIME_TYPE)
-    columns[TIMESTAMP] = _times(given, path, zone)
+    times = batch.column(TIMESTAMP) if TIMESTAMP in names else pa.nulls(len(batch), TIME_TYPE)
+    columns[TIMESTAMP] = _times(times, path, zone)
     bad = {
         Reason.MALFORMED: pc.is_valid(batch.column(MALFORMED)) if MALFORMED in names else None,
-        Reason.BAD_TIMESTAMP: pc.and_(pc.is_null(columns[TIMESTAMP]), pc.is_valid(given)),
+        Reason.BAD_TIMESTAMP: pc.and_(pc.is_null(columns[TIMESTAMP]), pc.is_valid(times)),
         Reason.BAD_DECISION: pc.invert(
             pc.or_(pc.is_null(columns[LOGGED_DECISION]), pc.is_in(columns[LOGGED_DECISION], _DECISIONS))
         ),
@@ -256,7 +256,7 @@ def _of_batch(batch: pa.RecordBatch, path: str, zone: tzinfo) -> AccessBatch:
                     note_text(unread, reason, str(line), zone)
             else:
                 _note_rows(unread, rows.filter(fresh), reason)
-    return AccessBatch(rows=rows if good is None else rows.filter(good), rejects=rejects, unread=unread.found)
+    return AccessBatch(rows=rows if good is None else rows.filter(good), rejects=rejects, unread=unread.total)
 
 
 def _of_rejects(batch: pa.RecordBatch, zone: tzinfo) -> AccessBatch:
@@ -267,15 +267,15 @@ def _of_rejects(batch: pa.RecordBatch, zone: tzinfo) -> AccessBatch:
         rejects[reason] += 1
         note_text(unread, reason, str(line), zone)
     nothing = pa.RecordBatch.from_pylist([], schema=READ_SCHEMA)
-    return AccessBatch(rows=nothing, rejects=rejects, unread=unread.found)
+    return AccessBatch(rows=nothing, rejects=rejects, unread=unread.total)
 
 
 def _note_rows(unread: UnreadCounter, rows: pa.RecordBatch, reason: Reason) -> None:
     """Count rows with a principal, and perhaps a time and a decision."""
     columns = [rows.column(REQUEST_COLUMNS[0]), rows.column(LOGGED_DECISION), rows.column(TIMESTAMP).cast(pa.int64())]
     for principal, decision, time in zip(*(column.to_pylist() for column in columns), strict=True):
-        known: Any = decision if decision in {"ALLOWED", "DENIED"} else None
-        unread.add(principal, known, reason, UnreadSpan(1, time, time))
+        outcome: Any = decision if decision in {"ALLOWED", "DENIED"} else None
+        unread.add(principal, outcome, reason, UnreadSpan(1, time, time))
 
 
 def _text(batch: pa.RecordBatch, name: str) -> Any:
@@ -286,17 +286,17 @@ def _text(batch: pa.RecordBatch, name: str) -> Any:
     return column if pa.types.is_string(kind) else column.cast(pa.string())
 
 
-def _times(given: Any, path: str, zone: tzinfo) -> Any:
-    kind = given.type
+def _times(values: Any, path: str, zone: tzinfo) -> Any:
+    kind = values.type
     if pa.types.is_dictionary(kind):
-        given, kind = given.dictionary_decode(), kind.value_type
+        values, kind = values.dictionary_decode(), kind.value_type
     if pa.types.is_timestamp(kind):
-        times = given.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+        times = values.cast(pa.timestamp("us", tz=kind.tz), safe=False)
         return times.cast(TIME_TYPE) if kind.tz is not None else local_micros(times, zone)
     if pa.types.is_integer(kind):
-        return times_of_millis(given)
+        return times_of_millis(values)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return times_of_texts(given.cast(pa.string()), zone)
+        return times_of_texts(values.cast(pa.string()), zone)
     if pa.types.is_null(kind):
-        return given.cast(TIME_TYPE)
+        return values.cast(TIME_TYPE)
     raise ConfigError(f"{path}: column timestamp is of type {kind}: expected a timestamp, ms as an integer, or text")

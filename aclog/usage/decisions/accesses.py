@@ -53,18 +53,18 @@ T = TypeVar("T")
 
 
 class _Numbers(dict[T, int]):
-    """Numbers keys 0, 1, ... on first use; `known` has the keys in this order.
+    """Numbers keys 0, 1, ... on first use; `ordered` has the keys in this order.
 
     __missing__ rather than setdefault: a key seen before costs one dict look-up in C.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: list[T] = []
+        self.ordered: list[T] = []
 
     def __missing__(self, key: T) -> int:
-        number = self[key] = len(self.known)
-        self.known.append(key)
+        number = self[key] = len(self.ordered)
+        self.ordered.append(key)
         return number
 
     def of(self, keys: Sequence[T]) -> Int64s:
@@ -95,16 +95,16 @@ class AccessNumbers:
         encoded = [_encoded(column) for column in columns]
         once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
         numbers = np.empty((len(once), len(columns)), np.int32)
-        for at, ((values, codes), known) in enumerate(zip(encoded, self._texts, strict=True)):
-            numbers[:, at] = known.of(values)[codes[once]]
+        for at, ((values, codes), texts) in enumerate(zip(encoded, self._texts, strict=True)):
+            numbers[:, at] = texts.of(values)[codes[once]]
         # five int32s as one 20-byte value: hashed as bytes, much faster than as a tuple
         before = len(self)
-        found = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
-        new = numbers[np.flatnonzero(found >= before)]
-        return found[access_of], self._of_numbers(new)
+        access_numbers = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
+        new = numbers[np.flatnonzero(access_numbers >= before)]
+        return access_numbers[access_of], self._of_numbers(new)
 
     def _of_numbers(self, numbers: Int32s) -> list[Access]:
-        parts = (map(texts.known.__getitem__, numbers[:, at].tolist()) for at, texts in enumerate(self._texts))
+        parts = (map(texts.ordered.__getitem__, numbers[:, at].tolist()) for at, texts in enumerate(self._texts))
         return list(map(Access, *parts))
 
 

@@ -266,14 +266,16 @@ class BulkAuthorizer:
         parsed = [self._parse(access) for access in accesses]
         codes = np.array([each if isinstance(each, DecisionCode) else UNRESOLVED for each in parsed], np.int32)
         where = np.flatnonzero(codes == UNRESOLVED)
-        asked = [each for each in parsed if isinstance(each, ParsedAccess)]
-        found = decide_accesses(self.index, asked, allow_everyone=self.settings.allow_everyone)
-        codes[where] = found.codes
-        changing = {int(where[at]): steps for at, steps in found.changing.items()}
+        requests = [each for each in parsed if isinstance(each, ParsedAccess)]
+        decisions = decide_accesses(self.index, requests, allow_everyone=self.settings.allow_everyone)
+        codes[where] = decisions.codes
+        changing = {int(where[at]): steps for at, steps in decisions.changing.items()}
         self._decided.steps.append(codes, changing)
-        unresolved = [at for at in np.flatnonzero(found.codes == UNRESOLVED).tolist() if at not in found.changing]
-        unresolved += [at for at, steps in found.changing.items() if any(code == UNRESOLVED for _, code in steps)]
-        self._decided.unresolved.update((first + int(where[at]), asked[at]) for at in unresolved)
+        unresolved = [
+            at for at in np.flatnonzero(decisions.codes == UNRESOLVED).tolist() if at not in decisions.changing
+        ]
+        unresolved += [at for at, steps in decisions.changing.items() if any(code == UNRESOLVED for _, code in steps)]
+        self._decided.unresolved.update((first + int(where[at]), requests[at]) for at in unresolved)
 
     def _parse(self, access: Access) -> ParsedAccess | DecisionCode:
         parsed = parse_access(access)
@@ -413,10 +415,10 @@ class NecessaryAcls:
                     of_resource[resource] = on_resource[~self.intervals.permanent[on_resource]]
                 if len(of_resource[resource]):
                     contents.setdefault(access, []).append(of_resource[resource])
-        found = {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
+        by_access = {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
         for access in np.unique(matches.access[by_range]).tolist():
-            found[access] = np.union1d(found.get(access, np.zeros(1, np.int64)), self._kafka_changes)
-        return found
+            by_access[access] = np.union1d(by_access.get(access, np.zeros(1, np.int64)), self._kafka_changes)
+        return by_access
 
     def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
         """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
@@ -441,8 +443,8 @@ class NecessaryAcls:
         plain = decides & ~presence_counts[matched.access]
         groups = Pairs(matched.access[plain], matched.ordinal[plain])
         if presence_counts.any():
-            found = _Matched(matches=matches, versions=versions, pairs=matched, denied=denied, allowed=allowed)
-            groups = _joined(groups, self._groups(found, np.flatnonzero(presence_counts), codes))
+            candidates = _Matched(matches=matches, versions=versions, pairs=matched, denied=denied, allowed=allowed)
+            groups = _joined(groups, self._groups(candidates, np.flatnonzero(presence_counts), codes))
         sizes = np.bincount(groups.access, minlength=count)
         alone = sizes[groups.access] == 1
         needed = Pairs(groups.access[alone], groups.ordinal[alone])
@@ -469,27 +471,27 @@ class NecessaryAcls:
         access, resource = matches.places.of_requests(matches.place_of)
         return sorted(set(access[np.isin(resource, list(self._throwing))].tolist()))
 
-    def _groups(self, found: _Matched, accesses: Int64s, codes: Int32s) -> Pairs:
+    def _groups(self, candidates: _Matched, accesses: Int64s, codes: Int32s) -> Pairs:
         """Return the groups of accesses whose decision depends on ACLs that do not match."""
-        matched = found.pairs
+        matched = candidates.pairs
         low, high = (np.searchsorted(matched.access, accesses, side) for side in ("left", "right"))
         is_denying = self.denying()
         on_place: dict[tuple[int, int], Int64s] = {}  # many accesses are on few names, and all ACLs may be on one
         owners, ordinals = [], []
         for access, first, last in zip(accesses.tolist(), low.tolist(), high.tolist(), strict=True):
-            own, resources = matched.ordinal[first:last], found.matches.resources(access)
+            own, resources = matched.ordinal[first:last], candidates.matches.resources(access)
             if not self._throwing.isdisjoint(resources):
                 group = np.array([codes[access]], np.int64) if codes[access] >= 0 else own[:0]
-            elif found.denied[access] and found.allowed[access]:
+            elif candidates.denied[access] and candidates.allowed[access]:
                 group = own[is_denying[own]]
             else:
-                place = int(found.matches.place_of[access]), int(found.versions[access])
+                place = int(candidates.matches.place_of[access]), int(candidates.versions[access])
                 if place not in on_place:
                     on_place[place] = self._on(resources, place[1])
                 present = on_place[place]
                 # with nothing but matching ALLOWs on the resource, or nothing at all, it is allowed without them too
-                free = not found.denied[access] and found.allowed[access] == len(present)
-                group = own[:0] if free else own if found.allowed[access] else present
+                free = not candidates.denied[access] and candidates.allowed[access] == len(present)
+                group = own[:0] if free else own if candidates.allowed[access] else present
             owners.append(np.full(len(group[:MOST_IN_A_GROUP]), access, np.int64))
             ordinals.append(group[:MOST_IN_A_GROUP])
         return Pairs(np.concatenate(owners), np.concatenate(ordinals))

@@ -291,14 +291,14 @@ class KafkaTimes:
     @classmethod
     def of(cls, parts: Iterable[tuple[int, Sequence[Generation]]]) -> Self:
         """Return it, given from when on which generations may have decided: in order, of one time the last counts."""
-        found: list[tuple[int, Ranges]] = []
+        steps: list[tuple[int, Ranges]] = []
         for begin, generations in parts:
-            while found and found[-1][0] >= begin:
-                found.pop()
+            while steps and steps[-1][0] >= begin:
+                steps.pop()
             has_ranges = _ranges_of(generations)
-            if not found or found[-1][1] is not has_ranges:
-                found.append((begin, has_ranges))
-        return cls(begins=tuple(begin for begin, _ in found), ranges=tuple(has_ranges for _, has_ranges in found))
+            if not steps or steps[-1][1] is not has_ranges:
+                steps.append((begin, has_ranges))
+        return cls(begins=tuple(begin for begin, _ in steps), ranges=tuple(has_ranges for _, has_ranges in steps))
 
     @property
     def only(self) -> Ranges | None:

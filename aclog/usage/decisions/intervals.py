@@ -321,8 +321,8 @@ class ContentIntervals:
         at = np.searchsorted(self._keys, contents * self.versions.end + versions, "right") - 1
         ordinal = self._order[at]
         # the last key below may belong to another content, or to an interval that has ended
-        found = (at >= 0) & (self.content_of[ordinal] == contents) & (versions < self.versions.ends[ordinal])
-        return np.where(found, ordinal, -1)
+        valid = (at >= 0) & (self.content_of[ordinal] == contents) & (versions < self.versions.ends[ordinal])
+        return np.where(valid, ordinal, -1)
 
     def changes(self, contents: Int64s) -> Int64s:
         """Return the versions at which any of these contents is added or removed: ascending, the first is 0."""
@@ -411,38 +411,43 @@ class IntervalIndex:
 
     def matches(self, accesses: list[ParsedAccess]) -> IntervalMatches:
         """Return what matches these accesses."""
-        asked, operations = _columns(accesses)
-        places = self.matcher.resources_on(asked)
-        found = self.matcher.matches(asked, operations, places)
-        content = self.content_of_row[found.row]
+        requests, operations = _columns(accesses)
+        places = self.matcher.resources_on(requests)
+        row_matches = self.matcher.matches(requests, operations, places)
+        content = self.content_of_row[row_matches.row]
         at, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
         ordinal = self._intervals[interval]
         matches = IntervalMatches(
-            access=found.request[at],
-            row=found.row[at],
+            access=row_matches.request[at],
+            row=row_matches.row[at],
             ordinal=ordinal,
             start=self.versions.starts[ordinal],
             end=self.versions.ends[ordinal],
             unsure=np.zeros(len(ordinal), np.bool_),
             places=places,
-            place_of=asked.name_of,
+            place_of=requests.name_of,
         )
         return matches if self.versions.ranges is None else self._by_kafka(matches, self.versions.ranges)
 
     def _by_kafka(self, matches: IntervalMatches, ranges: NDArray[np.uint8]) -> IntervalMatches:
         """Return the matches through ranges at the versions only at which a Kafka may have decided that knows them."""
-        chosen = np.flatnonzero(self.range_rows[matches.row])
-        if not len(chosen):
+        by_range = np.flatnonzero(self.range_rows[matches.row])
+        if not len(by_range):
             return matches
-        kept = np.flatnonzero(~self.range_rows[matches.row])
-        places, starts, ends, unsure = [kept], [matches.start[kept]], [matches.end[kept]], [matches.unsure[kept]]
+        others = np.flatnonzero(~self.range_rows[matches.row])
+        places, starts, ends, unsure = (
+            [others],
+            [matches.start[others]],
+            [matches.end[others]],
+            [matches.unsure[others]],
+        )
         begins = np.flatnonzero(np.diff(ranges, prepend=ranges[0] ^ 1)).tolist()
         for begin, end in zip(begins, [*begins[1:], len(ranges)], strict=True):
             if ranges[begin] == Ranges.NO:
                 continue
-            start, stop = np.maximum(matches.start[chosen], begin), np.minimum(matches.end[chosen], end)
+            start, stop = np.maximum(matches.start[by_range], begin), np.minimum(matches.end[by_range], end)
             some = start < stop
-            places.append(chosen[some])
+            places.append(by_range[some])
             starts.append(start[some])
             ends.append(stop[some])
             unsure.append(np.full(int(some.sum()), ranges[begin] == Ranges.UNKNOWN))
@@ -530,7 +535,7 @@ def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uin
     place_of = np.fromiter(
         (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in accesses), np.int32, count
     )
-    asked = RequestCodes(
+    requests = RequestCodes(
         principals=list(principals),
         principal_of=principal_of,
         hosts=list(hosts),
@@ -539,4 +544,4 @@ def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uin
         names=[name for _, name in places],
         name_of=place_of,
     )
-    return asked, np.fromiter((a.operation for a in accesses), np.uint8, count)
+    return requests, np.fromiter((a.operation for a in accesses), np.uint8, count)

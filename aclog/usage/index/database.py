@@ -146,8 +146,8 @@ class IndexDatabase:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:

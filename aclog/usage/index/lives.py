@@ -114,14 +114,14 @@ class Lives:
 
     def has(self, flag: int) -> Bools:
         """Return which lives have a flag."""
-        found: Bools = self.flags & np.uint8(flag) > 0
-        return found
+        flagged: Bools = self.flags & np.uint8(flag) > 0
+        return flagged
 
     @property
     def is_open(self) -> Bools:
         """Which lives have not ended."""
-        found: Bools = self.ends == STILL
-        return found
+        open_lives: Bools = self.ends == STILL
+        return open_lives
 
     def newest_of_ids(self, ids: Bytes) -> Int64s:
         """Return by (n, 16) id the number of its newest life, -1 if it has none."""
@@ -133,31 +133,31 @@ class Lives:
 
 
 def latest_rows(
-    keys: Bytes, eligible: Bools, wanted: Bytes, *, times: Int64s | None = None, wanted_times: Int64s | None = None
+    keys: Bytes, eligible: Bools, targets: Bytes, *, times: Int64s | None = None, target_times: Int64s | None = None
 ) -> Int64s:
     """Return for each wanted key (16 bytes) the last eligible row with it, or -1; with `times`, also of that time.
 
     Keys are compared as two numbers of 64 bits: the first are bisected, the second compared.
     """
     rows = np.flatnonzero(eligible)
-    found = np.full(len(wanted), -1, np.int64)
-    if not len(rows) or not len(wanted):
-        return found
+    latest = np.full(len(targets), -1, np.int64)
+    if not len(rows) or not len(targets):
+        return latest
     high, low = _halves(keys[rows])
     order = np.argsort(high, kind="stable")
     rows, high, low = rows[order], high[order], low[order]
-    wanted_high, wanted_low = _halves(wanted)
-    at = np.searchsorted(high, wanted_high, "left")
-    ends = np.searchsorted(high, wanted_high, "right")
+    target_high, target_low = _halves(targets)
+    at = np.searchsorted(high, target_high, "left")
+    ends = np.searchsorted(high, target_high, "right")
     # nearly always one step: ids are random and digests as good as random
     for step in range(int(np.max(ends - at, initial=0))):
-        asked = np.flatnonzero(at + step < ends)
-        place = at[asked] + step
-        same = low[place] == wanted_low[asked]
-        if times is not None and wanted_times is not None:
-            same &= times[rows[place]] == wanted_times[asked]
-        found[asked[same]] = rows[place[same]]
-    return found
+        rest = np.flatnonzero(at + step < ends)
+        place = at[rest] + step
+        same = low[place] == target_low[rest]
+        if times is not None and target_times is not None:
+            same &= times[rows[place]] == target_times[rest]
+        latest[rest[same]] = rows[place[same]]
+    return latest
 
 
 def _halves(keys: Bytes) -> tuple[Int64s, Int64s]:
@@ -187,39 +187,39 @@ class RuleNumbers:
 
 def number_rules(lives: Lives, rules: SeenRules) -> RuleNumbers:
     """Find the lives of the rules of a run, and number those that are new."""
-    found = _of_history(lives, rules) if rules.is_history else _of_state(lives, rules)
-    unknown = np.flatnonzero(found < 0)
+    life_numbers = _of_history(lives, rules) if rules.is_history else _of_state(lives, rules)
+    unknown = np.flatnonzero(life_numbers < 0)
     # a rule that came and went between two batches was never visible, and may be there twice
     first = latest_rows(
-        rules.keys, found < 0, rules.keys[unknown], times=rules.begins, wanted_times=rules.begins[unknown]
+        rules.keys, life_numbers < 0, rules.keys[unknown], times=rules.begins, target_times=rules.begins[unknown]
     )
     new, at = np.unique(first, return_inverse=True)
-    numbers = found.copy()
+    numbers = life_numbers.copy()
     numbers[unknown] = len(lives) + at
     return RuleNumbers(numbers=numbers, new=new)
 
 
 def lives_after(
-    lives: Lives, rules: SeenRules, found: RuleNumbers, *, run: AccessTimes, before: AccessTimes | None
+    lives: Lives, rules: SeenRules, numbering: RuleNumbers, *, run: AccessTimes, before: AccessTimes | None
 ) -> Lives:
     """Return the lives as they are after a run; `before` are the times of all earlier runs."""
-    grown = _grown(lives, rules, found.new)
+    grown = _grown(lives, rules, numbering.new)
     begins, ends, flags = grown.begins.copy(), grown.ends.copy(), grown.flags.copy()
     if rules.is_whole:
         unseen = np.ones(len(grown), np.bool_)
-        unseen[found.numbers] = False
+        unseen[numbering.numbers] = False
         # a log that ends before a rule came says nothing about it
         over = unseen & grown.is_open & ~(grown.has(BEGIN_IS_EXACT) & (grown.begins > run.last))
         ends[over] = np.maximum(begins[over], run.first if before is None else before.last)
-    _note_begins(begins, flags, found.numbers, rules, run)
-    _note_ends(ends, flags, found.numbers, rules)
+    _note_begins(begins, flags, numbering.numbers, rules, run)
+    _note_ends(ends, flags, numbering.numbers, rules)
     return Lives(
         keys=grown.keys,
         digests=grown.digests,
         begins=begins,
         ends=ends,
         flags=flags,
-        judged_since=_judged_since(grown, found, before),
+        judged_since=_judged_since(grown, numbering, before),
     )
 
 
@@ -232,13 +232,13 @@ def _of_history(lives: Lives, rules: SeenRules) -> Int64s:
     keys = rules.keys
     eligible = lives.has(HAS_ID) if rules.ids is not None else ~lives.has(HAS_ID)
     exact = eligible & lives.has(BEGIN_IS_EXACT)
-    found = latest_rows(lives.keys, exact, keys, times=lives.begins, wanted_times=rules.begins)
+    numbers = latest_rows(lives.keys, exact, keys, times=lives.begins, target_times=rules.begins)
     # without ids, a rule that went and came back is another life
     adoptable = eligible & ~exact if rules.ids is not None else eligible & ~exact & lives.is_open
-    found = np.where((found < 0) & _is_last(rules), latest_rows(lives.keys, adoptable, keys), found)
+    numbers = np.where((numbers < 0) & _is_last(rules), latest_rows(lives.keys, adoptable, keys), numbers)
     # the log begins at a checkpoint: it knows the rule, but no longer since when
-    since_ever = (found < 0) & (rules.begins == UNKNOWN)
-    return np.where(since_ever, latest_rows(lives.keys, eligible, keys), found)
+    since_ever = (numbers < 0) & (rules.begins == UNKNOWN)
+    return np.where(since_ever, latest_rows(lives.keys, eligible, keys), numbers)
 
 
 def _is_last(rules: SeenRules) -> Bools:
@@ -262,23 +262,23 @@ def _grown(lives: Lives, rules: SeenRules, new: Int64s) -> Lives:
     )
 
 
-def _judged_since(grown: Lives, found: RuleNumbers, before: AccessTimes | None) -> Int64s:
+def _judged_since(grown: Lives, numbering: RuleNumbers, before: AccessTimes | None) -> Int64s:
     """Return since when each life took part: one that is new, or is back, did not in what was judged before."""
     since = grown.judged_since.copy()
     if before is not None:
-        joined = found.numbers[~grown.is_open[found.numbers]]
+        joined = numbering.numbers[~grown.is_open[numbering.numbers]]
         since[joined] = before.last + 1
-        since[found.numbers[found.new]] = before.last + 1
+        since[numbering.numbers[numbering.new]] = before.last + 1
     return since
 
 
 def _note_begins(begins: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules, run: AccessTimes) -> None:
-    known = rules.begins != UNKNOWN
-    begins[numbers[known]] = rules.begins[known]
-    flags[numbers[known]] |= BEGIN_IS_EXACT
+    dated = rules.begins != UNKNOWN
+    begins[numbers[dated]] = rules.begins[dated]
+    flags[numbers[dated]] |= BEGIN_IS_EXACT
     # in force for all accesses of the run, as far as anybody knows
     since = run.first if rules.known_from is None else max(run.first, rules.known_from)
-    rest = numbers[~known]
+    rest = numbers[~dated]
     rest = rest[flags[rest] & BEGIN_IS_EXACT == 0]
     begins[rest] = np.minimum(begins[rest], since)
 
@@ -345,12 +345,12 @@ def append_texts(database: sqlite3.Connection, count: int, texts: Sequence[RuleT
     """Add the texts of new lives, which follow `count` others."""
     at = 0
     while at < len(texts):
-        segment, known = divmod(count + at, _TEXTS)
-        held = _texts(database, segment)[:known] if known else []
-        held += texts[at : at + _TEXTS - known]
-        blob = deflated(json.dumps([list(text.values()) for text in held], ensure_ascii=False).encode())
+        segment, offset = divmod(count + at, _TEXTS)
+        segment_texts = _texts(database, segment)[:offset] if offset else []
+        segment_texts += texts[at : at + _TEXTS - offset]
+        blob = deflated(json.dumps([list(text.values()) for text in segment_texts], ensure_ascii=False).encode())
         database.execute("INSERT OR REPLACE INTO rule_texts VALUES (?, ?)", (segment, blob))
-        at += _TEXTS - known
+        at += _TEXTS - offset
 
 
 def read_texts(database: sqlite3.Connection, numbers: Sequence[int]) -> list[RuleText]:

@@ -105,11 +105,11 @@ class UsedWriter:
             self._write(span, chunk, self._read(span, chunk).plus(part))
 
     def _read(self, span: Span, chunk: int) -> Used:
-        found = self.database.execute(
+        row = self.database.execute(
             "SELECT matched, needed, counts FROM used WHERE kind = ? AND level = ? AND span = ? AND chunk = ?",
             (self.kind, *span, chunk),
         ).fetchone()
-        return Used.nothing() if found is None else _used(span, *found)
+        return Used.nothing() if row is None else _used(span, *row)
 
     def _write(self, span: Span, chunk: int, used: Used) -> None:
         columns = [used.matched, used.matched - used.needed]
@@ -138,10 +138,10 @@ def bitmaps(database: sqlite3.Connection, kind: Kind, first_day: int, last_day: 
 
 def used(database: sqlite3.Connection, first_day: int, last_day: int) -> Used:
     """Return how often lives were used on these days (since 1970, both included)."""
-    found = []
+    parts = []
     for span in spans(first_day, last_day):
-        found += [_used(span, *row) for row in database.execute(_COUNTS, (Kind.LIVES, *span))]
-    return _sum(found)
+        parts += [_used(span, *row) for row in database.execute(_COUNTS, (Kind.LIVES, *span))]
+    return _sum(parts)
 
 
 def days_of(database: sqlite3.Connection, number: int) -> tuple[BitMap, BitMap]:

@@ -64,7 +64,7 @@ class RunRecord(NamedTuple):
     """What decided besides the rules."""
 
 
-GIVEN = "given"
+PROPERTIES_KEY = "given"
 """The key of settings with the properties of brokers whose values were given, or answered by a running cluster."""
 
 KAFKA, REGISTERED = "kafka", "registered"
@@ -180,10 +180,10 @@ CREATE INDEX coverage_of ON coverage (broker, span);
 _SPAN_HOURS = 32 * 24
 
 
-def add_coverage(database: sqlite3.Connection, found: Coverage) -> None:
+def add_coverage(database: sqlite3.Connection, coverage: Coverage) -> None:
     """Add the lines of a run."""
-    for name in found.brokers:
-        of_broker = found.of_broker(name)
+    for name in coverage.brokers:
+        of_broker = coverage.of_broker(name)
         span = of_broker.hour // _SPAN_HOURS
         for number in np.unique(span).tolist():
             part = _part(of_broker, name, span == number)
@@ -214,14 +214,14 @@ def read_coverage(database: sqlite3.Connection) -> Coverage:
     )
 
 
-def _part(found: Coverage, name: str | None, chosen: "np.ndarray") -> Coverage:
+def _part(coverage: Coverage, name: str | None, which: "np.ndarray") -> Coverage:
     return Coverage(
         brokers=(name,),
-        broker=found.broker[chosen],
-        hour=found.hour[chosen],
-        rows=found.rows[chosen],
-        first=found.first[chosen],
-        last=found.last[chosen],
+        broker=coverage.broker[which],
+        hour=coverage.hour[which],
+        rows=coverage.rows[which],
+        first=coverage.first[which],
+        last=coverage.last[which],
     )
 
 
@@ -270,18 +270,18 @@ _OLDER: Final = "SELECT max(last), max(at) FROM runs WHERE number IN (SELECT run
 """The times of the runs that read files, of which what they could not read was not kept. A node's runs read none."""
 
 
-def add_unread(database: sqlite3.Connection, found: UnreadAccesses, read_at: int) -> None:
+def add_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: int) -> None:
     """Add those of a run, which read its lines at this time (us since 1970): a day later none of them is unwritten."""
-    _write(database, _ADD, found, read_at)
+    _write(database, _ADD, unread, read_at)
 
 
-def note_unread(database: sqlite3.Connection, found: UnreadAccesses, read_at: int) -> None:
+def note_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: int) -> None:
     """Note those of files that are not taken, and may be read again: what is noted twice counts once."""
-    _write(database, _NOTE, found, read_at)
+    _write(database, _NOTE, unread, read_at)
 
 
-def _write(database: sqlite3.Connection, statement: str, found: UnreadAccesses, read_at: int) -> None:
-    for key, span in found.until(read_at + _DAY).spans.items():
+def _write(database: sqlite3.Connection, statement: str, unread: UnreadAccesses, read_at: int) -> None:
+    for key, span in unread.until(read_at + _DAY).spans.items():
         row = (key.principal or _UNKNOWN, key.decision or _UNKNOWN, key.reason, _NO_DAY if key.day is None else key.day)
         database.execute(statement, (*row, *span))
 
@@ -289,8 +289,8 @@ def _write(database: sqlite3.Connection, statement: str, found: UnreadAccesses, 
 def read_unread(database: sqlite3.Connection, start: int, until: int) -> UnreadAccesses:
     """Return those that may lie between two times, in us since 1970, both included."""
     if not has_unread(database):
-        found = _of_older_runs(database)
-        return (UnreadAccesses() if found is None else found).between(start, until)
+        unread = _of_older_runs(database)
+        return (UnreadAccesses() if unread is None else unread).between(start, until)
     spans = {}
     for principal, decision, reason, day, accesses, first, last in database.execute(_BETWEEN, (until, start)):
         key = UnreadKey(principal or None, decision or None, reason, None if day == _NO_DAY else day)
@@ -306,10 +306,10 @@ def has_unread(database: sqlite3.Connection) -> bool:
 
 def begin_unread(database: sqlite3.Connection) -> None:
     """Make the table in an index of schema 1, and note in it that nobody knows what its runs could not read."""
-    found = _of_older_runs(database)
+    unread = _of_older_runs(database)
     database.execute(UNREAD_TABLES)
-    if found is not None:
-        ((_, span),) = found.spans.items()
+    if unread is not None:
+        ((_, span),) = unread.spans.items()
         database.execute(_ADD, (_UNKNOWN, _UNKNOWN, OLDER_INDEX, _NO_DAY, *span))
 
 
@@ -335,7 +335,7 @@ class RunAdder:
     database: sqlite3.Connection
     run: Run
     _lives: Lives
-    _found: RuleNumbers
+    _numbering: RuleNumbers
     _used: UsedWriter
     _used_sets: UsedWriter
     _last_uses: list[LastUse] = field(factory=list, init=False)
@@ -364,7 +364,7 @@ class RunAdder:
             return
         self._accesses += tally.accesses
         self._times += [tally.first, tally.last]
-        rules, numbers = tally.rules, self._found.numbers
+        rules, numbers = tally.rules, self._numbering.numbers
         self._used.add(rules._replace(number=numbers[rules.number]))
         of_set = used.set_numbers(self.database, numbered_sets(tally.sets, numbers))
         self._used_sets.add(tally.set_rows._replace(number=of_set[tally.set_rows.number]))
@@ -396,10 +396,10 @@ class RunAdder:
 
     def _write_lives(self, run: AccessTimes) -> None:
         rules, before = self.run.rules, access_times(self.database)
-        now = lives_after(self._lives, rules, self._found, run=run, before=before)
+        now = lives_after(self._lives, rules, self._numbering, run=run, before=before)
         lives_module.write_lives(self.database, self._lives, now)
-        if len(self._found.new):
-            lives_module.append_texts(self.database, len(self._lives), rules.texts(self._found.new.tolist()))
+        if len(self._numbering.new):
+            lives_module.append_texts(self.database, len(self._lives), rules.texts(self._numbering.new.tolist()))
 
 
 # The index of last use: runs go in, each whole and once; what a window used comes out.
@@ -519,13 +519,13 @@ class UsageIndex:
         with self._reading() as database:
             return read_runs(database)
 
-    def given(self) -> frozenset[str]:
+    def settled_properties(self) -> frozenset[str]:
         """Return the properties of brokers whose values all runs were given."""
-        given = SETTLED
+        properties = SETTLED
         for run in self.runs():
-            named = run.settings.get(GIVEN)
-            given &= frozenset(map(str, named)) if isinstance(named, list) else frozenset()
-        return given
+            named = run.settings.get(PROPERTIES_KEY)
+            properties &= frozenset(map(str, named)) if isinstance(named, list) else frozenset()
+        return properties
 
     def lives(self) -> Lives:
         """Return the lives of all rules."""
@@ -587,10 +587,10 @@ class UsageIndex:
         """Check that rules are of the index's cluster; None if nobody knows. Raises ConfigError: of another."""
         self._check_cluster(self.cluster_id, cluster_id)
 
-    def _check_cluster(self, known: str | None, cluster_id: str | None) -> None:
-        if cluster_id is not None and known not in {None, cluster_id}:
+    def _check_cluster(self, own_id: str | None, cluster_id: str | None) -> None:
+        if cluster_id is not None and own_id not in {None, cluster_id}:
             raise ConfigError(
-                f"{self.database.path}: an index of cluster {known}, but these rules are of cluster {cluster_id}: "
+                f"{self.database.path}: an index of cluster {own_id}, but these rules are of cluster {cluster_id}: "
                 "keep one index for each cluster"
             )
 

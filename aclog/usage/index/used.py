@@ -55,14 +55,14 @@ class Used:
             days_needed=(sums[1] > 0).astype(np.int64),
         )
 
-    def where(self, chosen: Bools) -> Self:
+    def where(self, which: Bools) -> Self:
         """Return some of the rows."""
         return type(self)(
-            numbers=self.numbers[chosen],
-            matched=self.matched[chosen],
-            needed=self.needed[chosen],
-            days_matched=self.days_matched[chosen],
-            days_needed=self.days_needed[chosen],
+            numbers=self.numbers[which],
+            matched=self.matched[which],
+            needed=self.needed[which],
+            days_matched=self.days_matched[which],
+            days_needed=self.days_needed[which],
         )
 
     def plus(self, other: Self) -> Self:
@@ -89,13 +89,15 @@ class Used:
         """Add up what was used on the same day; and return by how much the day is more, as a day among others."""
         both = self.plus(other)
         both = type(self).of(both.numbers, both.matched, both.needed)
-        known, known_needed = (np.isin(other.numbers, self.numbers[each > 0]) for each in (self.matched, self.needed))
+        counted, counted_needed = (
+            np.isin(other.numbers, self.numbers[each > 0]) for each in (self.matched, self.needed)
+        )
         more = type(self)(
             numbers=other.numbers,
             matched=other.matched,
             needed=other.needed,
-            days_matched=((other.matched > 0) & ~known).astype(np.int64),
-            days_needed=((other.needed > 0) & ~known_needed).astype(np.int64),
+            days_matched=((other.matched > 0) & ~counted).astype(np.int64),
+            days_needed=((other.needed > 0) & ~counted_needed).astype(np.int64),
         )
         return both, more
 
@@ -118,12 +120,12 @@ class Span(NamedTuple):
 
 def spans(first_day: int, last_day: int) -> list[Span]:
     """Return the fewest spans that make up these days (since 1970, both included), in order."""
-    found, day = list[Span](), first_day
+    parts, day = list[Span](), first_day
     while day <= last_day:
         level = max(each for each in LEVELS if day % (1 << each) == 0 and day + (1 << each) - 1 <= last_day)
-        found.append(Span(level, day >> level))
+        parts.append(Span(level, day >> level))
         day += 1 << level
-    return found
+    return parts
 
 
 # Sets of lives that matched accesses together, each kept once: its number is its place among all.
@@ -140,8 +142,8 @@ _DIGEST = 16
 def set_numbers(database: sqlite3.Connection, sets: AccessSets) -> Int64s:
     """Return the numbers of sets, whose members ascend within the denies and within the allows; add those not known."""
     digests = _digests(sets)
-    known = b"".join(row[0] for row in database.execute("SELECT digests FROM sets ORDER BY segment"))
-    number_of = {known[at : at + _DIGEST]: at // _DIGEST for at in range(0, len(known), _DIGEST)}
+    stored = b"".join(row[0] for row in database.execute("SELECT digests FROM sets ORDER BY segment"))
+    number_of = {stored[at : at + _DIGEST]: at // _DIGEST for at in range(0, len(stored), _DIGEST)}
     numbers, new = np.empty(len(sets), np.int64), list[int]()
     count = len(number_of)
     for at, digest in enumerate(digests):
@@ -157,14 +159,14 @@ def read_sets(database: sqlite3.Connection, numbers: Int64s) -> AccessSets:
     """Return sets by their numbers, which ascend."""
     sizes, members, denies = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for segment in np.unique(numbers // _SEGMENT).tolist():
-        wanted = numbers[numbers // _SEGMENT == segment] % _SEGMENT
+        positions = numbers[numbers // _SEGMENT == segment] % _SEGMENT
         size, member, deny = _segment(database, segment)
-        if wanted[-1] >= len(size):
+        if positions[-1] >= len(size):
             raise DecodeError("sets are missing: damaged")
-        chosen = np.zeros(len(size), np.bool_)
-        chosen[wanted] = True
-        of_member = np.repeat(chosen, size)
-        sizes.append(size[wanted])
+        which = np.zeros(len(size), np.bool_)
+        which[positions] = True
+        of_member = np.repeat(which, size)
+        sizes.append(size[positions])
         members.append(member[of_member])
         denies.append(deny[of_member])
     return AccessSets(
@@ -179,21 +181,21 @@ def _append(
 ) -> None:
     at = 0
     while at < len(new):
-        segment, known = divmod(count + at, _SEGMENT)
-        chosen = new[at : at + _SEGMENT - known]
-        size, member, deny = _segment(database, segment) if known else [np.zeros(0, np.int64)] * 3
-        is_chosen = np.zeros(len(sets), np.bool_)
-        is_chosen[list(chosen)] = True
-        of_member = np.repeat(is_chosen, np.diff(sets.starts))
+        segment, offset = divmod(count + at, _SEGMENT)
+        batch = new[at : at + _SEGMENT - offset]
+        size, member, deny = _segment(database, segment) if offset else [np.zeros(0, np.int64)] * 3
+        is_in_batch = np.zeros(len(sets), np.bool_)
+        is_in_batch[list(batch)] = True
+        of_member = np.repeat(is_in_batch, np.diff(sets.starts))
         columns = packed(
-            np.concatenate((size, np.diff(sets.starts)[is_chosen])),
+            np.concatenate((size, np.diff(sets.starts)[is_in_batch])),
             np.concatenate((member, sets.members[of_member])),
             np.concatenate((deny, sets.denies[of_member])),
         )
         row = database.execute("SELECT digests FROM sets WHERE segment = ?", (segment,)).fetchone()
-        keys = b"".join((b"" if row is None else row[0], *(digests[each] for each in chosen)))
+        keys = b"".join((b"" if row is None else row[0], *(digests[each] for each in batch)))
         database.execute("INSERT OR REPLACE INTO sets VALUES (?, ?, ?)", (segment, keys, columns))
-        at += len(chosen)
+        at += len(batch)
 
 
 def _segment(database: sqlite3.Connection, segment: int) -> list[Int64s]:
@@ -261,9 +263,9 @@ class LastUse:
         once, at = np.unique(numbers, return_inverse=True)
         best = [_best(at, len(once), times[event], rank[event], latest=event % 2 == 1) for event in range(len(EVENTS))]
         best_times, best_who = (np.stack(each) for each in zip(*best, strict=True))
-        who, kept = _those_left(best_who)
-        left = tuple(ordered[at] for at in kept.tolist())
-        return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=left)
+        who, places = _those_left(best_who)
+        remaining = tuple(ordered[at] for at in places.tolist())
+        return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=remaining)
 
     def plus(self, *others: Self) -> Self:
         """Return the first and the last of all."""
@@ -279,11 +281,11 @@ class LastUse:
             users,
         )
 
-    def where(self, chosen: Bools) -> Self:
+    def where(self, which: Bools) -> Self:
         """Return some of the numbers, with the users they have."""
-        who, kept = _those_left(self.who[:, chosen])
-        left = tuple(self.users[at] for at in kept.tolist())
-        return type(self)(numbers=self.numbers[chosen], times=self.times[:, chosen], who=who, users=left)
+        who, places = _those_left(self.who[:, which])
+        remaining = tuple(self.users[at] for at in places.tolist())
+        return type(self)(numbers=self.numbers[which], times=self.times[:, which], who=who, users=remaining)
 
     def numbered(self, numbers: Int64s) -> Self:
         """Return the same for other numbers, of which several may be the same."""
@@ -332,11 +334,11 @@ CREATE TABLE last_use (chunk INTEGER PRIMARY KEY, columns BLOB NOT NULL, users B
 _LAST_USE_CHUNK_BITS = 12
 
 
-def add_last_use(database: sqlite3.Connection, found: LastUse) -> None:
+def add_last_use(database: sqlite3.Connection, uses: LastUse) -> None:
     """Add uses by the number of lives."""
-    of_number = found.numbers >> _LAST_USE_CHUNK_BITS
+    of_number = uses.numbers >> _LAST_USE_CHUNK_BITS
     for chunk in np.unique(of_number).tolist():
-        part = _read(database, chunk).plus(found.where(of_number == chunk))
+        part = _read(database, chunk).plus(uses.where(of_number == chunk))
         columns = packed(part.numbers, *part.times, *part.who)
         users = deflated(json.dumps(part.users, ensure_ascii=False).encode())
         database.execute("INSERT OR REPLACE INTO last_use VALUES (?, ?, ?)", (chunk, columns, users))

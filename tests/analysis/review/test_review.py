@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction, Request
-from aclog.analysis.review.document import LARGEST_COMMENT, SHOWN, Item, Section, markdown_lines, text_lines
+from aclog.analysis.review.document import ITEM_LIMIT, LARGEST_COMMENT, Item, Section, markdown_lines, text_lines
 from aclog.analysis.review.review import (
     Kind,
     LintOutcome,
@@ -31,7 +31,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import AclsImage, FileOrigin, Origin
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import FileOrigin, Origin
 from aclog.authorizer.settings import Settings
 
 
@@ -227,7 +228,7 @@ class TestReview:
     @pytest.mark.parametrize("who", ["User:*", "User:ANONYMOUS"])
     def test_that_everyone_gains_access_fails_unless_it_is_accepted(self, who: str) -> None:
         review = _review([_rule("User:a")], [_rule("User:a"), _rule(who, "u"), _prefixed("User:b", "t")])
-        assert Kind.EVERYONE in review.found
+        assert Kind.EVERYONE in review.kinds
         head, first, *_ = text_lines(document_of(review))
         assert head == "aclog review: FAILS: 2 gained, 0 lost, everyone gains access"
         assert first.startswith(f"- GAINED  {'everyone' if who == 'User:*' else who}: READ, DESCRIBE on TOPIC u, ")
@@ -251,7 +252,7 @@ class TestReview:
         self, old: Sequence[StandardAcl], new: Sequence[StandardAcl]
     ) -> None:
         review = _review(old, new)
-        assert Kind.EVERYONE not in review.found
+        assert Kind.EVERYONE not in review.kinds
         assert "everyone gains access" not in document_of(review).head
         assert not review.fails
 
@@ -264,14 +265,14 @@ class TestReview:
         review = _review([], [_rule(f"User:{n}", f"t{n}") for n in range(3)])
         document = document_of(review)
         item = Item(text="x" * 2_000)
-        sections = tuple(Section(title="s", items=(item,) * SHOWN) for _ in range(2))
+        sections = tuple(Section(title="s", items=(item,) * ITEM_LIMIT) for _ in range(2))
         long = type(document)(head=document.head, points=document.points, sections=sections, foot=())
         text = "\n".join(markdown_lines(long))
         assert len(text) < LARGEST_COMMENT + 200
         assert text.endswith("The rest does not fit into a comment: `aclog review` shows it.\n<!-- aclog review -->")
 
     def test_a_cut_comment_ends_what_it_folds(self) -> None:
-        section = Section(title="s", items=(Item(text="x " * 900),) * SHOWN, folded=True)
+        section = Section(title="s", items=(Item(text="x " * 900),) * ITEM_LIMIT, folded=True)
         document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
         lines = list(markdown_lines(document))
         assert "</details>" in lines
@@ -305,7 +306,9 @@ class TestReview:
         assert f"  {shown}: READ" in "\n".join(markdown_lines(document_of(_review([], [_rule(name)]))))
 
     def test_long_sections_tell_the_command_that_shows_all(self) -> None:
-        section = Section(title="s", items=tuple(Item(text=str(n)) for n in range(SHOWN + 2)), command="aclog diff")
+        section = Section(
+            title="s", items=tuple(Item(text=str(n)) for n in range(ITEM_LIMIT + 2)), command="aclog diff"
+        )
         document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
         assert "  and 2 more: aclog diff shows all" in list(text_lines(document))
 

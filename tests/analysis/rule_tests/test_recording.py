@@ -11,7 +11,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.expectations import CanOnly
 from aclog.analysis.rule_tests.recording import recorded
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from tests.support.analysis.policies import ADDRESSES, RANGES, distinct, image_of, random_rule, random_settings
 
 ORIGIN = FileOrigin(file="recorded.yaml", line=1)
@@ -57,7 +57,7 @@ def test_it_holds_and_every_other_decision_fails_it(seed: int) -> None:
     random = Random(f"recorded {seed}")
     policy = random_policy(random)
     cases = cases_of(policy)
-    assert not [(case.text, failure.found) for case in cases for failure in case.run(policy).failures]
+    assert not [(case.text, failure.actual) for case in cases for failure in case.run(policy).failures]
     rules = [entry.acl for entry in policy.acls]
     counted = 0
     for name, changed in mutants(rules):

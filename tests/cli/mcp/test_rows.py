@@ -36,18 +36,18 @@ def taken(rows: list[object], *, skip: int = 0, has_head: bool = False, pieces: 
 )
 def test_what_is_kept_is_a_piece_of_all_and_the_rest_is_counted(rows, skip, pieces):
     found = taken(rows, skip=skip, pieces=pieces)
-    assert found.kept == rows[skip : skip + len(found.kept)]
+    assert found.items == rows[skip : skip + len(found.items)]
     assert found.total == len(rows)
-    assert found.left_off == len(rows) - min(skip, len(rows)) - len(found.kept)
-    assert sum(len(json.dumps(row)) for row in found.kept) <= MOST_CHARACTERS
-    assert found.kept or skip >= len(rows), "some row always fits: reading on comes to an end"
+    assert found.left_off == len(rows) - min(skip, len(rows)) - len(found.items)
+    assert sum(len(json.dumps(row)) for row in found.items) <= MOST_CHARACTERS
+    assert found.items or skip >= len(rows), "some row always fits: reading on comes to an end"
 
 
 def test_reading_on_with_skip_gives_every_row_once():
     rows = [{"n": number, "text": "x" * (number * 37 % 3000)} for number in range(500)]
     read, steps = [], 0
     while len(read) < len(rows):
-        read += taken(rows, skip=len(read)).kept
+        read += taken(rows, skip=len(read)).items
         steps += 1
     assert read == rows
     assert steps > 5
@@ -57,10 +57,10 @@ def test_reading_on_with_skip_gives_every_row_once():
 def test_a_long_row_is_cut_inside_and_says_so(length, count):
     row = {"names": [{"literal": f"{'n' * length}{number}"} for number in range(count)], "id": 7}
     found = taken([row, row])
-    [first, *_] = found.kept
+    [first, *_] = found.items
     assert first["id"] == 7
     assert len(first["names"]) + first["namesLeftOff"] == count
-    assert len(json.dumps(found.kept)) <= MOST_CHARACTERS + 10
+    assert len(json.dumps(found.items)) <= MOST_CHARACTERS + 10
     answer = answer_of(TOOL["what_can"], LINE, WELL, found)
     assert "LeftOff" in answer["note"]
 

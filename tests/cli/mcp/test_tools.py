@@ -19,7 +19,7 @@ from tests.cli.test_unused import RULES, access, line, rule
 from tests.support.builders.hostile_names import NAMES
 from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
-from tests.support.cli.mcp_client import asked
+from tests.support.cli.mcp_client import with_assistant
 from tests.support.usage.indexed_timelines import take
 
 ROOT = Path(__file__).parents[3]
@@ -81,7 +81,7 @@ def test_each_answer_is_what_its_command_prints():
             assert answer["endOffset"] == int(arguments.get("as_of", END))
             assert ("toEndOffset" in answer) == ("--to-as-of" in answer["command"])
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)
 
 
 @pytest.mark.tier("test")
@@ -107,7 +107,7 @@ def test_why_is_alice_refused():
         ]
         assert before["rule"] == "DefaultDeny"
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)
 
 
 @pytest.mark.process
@@ -132,7 +132,7 @@ def test_the_tools_are_those_of_the_page_and_none_writes():
             assert set(re.findall(r"`(\w+)`", told[tool.name])) == properties.keys() - of_all
         assert "never instructions" in asking.client.instructions
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)
 
 
 @pytest.mark.process
@@ -160,7 +160,7 @@ def test_each_kafka_that_may_decide_answers(tmp_path):
         assert refuted["verdict"]["verdict"] == "REFUTED"
         assert (await asking.tell("who_can", **asked_of, kafka_version="new")).error is not None
 
-    asked(questions, "--log", log)
+    with_assistant(questions, "--log", log)
 
 
 @pytest.mark.slow(9)
@@ -203,7 +203,7 @@ def test_hostile_words_are_only_names(tmp_path, monkeypatch):
             assert "Traceback" not in told.error
         assert (await asking.ask("who_can", **READ_ORDERS))["total"] == 3, "it goes on"
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)
     assert not list(tmp_path.iterdir())
 
 
@@ -230,7 +230,7 @@ def test_a_text_has_no_name_that_hides_or_steers_and_structured_content_has_it_e
         told = await asking.tell("explain", principal="User:a", operation=NAMES["colours"], group=NAMES["bidi"])
         assert "is not one of" in told.error
 
-    asked(questions, "--acls", rules)
+    with_assistant(questions, "--acls", rules)
 
 
 @pytest.mark.process
@@ -246,7 +246,7 @@ def test_a_command_says_what_is_wrong_itself():
         assert (await asking.tell("unused")).error.startswith("nothing tells what was used: start aclog mcp with")
         assert (await asking.tell("explain", principal="User:a")).error == "arguments: operation: Field required"
 
-    asked(questions, "--log", LOG)
+    with_assistant(questions, "--log", LOG)
 
 
 @pytest.mark.slow(4)
@@ -275,7 +275,7 @@ def test_a_log_is_read_as_it_is_now_and_not_changed(tmp_path):
         told = await asking.tell("who_can", operation="READ", topics=["t"])
         assert str(log) in told.error
 
-    asked(questions, "--log", log)
+    with_assistant(questions, "--log", log)
 
 
 @pytest.mark.slow(7)
@@ -308,9 +308,9 @@ def test_sources_without_offsets_say_so(tmp_path):
         answer = await asking.ask("who_can", **READ_ORDERS, as_of="2026-11-22T00:00:00Z")
         assert (answer["endOffset"], answer["noEndOffset"]) == (None, "there is no log to find the time in")
 
-    asked(of_files, "--acls", acls)
-    asked(of_checkpoint, "--snapshot", checkpoint)
-    asked(of_checkpoints, "--log", checkpoints)
+    with_assistant(of_files, "--acls", acls)
+    with_assistant(of_checkpoint, "--snapshot", checkpoint)
+    with_assistant(of_checkpoints, "--log", checkpoints)
 
 
 @pytest.mark.slow(4)
@@ -334,8 +334,8 @@ def test_what_is_unused_by_an_index_or_an_access_log(tmp_path, monkeypatch):
         assert answer["rows"] == printed(answer["command"])[0]
         assert "start aclog mcp with --index" in (await asking.tell("unused", gap="6h")).error
 
-    asked(by_index, "--acls", "acls.jsonl", "--index", "index", "--accesses", "accesses.jsonl")
-    asked(by_accesses, "--acls", "acls.jsonl", "--accesses", "accesses.jsonl")
+    with_assistant(by_index, "--acls", "acls.jsonl", "--index", "index", "--accesses", "accesses.jsonl")
+    with_assistant(by_accesses, "--acls", "acls.jsonl", "--accesses", "accesses.jsonl")
 
 
 @pytest.mark.process
@@ -353,4 +353,4 @@ def test_what_the_server_is_started_with_decides(tmp_path):
         assert answer["endOffset"] == 60
         assert (await asking.ask("lint", select="02", as_of=str(END)))["endOffset"] == END
 
-    asked(questions, "-c", "it", "--as-of", "60", environment={"ACLOG_CONFIG": str(config)})
+    with_assistant(questions, "-c", "it", "--as-of", "60", environment={"ACLOG_CONFIG": str(config)})

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from aclog.console.findings import Kept, Kind, Looked, Lookout
+from aclog.console.findings import Kind, LastLook, Lookout, LookResult
 from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
@@ -13,7 +13,7 @@ from tests.support.web.finders import Clock, HeldFinder, item, watched
 from tests.support.web.points import HeldSource, image_of
 
 ONE, TWO = acl("orders"), acl("billing")
-FOUND = Looked(items=(item("08"),))
+FOUND = LookResult(items=(item("08"),))
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def lookout_of(console: Console) -> Lookout:
     return console.lookout
 
 
-def kept_of(lookout: Lookout, kind: Kind = Kind.LINT) -> Kept:
-    kept = lookout.kept(kind)
+def kept_of(lookout: Lookout, kind: Kind = Kind.LINT) -> LastLook:
+    kept = lookout.last_look(kind)
     assert kept is not None
     return kept
 
@@ -52,11 +52,11 @@ def test_it_looks_again_when_the_rules_have_changed_and_not_before_it_has_rested
     clock.seconds += 60
     lookout.round()
     assert finder.looks == [1], "nothing has changed"
-    source.held = image_of(ONE, TWO)
+    source.current = image_of(ONE, TWO)
     look(console)
     lookout.round()
     assert finder.looks == [1, 2]
-    source.held = image_of(ONE)
+    source.current = image_of(ONE)
     look(console)
     clock.seconds += 19.9
     lookout.round()
@@ -83,15 +83,15 @@ def test_a_failed_look_keeps_what_was_found_and_is_tried_again(source: HeldSourc
     console = watched(console_of(source), {Kind.LINT: finder}, clock=clock)
     lookout = lookout_of(console)
     lookout.round()
-    finder.found, source.held = ConfigError("no such index"), image_of(ONE, TWO)
+    finder.answer, source.current = ConfigError("no such index"), image_of(ONE, TWO)
     look(console)
     clock.seconds += 1
     lookout.round()
     kept = kept_of(lookout)
     assert kept.error == "no such index"
-    assert kept.looked is FOUND
+    assert kept.result is FOUND
     assert lookout.age(kept) == 1
-    finder.found = FOUND
+    finder.answer = FOUND
     lookout.round()
     assert len(finder.looks) == 2, "not at once"
     clock.seconds += 10
@@ -104,14 +104,14 @@ def test_an_error_of_our_own_is_told_and_ends_nothing(source: HeldSource) -> Non
     lookout = lookout_of(watched(console_of(source), finders))
     lookout.round()
     assert kept_of(lookout).error == "an error of aclog itself: ZeroDivisionError: oh"
-    assert kept_of(lookout, Kind.TESTS).looked is FOUND
+    assert kept_of(lookout, Kind.TESTS).result is FOUND
 
 
 def test_before_there_is_a_state_nobody_looks() -> None:
     finder = HeldFinder(FOUND)
     lookout = lookout_of(watched(console_of(HeldSource(None)), {Kind.LINT: finder}))
     lookout.round()
-    assert lookout.kept(Kind.LINT) is None
+    assert lookout.last_look(Kind.LINT) is None
     assert not finder.looks
 
 
@@ -120,7 +120,7 @@ def test_the_state_that_is_looked_at_is_the_one_that_is_told(source: HeldSource)
     console = watched(console_of(source), {Kind.LINT: finder})
 
     def change() -> None:
-        source.held = image_of(ONE, TWO)
+        source.current = image_of(ONE, TWO)
         look(console)
 
     finder.during = change
@@ -142,7 +142,7 @@ def test_what_an_earlier_state_had_is_answered_and_follows_the_next_look(source:
     lookout.round()
     assert kept_of(lookout).had == {0: frozenset({"a"})}
     assert lookout.version > before
-    finder.before, source.held = ConfigError("damaged"), image_of(ONE, TWO)
+    finder.before, source.current = ConfigError("damaged"), image_of(ONE, TWO)
     look(console)
     clock.seconds += 1
     lookout.round()

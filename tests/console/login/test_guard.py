@@ -274,14 +274,14 @@ def test_bodies_of_all_together_are_bounded(browser, guard, behind_login, guard_
         guard, browser = guard_of_nobody, Browser(behind_login)
         browser.get("/login")
     budget, path = getattr(guard, bodies), "/draft" if bodies == "_of_viewers" else "/login"
-    whole = budget.left
-    budget.left = 100
+    whole = budget.remaining
+    budget.remaining = 100
     reply = browser.post(path, {"a": "x" * 60})
     assert (reply.status, reply.text) == (503, "too much is being asked at once: ask again later\n")
-    budget.left = whole
+    budget.remaining = whole
     for fields in ({"a": "x" * 1_000}, {"a": "x" * (9 << 20)}, {"csrf_token": "x"}):
         assert browser.post(path, fields).status != 503
-        assert budget.left == whole, "all is given back"
+        assert budget.remaining == whole, "all is given back"
 
 
 def test_what_cannot_be_written_down_is_not_answered(tmp_path, monkeypatch):

@@ -77,7 +77,7 @@ def provider(running):
     fresh = OidcProvider(key=running.key)
     for name in ("claims", "metadata", "change", "encode", "answer", "secret", "published"):
         setattr(running, name, getattr(fresh, name))
-    running.asked.clear()
+    running.requests.clear()
     return running
 
 
@@ -136,8 +136,8 @@ def test_settings_that_are_read_again_while_the_provider_is_asked_count(login, s
 
 def test_the_provider_is_asked_about_itself_once(login):
     assert [login.log_in().status for _ in range(3)] == [303] * 3
-    assert sorted(set(login.provider.asked)) == ["keys", "metadata", "token"]
-    assert login.provider.asked.count("keys") == login.provider.asked.count("metadata") == 1
+    assert sorted(set(login.provider.requests)) == ["keys", "metadata", "token"]
+    assert login.provider.requests.count("keys") == login.provider.requests.count("metadata") == 1
 
 
 def test_strangers_who_begin_logins_at_once_lead_to_one_question_to_the_provider(login):
@@ -152,7 +152,7 @@ def test_strangers_who_begin_logins_at_once_lead_to_one_question_to_the_provider
     found, failed = asyncio.run(scenario())
     assert len({id(each) for each in found}) == 1
     assert {type(each) for each in failed} == {LoginError}
-    assert login.provider.asked.count("metadata") == 2
+    assert login.provider.requests.count("metadata") == 2
 
 
 def test_a_browser_that_was_known_before_is_not_in(login):
@@ -272,10 +272,10 @@ def test_a_new_key_of_the_provider_is_read_and_strangers_cannot_make_it_read_aga
     login.provider.published = [new]
     now[0] = 9.0
     assert login.is_refused(), "it was read a moment ago"
-    assert login.provider.asked.count("keys") == 1
+    assert login.provider.requests.count("keys") == 1
     now[0] = 11.0
     assert login.log_in().status == 303
-    assert login.provider.asked.count("keys") == 2
+    assert login.provider.requests.count("keys") == 2
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_callback_is_of_the_browser_that_began(login):
     login.begin(victim)
     assert victim.get(stolen).status == 400, "another login was begun"
     assert victim.get("/").status == 303
-    assert login.provider.asked.count("token") == 0
+    assert login.provider.requests.count("token") == 0
     assert attacker.get(stolen).status == 303
 
 
@@ -311,7 +311,7 @@ def test_a_callback_is_good_once(login):
     assert browser.get(callback).status == 303
     assert browser.get(callback).status == 400
     assert login.browser(cookies=kept).get(callback).status == 400
-    assert login.provider.asked.count("token") == 1
+    assert login.provider.requests.count("token") == 1
 
 
 def test_a_code_is_good_once_and_for_its_verifier(login):
@@ -355,7 +355,7 @@ def test_callbacks_that_were_changed(login, change):
     assert reply.status in {400, 403}
     assert "<script>" not in reply.text
     assert browser.get("/").status == 303
-    assert login.provider.asked.count("token") == 0
+    assert login.provider.requests.count("token") == 0
 
 
 def test_a_login_that_takes_long_is_begun_again(login, monkeypatch):

@@ -9,7 +9,7 @@ from aclog.console.login.passwords import Attempts, Passwords, PasswordWay, pass
 from aclog.console.login.sessions import SESSION_S, Sessions
 from aclog.metalog.errors import ConfigError
 from tests.support.web.browser import Browser
-from tests.support.web.guarded import Held, app_of, guard_of
+from tests.support.web.guarded import NewestState, app_of, guard_of
 
 PASSWORD = "correct horse"
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -271,7 +271,7 @@ def test_attempts_keep_bounded_memory():
         assert attempts.begin(f"2001:db8::{number:x}", f"n{number}") == (0.0 if number < 20 else 6.0)
     for number in range(30_000):
         attempts.begin(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", f"m{number}")
-    assert len(attempts._names._left) == len(attempts._addresses._left) == 10_000
+    assert len(attempts._names._balances) == len(attempts._addresses._balances) == 10_000
     assert attempts.begin("2001:db8::ffff:1", "x") == 0.0, "forgotten"
 
 
@@ -365,7 +365,7 @@ def test_what_a_viewer_asked_is_written_down_whole_and_of_a_stranger_the_beginni
 
 
 def test_newer_states_are_used(path):
-    held = Held()
+    held = NewestState()
     browser = Browser(app_of(guard_of(PasswordWay.read(path), newest=held)))
     log_in(browser, "admin")
     assert browser.get("/rules").json["notice"] is None

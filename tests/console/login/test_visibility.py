@@ -25,7 +25,7 @@ from aclog.console.pages.states import OwnStates
 from aclog.snapshots.image import Image, Provenance
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.web.consoles import console_of
-from tests.support.web.guarded import Held
+from tests.support.web.guarded import NewestState
 from tests.support.web.points import HeldSource, image_of
 
 DENY = AclPermissionType.DENY
@@ -148,7 +148,7 @@ def test_who_sees_what_does_not_wait_for_what_another_sees(monkeypatch):
 
 
 def test_sights_are_decided_anew_when_the_state_changes():
-    held = Held(image_of(cluster_acl("User:a", AclOperation.DESCRIBE), acl("t", "User:b")))
+    held = NewestState(image_of(cluster_acl("User:a", AclOperation.DESCRIBE), acl("t", "User:b")))
     sights = Sights(newest=held, settings=Settings())
     first = held.image
     assert sights.of("User:a", "10.0.0.1") == All()

@@ -5,24 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.console.pages.page import Asked, BadAskedError, url
+from aclog.console.pages.page import BadParameterError, Parameters, url
 
 
 @given(st.text(st.characters(), min_size=1))  # lone surrogates, too
 def test_any_name_comes_back_from_its_address(name: str) -> None:
     address = url("/x", name=name, other="a&b=c")
     assert address.isascii()
-    asked = Asked.of(address.partition("?")[2].encode())
+    asked = Parameters.of(address.partition("?")[2].encode())
     assert (asked.text("name"), asked.text("other")) == (name, "a&b=c")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_address_or_refused(query: bytes) -> None:
     try:
-        asked = Asked.of(query)
-    except BadAskedError:
+        asked = Parameters.of(query)
+    except BadParameterError:
         return
-    assert all(isinstance(value, str) for value in asked.given.values())
+    assert all(isinstance(value, str) for value in asked.values.values())
 
 
 def test_what_is_left_out() -> None:
@@ -31,7 +31,7 @@ def test_what_is_left_out() -> None:
 
 
 def test_names_in_any_spelling() -> None:
-    asked = Asked.of("operation=alter-configs&type=topic")
+    asked = Parameters.of("operation=alter-configs&type=topic")
     assert (asked.operation(), asked.resource_type()) == (AclOperation.ALTER_CONFIGS, ResourceType.TOPIC)
     assert (asked.pattern_type(), asked.permission(), asked.host()) == (None, None, None)
 
@@ -39,9 +39,9 @@ def test_names_in_any_spelling() -> None:
 @pytest.mark.parametrize(
     ("query", "read", "why"),
     [
-        ("operation=GUESS", Asked.operation, "is not one of"),
-        ("type=QUEUE", Asked.resource_type, "is not one of"),
-        ("host=somewhere", Asked.host, "is not an IPv4 or IPv6 address"),
+        ("operation=GUESS", Parameters.operation, "is not one of"),
+        ("type=QUEUE", Parameters.resource_type, "is not one of"),
+        ("host=somewhere", Parameters.host, "is not an IPv4 or IPv6 address"),
         ("first=x", lambda asked: asked.number("first", 0, 0, 9), "expected a number"),
         ("first=" + "9" * 5000, lambda asked: asked.number("first", 0, 0, 9), "expected a number"),
         ("q=" + "x" * 9000, lambda asked: asked, "more than 8,192 characters"),
@@ -50,9 +50,9 @@ def test_names_in_any_spelling() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(query: str, read, why: str) -> None:
-    with pytest.raises(BadAskedError, match=why):
-        read(Asked.of(query))
+    with pytest.raises(BadParameterError, match=why):
+        read(Parameters.of(query))
 
 
 def test_numbers_stay_within_their_limits() -> None:
-    assert [Asked.of(f"n={n}").number("n", 5, 0, 9) for n in ("-3", "4", "99", "")] == [0, 4, 9, 5]
+    assert [Parameters.of(f"n={n}").number("n", 5, 0, 9) for n in ("-3", "4", "99", "")] == [0, 4, 9, 5]

@@ -10,7 +10,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import row_cells
 from aclog.authorizer.settings import Settings
 from aclog.console.live import LiveState
-from aclog.console.pages.page import Asked, BadAskedError, CommandLine, Facts, Form, Kind, Links, Table
+from aclog.console.pages.page import BadParameterError, CommandLine, Facts, Form, Kind, Links, Parameters, Table
 from aclog.console.pages.states import Console, States
 from aclog.console.pages.why import changes_page
 from aclog.planning.plan import ApplyNote
@@ -36,7 +36,7 @@ def console():
 
 
 def page(console, query=""):
-    return changes_page(console, Asked.of(query))
+    return changes_page(console, Parameters.of(query))
 
 
 def part(shown, key):
@@ -129,7 +129,7 @@ def test_a_time_names_the_state_that_the_command_line_shows(console, number):
     ],
 )
 def test_moments_that_are_none(console, query, why):
-    with pytest.raises(BadAskedError, match=why.replace("?", r"\?")):
+    with pytest.raises(BadParameterError, match=why.replace("?", r"\?")):
         page(console, query)
 
 
@@ -233,7 +233,7 @@ def test_what_is_not_kept_is_said(tmp_path):
 def test_a_history_that_is_still_being_read_says_so(monkeypatch):
     monkeypatch.setattr("aclog.console.live.LiveHistory._parts", lambda self: self._stopping.wait() and "")
     with console_on(SMALL) as console:
-        wait_until(lambda: console.history.live.known is not None)
+        wait_until(lambda: console.history.live.current is not None)
         shown = page(console, "since=0")
     assert any("older changes are still being read" in each.text for each in shown.notices)
     assert any("where the history begins so far" in each.text for each in shown.notices)

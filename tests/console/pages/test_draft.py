@@ -12,7 +12,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.console.draft import Drafts, StatedCases, effect_on_tests
 from aclog.console.pages.draft import change_file, draft_of
-from aclog.console.pages.page import Asked, BadAskedError, Mark
+from aclog.console.pages.page import BadParameterError, Mark, Parameters
 from aclog.console.pages.states import Console
 from aclog.sources.acl_lines import read_changes
 from aclog.sources.rule_tests import read_test_file
@@ -89,8 +89,8 @@ def test_a_line_that_cannot_be_read_is_left_out_and_said(console: Console) -> No
     assert column(page, "problems", "line") == ["2"]
     assert page.notices[0].mark is Mark.ERROR
     assert column(page, "effect", "who") == ["User:shop"]
-    with pytest.raises(BadAskedError, match="line 2 cannot be read"):
-        change_file(console, Asked({"rules": f"{SHOP}\nALLOW User:x"}))
+    with pytest.raises(BadParameterError, match="line 2 cannot be read"):
+        change_file(console, Parameters({"rules": f"{SHOP}\nALLOW User:x"}))
     assert view(console, "/draft", rules="ALLOW").answer == "No line can be read yet"
 
 
@@ -115,7 +115,7 @@ def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
     assert column(page, "tests", "outcome") == ["turns red", "turns green"]
     assert "is allowed" in column(page, "tests", "found")[0]
     assert table(page, "tests").note == "1 other decides on nothing that changes"
-    draft = draft_of(console, Asked({"rules": text}))
+    draft = draft_of(console, Parameters({"rules": text}))
     found = effect_on_tests(draft.effect, tests)
     turned = {each.after.case.text for each in found.cases if each.has_turned}
     policies = draft.effect.ground.policy, draft.effect.after
@@ -145,13 +145,13 @@ def test_tests_under_other_settings_are_all_run(console: Console, tmp_path: Path
 
 def test_it_is_saved_as_a_change_that_diff_and_plan_read(console: Console, tmp_path: Path) -> None:
     text = f"{SHOP}\n- DENY User:carol READ on TOPIC orders\nALLOW User:alice READ on TOPIC orders"
-    file = change_file(console, Asked({"rules": text}))
+    file = change_file(console, Parameters({"rules": text}))
     path = tmp_path / file.name
     path.write_text(file.content, encoding="utf-8")
     found = [(each.added, each.acl.principal) for each in read_changes(str(path))]
     assert found == [(True, "User:shop"), (False, "User:carol")]
-    with pytest.raises(BadAskedError, match="changes no rule"):
-        change_file(console, Asked({"rules": "ALLOW User:alice READ on TOPIC orders"}))
+    with pytest.raises(BadParameterError, match="changes no rule"):
+        change_file(console, Parameters({"rules": "ALLOW User:alice READ on TOPIC orders"}))
 
 
 def test_a_kept_draft_is_the_same_and_a_forgotten_one_says_so(console: Console) -> None:
@@ -160,23 +160,23 @@ def test_a_kept_draft_is_the_same_and_a_forgotten_one_says_so(console: Console) 
     gone = view(console, "/draft", id="0" * 32)
     assert "forgotten" in gone.notices[0].text
     assert not gone.is_settled
-    with pytest.raises(BadAskedError, match="forgotten"):
-        change_file(console, Asked({"id": "0" * 32}))
+    with pytest.raises(BadParameterError, match="forgotten"):
+        change_file(console, Parameters({"id": "0" * 32}))
 
 
 def test_it_is_beside_the_newest_state(console: Console) -> None:
     source = console.states.live.source
     assert isinstance(source, HeldSource)
-    source.held = image_of(*RULES, acl("ord", "User:shop", pattern_type=PatternType.PREFIXED))
+    source.current = image_of(*RULES, acl("ord", "User:shop", pattern_type=PatternType.PREFIXED))
     look(console)
     assert view(console, "/draft", rules=SHOP).answer == "Nothing changes for anybody: the rules stay as they are"
 
 
 def test_what_is_no_text_or_too_much_is_refused(console: Console) -> None:
-    with pytest.raises(BadAskedError, match="no Unicode character"):
+    with pytest.raises(BadParameterError, match="no Unicode character"):
         view(console, "/draft", rules="\ud800")
     kept = console.drafts.texts.keep("#\n" * 2_000_000)
-    with pytest.raises(BadAskedError, match="more than 2,000,000 bytes"):
+    with pytest.raises(BadParameterError, match="more than 2,000,000 bytes"):
         view(console, "/draft", id=kept)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from aclog.analysis.lint.finding import Severity
 from aclog.authorizer.acl import StandardAcl
-from aclog.console.findings import Archived, Kind, Looked, Use, Uses
-from aclog.console.pages.page import BadAskedError, Facts, Mark, Page, url
+from aclog.console.findings import Archived, Kind, LookResult, Use, Uses
+from aclog.console.pages.page import BadParameterError, Facts, Mark, Page, url
 from aclog.console.pages.states import Console
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
@@ -17,12 +17,12 @@ from tests.support.web.points import HeldSource, image_of
 
 ALICE, BOB = acl("orders", "User:alice"), acl("billing", "User:bob")
 ACCEPTED = Archived(reason="it is wanted", expires=date(2027, 1, 31), where="aclog.toml:9")
-LINT = Looked(
+LINT = LookResult(
     items=(item("08 shadowed", ALICE), item("02 glob", BOB, severity=Severity.ERROR, advice="PREFIXED covers all")),
     archived=(item("13 no group", ALICE, archived=ACCEPTED),),
     summary="1 error, 1 warning in 2 rules; 1 suppressed",
 )
-FAILING = Looked(items=(item("billing", kind=Kind.TESTS, severity=Severity.ERROR),), summary="3 of 4 tests pass")
+FAILING = LookResult(items=(item("billing", kind=Kind.TESTS, severity=Severity.ERROR),), summary="3 of 4 tests pass")
 LACKING = {Kind.UNUSED: "nobody told of accesses: --index DIR or --accesses PATH tells"}
 
 
@@ -69,7 +69,7 @@ def test_it_says_of_which_state_the_findings_are_and_how_old(source: HeldSource)
     turn(console)
     clock.seconds += 4
     assert looked(view(console, "/findings"))["Lint"] == f"{LINT.summary}; of offset 0, 4 s ago"
-    source.held = image_of(ALICE)
+    source.current = image_of(ALICE)
     look(console)
     assert looked(view(console, "/findings"))["Lint"].endswith("4 s ago; the rules have changed since")
 
@@ -104,7 +104,7 @@ def test_filters_leave_out_and_say_so(console: Console, asked: dict[str, str], f
 
 @pytest.mark.parametrize("asked", [{"kind": "foo"}, {"severity": "bad"}, {"since": "soonish"}, {"first": "x"}])
 def test_what_cannot_be_asked_is_refused(console: Console, asked: dict[str, str]) -> None:
-    with pytest.raises(BadAskedError):
+    with pytest.raises(BadParameterError):
         view(console, "/findings", **asked)
 
 
@@ -136,11 +136,11 @@ def test_an_error_is_an_error_with_its_text(source: HeldSource) -> None:
     page = view(console, "/findings", kind="unused")
     assert page.tables() == ()
     assert "Unused rules: the newest look failed: a.parquet: damaged" in [notice.text for notice in page.notices]
-    finder.found = Looked(items=(item("never matched", BOB, kind=Kind.UNUSED),))
+    finder.answer = LookResult(items=(item("never matched", BOB, kind=Kind.UNUSED),))
     clock.seconds += 60
     turn(console)
     assert not view(console, "/findings", kind="unused").notices
-    finder.found, source.held = ConfigError("gone"), image_of(ALICE)
+    finder.answer, source.current = ConfigError("gone"), image_of(ALICE)
     look(console)
     clock.seconds += 60
     turn(console)
@@ -173,7 +173,7 @@ def test_which_are_new_is_unknown_if_the_earlier_state_cannot_be_judged(source: 
     page = view(console, "/findings", kind="new", since="0")
     assert page.tables() == ()
     assert page.notices[0].text == "Lint: which are new is unknown: damaged"
-    with pytest.raises(BadAskedError, match="no such state"):
+    with pytest.raises(BadParameterError, match="no such state"):
         view(console, "/findings", kind="new", since="7")
 
 
@@ -192,7 +192,7 @@ def test_a_source_without_history_cannot_tell_which_are_new(
     assert "one state only" in page.notices[0].text
 
 
-UNUSED = Looked(
+UNUSED = LookResult(
     items=(item("never matched", BOB, kind=Kind.UNUSED),),
     uses=Uses(by_rule={BOB: Use(is_unused=True, text="never matched")}, is_judged={ALICE, BOB}.__contains__),
 )
@@ -205,7 +205,7 @@ def test_rules_that_are_unused_are_marked_and_what_is_unknown_is_not_called_used
     source: HeldSource, path: str, asked: dict[str, str]
 ) -> None:
     young = acl("young", "User:carol")
-    source.held = image_of(ALICE, BOB, young)
+    source.current = image_of(ALICE, BOB, young)
     console = watched(console_of(source), {Kind.UNUSED: HeldFinder(UNUSED)})
 
     def page(rule: StandardAcl) -> Page:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.console.pages.states import Listing, Wanted, key_of
+from aclog.console.pages.states import Criteria, Listing, key_of
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from tests.support.analysis.policies import image_of
 from tests.support.builders.acls import acl
@@ -46,7 +46,7 @@ def followed(states: list[frozenset[StandardAcl]], merged: int) -> AclsImage:
         assert list(listing.principals.items()) == list(anew.principals.items())
         assert list(listing.types.items()) == list(anew.types.items())
         assert listing.found_names("") == anew.found_names("")
-        assert list(listing.find(Wanted(anything="X"))) == list(Listing.of(acls).find(Wanted(anything="X")))
+        assert list(listing.find(Criteria(anything="X"))) == list(Listing.of(acls).find(Criteria(anything="X")))
     return acls
 
 
@@ -98,7 +98,7 @@ def test_what_is_found(
     operation: int | None,
     pattern: int | None,
 ) -> None:
-    wanted = Wanted(
+    wanted = Criteria(
         anything=anything,
         principal=principal,
         resource=resource,

@@ -4,7 +4,7 @@ import pytest
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.page import Asked, BadAskedError, Mark
+from aclog.console.pages.page import BadParameterError, Mark, Parameters
 from tests.support.builders.acls import acl
 from tests.support.web.consoles import cells, column, console_of, view
 from tests.support.web.points import HeldSource, image_of
@@ -40,7 +40,7 @@ def test_why_is_told_of_a_prefix_if_all_names_are_decided_alike(console):
     page = view(console, "/why", principal="User:audit", operation="READ", type="TOPIC", name="pii-*")
     assert (page.mark, page.data[0]["patternType"]) == (Mark.GOOD, "PREFIXED")
     assert page.command.endswith("--topic pii- --resource-pattern-type prefixed")
-    with pytest.raises(BadAskedError, match="ALLOWED on 'pii-card' and DENIED on 'pii-'"):
+    with pytest.raises(BadParameterError, match="ALLOWED on 'pii-card' and DENIED on 'pii-'"):
         view(console, "/why", principal="User:app", operation="READ", type="TOPIC", name="pii-*")
     everything = view(console, "/why", principal="User:root", operation="READ", type="TOPIC", name="*")
     assert everything.data[0]["decision"] == "ALLOWED"
@@ -49,11 +49,11 @@ def test_why_is_told_of_a_prefix_if_all_names_are_decided_alike(console):
 @pytest.mark.parametrize("path", ["/resource", "/why"])
 def test_a_star_where_none_can_be_is_said(console, path):
     for name, said in ((r"pii\*", "no topic can have"), ("p*i", "before its end")):
-        with pytest.raises(BadAskedError, match=said):
+        with pytest.raises(BadParameterError, match=said):
             view(console, path, principal="User:app", operation="READ", type="TOPIC", name=name)
-    with pytest.raises(BadAskedError, match="before its end"):
+    with pytest.raises(BadParameterError, match="before its end"):
         view(console, "/names", type="TOPIC", prefix="p*i")
-    with pytest.raises(BadAskedError, match="before its end"):
+    with pytest.raises(BadParameterError, match="before its end"):
         view(console, "/search", q="p*i")
 
 
@@ -68,9 +68,9 @@ def test_every_link_of_a_page_is_about_the_name_that_it_shows(console):
         for cell in cells(view(console, path, **asked)):
             if not (cell.url or "").startswith("/resource"):
                 continue
-            given = Asked.of(cell.url.partition("?")[2])
+            given = Parameters.of(cell.url.partition("?")[2])
             resource = given.resource(given.resource_type())
-            assert view(console, "/resource", **given.given).answer
+            assert view(console, "/resource", **given.values).answer
             if given.text("name") == "*":
                 assert (resource.name, resource.pattern_type) == ("", PatternType.PREFIXED)
             else:
@@ -104,7 +104,7 @@ def test_a_viewer_of_his_own_rights_learns_no_name_of_others_rules():
             return evolve(state, policy=Policy(image_of().acls, state.policy.settings), whole=state.policy)
 
     own = evolve(whole, states=OfOne(), own=Own("User:me"))
-    with pytest.raises(BadAskedError, match="ask about one name") as caught:
+    with pytest.raises(BadParameterError, match="ask about one name") as caught:
         view(own, "/why", principal="User:me", operation="READ", type="TOPIC", name="pii-*")
     assert "pii-x" not in str(caught.value)
     assert view(own, "/why", principal="User:me", operation="READ", type="TOPIC", name="pii-y").mark is Mark.GOOD

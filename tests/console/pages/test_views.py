@@ -4,7 +4,7 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.page import BadAskedError, Mark, Page
+from aclog.console.pages.page import BadParameterError, Mark, Page
 from aclog.console.pages.states import Console, NotReadyError
 from aclog.console.pages.views import MENU, VIEWS
 from tests.support.builders.acls import acl
@@ -76,7 +76,7 @@ def test_what_a_principal_may_do(console: Console) -> None:
     assert table(view(console, "/principal", name="User:nobody"), "rules").none == "No rule names it."
     assert "super user" in view(console, "/principal", name="User:root").answer
     assert column(view(console, "/principal"), "principals", "principal")[0] == "User:*"
-    with pytest.raises(BadAskedError, match="expected TYPE:NAME"):
+    with pytest.raises(BadParameterError, match="expected TYPE:NAME"):
         view(console, "/principal", name="alice")
 
 
@@ -91,7 +91,7 @@ def test_why_is_the_decision_its_rules_and_what_would_change_it(console: Console
     assert allowed.command is not None
     assert allowed.command.endswith("--host 10.0.0.1")
     assert view(console, "/why").answer == "Who asks for what? Give a principal."
-    with pytest.raises(BadAskedError, match="nobody asks for ALL"):
+    with pytest.raises(BadParameterError, match="nobody asks for ALL"):
         view(console, "/why", principal="User:a", operation="ALL", name="t")
 
 
@@ -112,7 +112,7 @@ def test_the_past_is_asked_for_by_as_of(console: Console) -> None:
     page = view(console, "/rules", as_of="0")
     assert (page.answer, page.offset) == ("0 rules", 0)
     assert page.command == "aclog acls list --log 'a dir' --as-of 0"
-    with pytest.raises(BadAskedError, match="as of 7"):
+    with pytest.raises(BadParameterError, match="as of 7"):
         view(console, "/rules", as_of="7")
 
 
@@ -120,11 +120,11 @@ def test_a_new_state_is_shown_and_a_lost_one_stays(console: Console) -> None:
     source = console.states.live.source
     assert isinstance(source, HeldSource)
     version = console.states.version
-    source.held = image_of(*RULES, acl("new", "User:dave"))
+    source.current = image_of(*RULES, acl("new", "User:dave"))
     look(console)
     assert console.states.version != version
     assert view(console, "/rules").answer == "9 rules"
-    source.held = None
+    source.current = None
     look(console)
     assert view(console, "/rules").answer == "9 rules"
     assert console.states.live.trouble is not None
@@ -153,7 +153,7 @@ def test_a_page_that_is_older_than_the_newest_version_is_called_so() -> None:
     source = HeldSource(image_of(*RULES))
     console = console_of(source)
     shown, version = console.states.now(), console.states.version
-    source.held = image_of(*RULES, acl("new"))
+    source.current = image_of(*RULES, acl("new"))
     assert (console.states.now(), console.states.version) == (shown, version)
     look(console)
     assert console.states.live.newest is not None

@@ -8,7 +8,7 @@ from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
-from aclog.console.pages.page import Asked, BadAskedError, url
+from aclog.console.pages.page import BadParameterError, Parameters, url
 from aclog.console.pages.why import when_page
 from aclog.snapshots.history import history
 from aclog.snapshots.publisher import recover
@@ -21,7 +21,7 @@ WEEK = DATA / "week" / "log"
 
 
 def page(console, **asked):
-    return when_page(console, Asked.of(url("", **asked).removeprefix("?")))
+    return when_page(console, Parameters.of(url("", **asked).removeprefix("?")))
 
 
 def table(shown):
@@ -99,7 +99,7 @@ def test_what_was_before_the_known_history_is_not_never(tmp_path):
     ],
 )
 def test_requests_that_are_none(asked, why):
-    with console_on(WEEK) as console, pytest.raises(BadAskedError, match=why.replace("*", r"\*")):
+    with console_on(WEEK) as console, pytest.raises(BadParameterError, match=why.replace("*", r"\*")):
         page(console, **asked)
 
 

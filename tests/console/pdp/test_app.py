@@ -222,11 +222,11 @@ def test_nothing_is_decided_without_a_fresh_state():
         assert post(app, path, {"input": body} if "data" in path else body).status == 503
     assert ask(app, "GET", "/readyz").status == 503
     assert ask(app, "GET", "/healthz").status == 200
-    source.held = image_of(acl("t", "User:a"))
+    source.current = image_of(acl("t", "User:a"))
     look(point)
     assert post(app, ONE, body).json["decision"] is True
     assert ask(app, "GET", "/readyz").status == 200
-    source.held = None
+    source.current = None
     look(point)
     assert post(app, ONE, body).json["decision"] is True, "it was read a moment ago"
     point.deciders.max_age = -1.0
@@ -239,7 +239,7 @@ def test_a_change_of_the_state_and_of_the_mapping_is_seen():
     point = point_of(source)
     app, body = point.app(), asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": "t"})
     assert post(app, ONE, body).json["decision"] is False
-    source.held = image_of(acl("t", "User:a"))
+    source.current = image_of(acl("t", "User:a"))
     look(point)
     assert post(app, ONE, body).json["decision"] is True
     assert post(app, ONE, body | {"context": {"as_of": 0}}).json["decision"] is False
@@ -521,7 +521,7 @@ def test_what_is_remembered_is_bounded():
     for name in ("x" * 2_000, "x" * 900):
         for _ in range(2):
             assert post(app, ONE, asked({"type": "User", "id": "a"}, READ, {"type": "topic", "id": name})).json
-    assert len(decider._known) == 1
+    assert len(decider._answers) == 1
     assert (
         post(app, ONE, asked({"type": "U" * 300, "id": "a"}, READ, {"type": "topic", "id": "t"}))
         .json["context"]["reason"]

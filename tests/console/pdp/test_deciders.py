@@ -69,6 +69,6 @@ def test_an_upgrade_of_the_brokers_is_noticed_though_no_rule_changes():
     source = HeldSource(run_by(30))
     point = point_of(source, settings=UNSTATED)
     assert not point.deciders.at(None).decide(ASKED).decision
-    source.held = evolve(run_by(33), acls=source.held.acls)
+    source.current = evolve(run_by(33), acls=source.current.acls)
     look(point)
     assert point.deciders.at(None).decide(ASKED).decision

@@ -97,14 +97,14 @@ def test_a_connection_that_does_not_go_on_is_ended(monkeypatch):
 
 def test_bodies_of_all_together_are_bounded():
     point = point_of(HeldSource(image_of(acl("t", "User:a"))))
-    whole = point._bodies.left
+    whole = point._bodies.remaining
     with ServedPoint(point) as served:
-        point._bodies.left = 100
+        point._bodies.remaining = 100
         assert b"503" in served.say(ALLOWED).split(b"\r\n")[0]
-        point._bodies.left = whole
+        point._bodies.remaining = whole
         for sent in (ALLOWED, ALLOWED[:-5], post_bytes(ONE, b"{"), post_bytes(ONE, b"x" * (5 << 20))):
             served.say(sent)
-    assert point._bodies.left == whole
+    assert point._bodies.remaining == whole
 
 
 class Body(dict):

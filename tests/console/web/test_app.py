@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from aclog.console.pages.page import Asked, Page, url
+from aclog.console.pages.page import Page, Parameters, url
 from aclog.console.pages.states import Console
 from aclog.console.pages.views import VIEWS
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
-from tests.support.builders.hostile_names import NAMES, shown
+from tests.support.builders.hostile_names import NAMES, visible_text
 from tests.support.web.asgi import Reply, ask
 from tests.support.web.consoles import console_of, look
 from tests.support.web.pages import PAGES
@@ -92,11 +92,11 @@ def harmless(page: Reply) -> Elements:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_hostile_name_is_text(source: HeldSource, name: str) -> None:
     name = NAMES[name]
-    source.held = image_of(acl(name, f"User:{name}"))
+    source.current = image_of(acl(name, f"User:{name}"))
     own = (url("/principal", name=f"User:{name}"), url("/resource", name=name), url("/search", q=name))
     for path in ("/", "/names", "/rules", "/principal", *own):
         html = harmless(get(source, path))
-        assert shown(name) in " ".join(html.text.split())
+        assert visible_text(name) in " ".join(html.text.split())
 
 
 def test_links_of_hostile_names_come_back_to_them(source: HeldSource) -> None:
@@ -119,7 +119,7 @@ def test_formulas_are_inert_in_csv(source: HeldSource) -> None:
 
 
 def test_formulas_are_inert_where_cells_are_separated_by_semicolons(source: HeldSource) -> None:
-    source.held = image_of(acl("a;=1+1", "User:a; -2"), acl("b;c", "User:b"))
+    source.current = image_of(acl("a;=1+1", "User:a; -2"), acl("b;c", "User:b"))
     body = get(source, "/rules?format=csv&table=rules").body.decode()
     assert not re.search(r"(^|;) *[=+@-]", body, re.MULTILINE)
     assert "a;'=1+1" in body
@@ -129,7 +129,7 @@ def test_formulas_are_inert_where_cells_are_separated_by_semicolons(source: Held
 def test_a_moment_that_is_counted_from_now_is_asked_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def page(_console: Console, asked: Asked) -> Page:
+    def page(_console: Console, asked: Parameters) -> Page:
         made.append(asked.word("since"))
         return Page(path="/", title="made")
 
@@ -164,7 +164,7 @@ def test_a_lost_source_is_called_so(source: HeldSource) -> None:
     app = WebConsole(console=console).app()
     before = ask(app, "GET", "/live").json
     assert before["trouble"] is None
-    source.held = None
+    source.current = None
     look(console)
     after = ask(app, "GET", "/live").json
     assert after["version"] == before["version"]
@@ -180,12 +180,12 @@ def test_a_page_as_json_says_itself_that_nobody_confirms_its_state(source: HeldS
     app = WebConsole(console=console).app()
     asked = "/rules?format=json"
     assert ask(app, "GET", asked).json["notices"] == []
-    held, source.held = source.held, None
+    held, source.current = source.current, None
     look(console)
     lost = ask(app, "GET", asked).json
     assert re.fullmatch(r"Nobody has confirmed this state for \d+ s: gone", lost["notices"][0])
     assert len(lost["rules"]["rows"]) == len(RULES)
-    source.held = held
+    source.current = held
     look(console)
     assert ask(app, "GET", asked).json["notices"] == [], "which is not kept with the page"
     assert "No state could be read yet: gone" in get(HeldSource(None), asked).json["notices"]
@@ -196,7 +196,7 @@ def test_a_page_is_made_anew_when_the_state_changes(source: HeldSource) -> None:
     app = WebConsole(console=console).app()
     first, again = (ask(app, "GET", "/rules").body for _ in range(2))
     assert first == again
-    source.held = image_of(*RULES, acl("brand-new", "User:new"))
+    source.current = image_of(*RULES, acl("brand-new", "User:new"))
     look(console)
     assert b"brand-new" in ask(app, "GET", "/rules").body
     assert b"brand-new" not in first
@@ -217,22 +217,22 @@ def test_no_older_state_is_held_on_to(source: HeldSource) -> None:
     web = WebConsole(console=console)
     app = web.app()
     for number in range(5):
-        source.held = image_of(*RULES, acl(f"new-{number}"))
+        source.current = image_of(*RULES, acl(f"new-{number}"))
         look(console)
         for path in VIEWS:
             assert ask(app, "GET", path).status == 200
-    source.held = image_of(*RULES)
+    source.current = image_of(*RULES)
     look(console)
     assert ask(app, "GET", "/").status == 200
-    assert {each._of for each in web._kept.values()} == {console.states.now()}, "of whichever kind the pages were"
-    assert sum(len(each._pages) for each in web._kept.values()) == 1
-    assert not any(each._making for each in web._kept.values())
+    assert {each._of for each in web._caches.values()} == {console.states.now()}, "of whichever kind the pages were"
+    assert sum(len(each._pages) for each in web._caches.values()) == 1
+    assert not any(each._making for each in web._caches.values())
 
 
 def test_what_is_not_settled_is_made_anew(source: HeldSource, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Page] = []
 
-    def page(_console: Console, _asked: Asked) -> Page:
+    def page(_console: Console, _asked: Parameters) -> Page:
         made.append(Page(path="/", title=f"number {len(made)}", is_settled=False))
         return made[-1]
 

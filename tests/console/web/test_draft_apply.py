@@ -56,7 +56,7 @@ def console(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console
         command=CommandLine(source=("--log", str(log))),
         editing=Editing(
             address=PlaceAddress(kind=PlaceKind.LOG, value=str(log)),
-            told=ToldSettings(allow_everyone=False),
+            stated=ToldSettings(allow_everyone=False),
             journal=estate.journal,
             notify=print,
         ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.console.pages.page import Asked
+from aclog.console.pages.page import Parameters
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
 from tests.support.web.browser import Browser
@@ -25,7 +25,7 @@ def test_a_small_draft_is_in_its_address(browser: Browser) -> None:
     reply = browser.post("/draft", {"rules": f"{SHOP}\r\n# é<>&\r\n"})
     assert reply.status == 303
     there = reply.headers["location"]
-    assert Asked.of(there.partition("?")[2]).text("rules") == f"{SHOP}\n# é<>&\n"
+    assert Parameters.of(there.partition("?")[2]).text("rules") == f"{SHOP}\n# é<>&\n"
     page = browser.get(there).text
     assert "User:shop" in page
     assert "# é&lt;&gt;&amp;" in page
@@ -56,7 +56,7 @@ def _multipart(browser: Browser, **parts: bytes) -> tuple[bytes, dict[str, str]]
 def test_a_file_is_opened_without_a_script(browser: Browser) -> None:
     body, headers = _multipart(browser, rules=b"typed", file=SHOP.encode())
     reply = browser.ask("POST", "/draft", body, headers)
-    assert Asked.of(reply.headers["location"].partition("?")[2]).text("rules") == SHOP
+    assert Parameters.of(reply.headers["location"].partition("?")[2]).text("rules") == SHOP
     body, headers = _multipart(browser, rules=b"typed", file=b"")
     assert browser.ask("POST", "/draft", body, headers).headers["location"] == "/draft?rules=typed"
     body, headers = _multipart(browser, file=b"\xff")
@@ -73,7 +73,7 @@ def test_two_megabytes_pass_and_more_do_not(browser: Browser) -> None:
 def test_what_a_client_needs_is_appended(browser: Browser) -> None:
     fields = {"do": "append", "intent": "consume", "principal": "User:shop", "topic": "ord*, x", "group": "g"}
     there = browser.post("/draft", {"rules": SHOP, **fields}).headers["location"]
-    lines = Asked.of(there.partition("?")[2]).text("rules").splitlines()
+    lines = Parameters.of(there.partition("?")[2]).text("rules").splitlines()
     assert lines == [
         SHOP,
         "+ ALLOW User:shop READ on TOPIC LITERAL 'x' from *",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.console.findings import Kind, Looked
+from aclog.console.findings import Kind, LookResult
 from aclog.console.pages.states import Console
 from aclog.console.web.app import WebConsole
 from tests.support.builders.acls import acl
@@ -22,7 +22,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def console(clock: Clock) -> Console:
-    found = Looked(items=(item("08 shadowed", ALICE, HOSTILE, advice="=1+1"),))
+    found = LookResult(items=(item("08 shadowed", ALICE, HOSTILE, advice="=1+1"),))
     return watched(console_of(HeldSource(image_of(ALICE, HOSTILE))), {Kind.LINT: HeldFinder(found)}, clock=clock)
 
 

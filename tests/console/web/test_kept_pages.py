@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from aclog.console.pages.page import Asked, Form, Page
+from aclog.console.pages.page import Form, Page, Parameters
 from aclog.console.web.rendering import Around, KeptPages, MadePage, page_html
 
 POSTED = Form(key="ask", title="Ask", path="/", fields=(), submit="Ask", writes=True)
 
 
 def made(title: str, *, status: int = 200, is_settled: bool = True) -> MadePage:
-    return MadePage.of(Page(path="/", title=title, parts=(POSTED,), is_settled=is_settled), Asked(), status)
+    return MadePage.of(Page(path="/", title=title, parts=(POSTED,), is_settled=is_settled), Parameters(), status)
 
 
 def around(token: str, status: str = "at 1") -> Around:
@@ -118,7 +118,7 @@ def test_the_page_that_nobody_asked_for_the_longest_is_given_up() -> None:
 def test_each_session_has_its_own_token_in_the_one_document() -> None:
     page = made("one")
     alices, bobs, nobodys = (page.document(around(token)) for token in ("a" * 64, "b" * 64, ""))
-    assert alices == page_html(page.page, Asked(), page.answer, around("a" * 64)).encode()
+    assert alices == page_html(page.page, Parameters(), page.answer, around("a" * 64)).encode()
     assert b"a" * 64 in alices
     assert alices.replace(b"a" * 64, b"b" * 64) == bobs
     assert nobodys == bobs.replace(b"b" * 64, b"")

@@ -19,7 +19,7 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.settings import Settings, parse_super_users
 from aclog.cli.console_run import settings_words
 from aclog.cli.flags.common import AuthorizerFlags
-from aclog.console.findings import Kind, Looked
+from aclog.console.findings import Kind, LookResult
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console
@@ -247,7 +247,7 @@ def test_what_is_wrong_with_others_rules_is_not_told(logins: Path) -> None:
         source = HeldSource(image_of(*OWN))
         settings = Settings(is_kafka_stated=False)
         console = console_of(source, settings=settings)
-        browser = logged_in(logins, console, lambda source=source: source.held, settings)
+        browser = logged_in(logins, console, lambda source=source: source.current, settings)
         worlds.append((browser, source, console, others, trouble))
     browsers = [browser for browser, *_ in worlds]
     queries = ("", "name=orders", "as_of=0", "as_of=9", "as_of=yesterday", "as_of=x")
@@ -258,7 +258,7 @@ def test_what_is_wrong_with_others_rules_is_not_told(logins: Path) -> None:
     for page, query, form in product((*OWN_VIEWS, "/live"), queries, ("", "json")):
         same(browsers, "GET", f"{page}?{query}&format={form}")
     for _, source, console, others, _ in worlds:
-        source.trouble, source.held, source.past = None, image_of(*OWN, *others), image_of(*others)
+        source.trouble, source.current, source.past = None, image_of(*OWN, *others), image_of(*others)
         look(console)
     for page, query, form in product((*OWN_VIEWS, "/live"), queries, ("", "json")):
         same(browsers, "GET", f"{page}?{query}&format={form}")
@@ -338,7 +338,7 @@ class World:
             [FeatureLevelRecord(name="metadata.version", feature_level=30)], timestamp=1_600_000_000_000, look=False
         )
         console = stack.enter_context(console_on(directory))
-        finder = HeldFinder(Looked(items=()))
+        finder = HeldFinder(LookResult(items=()))
         settings, live = console.states.settings, console.states.live
         self.console = WebConsole(console=watched(console, {Kind.LINT: finder}))
         self.console.guard = guard_of(

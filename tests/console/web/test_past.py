@@ -77,7 +77,7 @@ def test_a_lost_log_is_no_empty_page(directory, tmp_path):
         app = WebConsole(console=console).app()
         ask(app, "GET", "/changes")
         shutil.move(directory, tmp_path / "away")
-        wait_until(lambda: console.history.live.known.trouble is not None)
+        wait_until(lambda: console.history.live.current.trouble is not None)
         body = ask(app, "GET", "/changes").body.decode()
         assert "Nothing after offset 2 is known of the history" in body
         assert "orders" in ask(app, "GET", "/changes?since=0").body.decode()

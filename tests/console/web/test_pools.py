@@ -11,7 +11,7 @@ import pytest
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import Settings
 from aclog.console.login.passwords import PasswordWay
-from aclog.console.pages.page import Asked, Page
+from aclog.console.pages.page import Page, Parameters
 from aclog.console.pages.states import Console
 from aclog.console.pages.views import VIEWS
 from aclog.console.web.app import WebConsole, is_costly
@@ -31,7 +31,7 @@ class Slow:
         self.begun, self.let_go, self.most = threading.Semaphore(0), threading.Event(), 0
         self._running, self._lock = 0, threading.Lock()
 
-    def __call__(self, _console: Console, asked: Asked) -> Page:
+    def __call__(self, _console: Console, asked: Parameters) -> Page:
         with self._lock:
             self._running += 1
             self.most = max(self.most, self._running)
@@ -47,7 +47,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     """The page of rules at any moment of the past."""
     made, before = Slow(), VIEWS["/rules"]
 
-    def view(console: Console, asked: Asked) -> Page:
+    def view(console: Console, asked: Parameters) -> Page:
         return (made if asked.word("as_of") else before)(console, asked)
 
     monkeypatch.setitem(VIEWS, "/rules", view)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def alice(web: WebConsole) -> Viewer:
     ],
 )
 def test_what_costs_more(path: str, query: str, costs_more: bool) -> None:
-    assert is_costly(path, Asked.of(query)) is costs_more
+    assert is_costly(path, Parameters.of(query)) is costs_more
 
 
 def test_the_newest_state_is_shown_while_the_past_is_read(
@@ -197,7 +197,7 @@ def test_a_viewer_has_one_thread_for_the_newest_state(
 ) -> None:
     slow = Slow()
 
-    def view(console: Console, asked: Asked) -> Page:
+    def view(console: Console, asked: Parameters) -> Page:
         return slow(console, asked) if asked.word("q") else Page(path="/search", title="quick")
 
     monkeypatch.setitem(VIEWS, "/search", view)  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ def test_what_many_ask_of_the_past_drives_out_no_page_of_the_newest(
 ) -> None:
     made: list[str] = []
 
-    def view(_console: Console, asked: Asked) -> Page:
+    def view(_console: Console, asked: Parameters) -> Page:
         made.append(asked.word("q"))
         return Page(path="/search", title="made")
 

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from aclog.console.pages.page import Asked, Cell, Column, Field, Form, Page, Row, Table
+from aclog.console.pages.page import Cell, Column, Field, Form, Page, Parameters, Row, Table
 from aclog.console.web.rendering import Around, answer_html, page_html
 
 
@@ -32,7 +32,7 @@ def _no_collector():
 @pytest.mark.usefixtures("_no_collector")
 def test_a_page_that_was_rendered_is_gone():
     around = Around(source="log", status="", trouble=None, version="1")
-    made, asked = page(), Asked({})
+    made, asked = page(), Parameters({})
     left = [weakref.ref(each) for each in (made, made.parts[1], made.parts[1].rows[0])]
     html = page_html(made, asked, answer_html(made, asked), around)
     assert "<title>Names" in html
@@ -43,7 +43,7 @@ def test_a_page_that_was_rendered_is_gone():
 
 def test_the_menu_says_where_one_is():
     around = Around(source="log", status="", trouble=None, version="1", menu=(("/", "Start"), ("/x", "X"), ("/y", "Y")))
-    html = page_html(page(), Asked({}), "", around)
+    html = page_html(page(), Parameters({}), "", around)
     assert [line.strip() for line in html.splitlines() if 'aria-current="' in line] == [
         '<li><a href="/x" aria-current="page">X</a></li>'
     ]

@@ -8,9 +8,9 @@ from attrs import evolve
 from starlette.requests import Request
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType, StandardAcl
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
-from aclog.console.findings import Kind, Looked, Use, Uses
+from aclog.console.findings import Kind, LookResult, Use, Uses
 from aclog.console.login.guard import All, Own, Sights
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.pages.states import Console
@@ -102,9 +102,9 @@ def test_nobody_sees_anything_before_the_login(web: WebConsole) -> None:
 
 
 def test_a_stranger_is_told_nothing_of_the_source(web: WebConsole, source: HeldSource) -> None:
-    source.held = Image(acls=image_of(*RULES).acls, provenance=Provenance(end_offset=1_234_567))
+    source.current = Image(acls=image_of(*RULES).acls, provenance=Provenance(end_offset=1_234_567))
     look(web.console)
-    source.held = None
+    source.current = None
     look(web.console)
     told = ("log-of-payments", "1,234,567", "Nobody has confirmed", "gone", web.console.version)
     unknown = Browser(web.app()).get("/static/none")
@@ -145,7 +145,7 @@ def test_what_tells_of_others_is_refused(web: WebConsole) -> None:
 
 def test_his_own_requests_are_decided_from_all_rules(source: HeldSource, lines: Path) -> None:
     console = console_of(source, settings=Settings(allow_everyone=True))
-    guard = guard_of(PasswordWay.read(lines), newest=lambda: source.held, settings=console.states.settings)
+    guard = guard_of(PasswordWay.read(lines), newest=lambda: source.current, settings=console.states.settings)
     alice = logged_in(WebConsole(console=console, guard=guard), "alice")
     refused = alice.get("/why?principal=User:alice&operation=READ&name=secret-plans").body.decode()
     assert "DENIED: User:alice" in refused, "another's rule closes it, though no rule of hers does"
@@ -156,10 +156,10 @@ def test_his_own_requests_are_decided_from_all_rules(source: HeldSource, lines: 
 def test_rights_that_come_and_go_count_at_once(web: WebConsole, source: HeldSource) -> None:
     alice = logged_in(web, "alice")
     assert "secret-plans" not in alice.get("/rules").body.decode()
-    source.held = image_of(*RULES, cluster_acl("User:alice", AclOperation.DESCRIBE))
+    source.current = image_of(*RULES, cluster_acl("User:alice", AclOperation.DESCRIBE))
     look(web.console)
     assert "secret-plans" in alice.get("/rules").body.decode()
-    source.held = image_of(*RULES)
+    source.current = image_of(*RULES)
     look(web.console)
     assert "secret-plans" not in alice.get("/rules").body.decode()
 
@@ -181,7 +181,7 @@ def test_every_answer_has_a_strict_policy(web: WebConsole) -> None:
 
 
 def test_a_rule_on_which_the_authorizer_throws_is_not_named_to_others(web: WebConsole, source: HeldSource) -> None:
-    source.held = image_of(*RULES, acl("payroll", "secretadmin"))
+    source.current = image_of(*RULES, acl("payroll", "secretadmin"))
     look(web.console)
     asked = "/why?principal=User:alice&operation=READ&name=payroll"
     for form in ("", "&format=json"):
@@ -202,7 +202,7 @@ def test_whence_he_may_not_describe_the_cluster_he_sees_his_own(
         "kafka-cluster", "User:admin", denied, operation=AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER,
         permission_type=AclPermissionType.DENY,
     )  # fmt: skip
-    source.held = image_of(*RULES, closed)
+    source.current = image_of(*RULES, closed)
     look(web.console)
     there = logged_in(web, "admin", address)
     page = there.get("/rules").text
@@ -244,7 +244,7 @@ def test_the_lines_of_rules_are_shown_to_who_sees_all(web: WebConsole, path: str
 def test_the_uses_of_rules_are_shown_to_who_sees_all(web: WebConsole) -> None:
     unused = Use(is_unused=True, text="never matched")
     uses = Uses(by_rule=dict.fromkeys(RULES, unused), is_judged={*RULES}.__contains__)
-    web.console = watched(web.console, {Kind.UNUSED: HeldFinder(Looked(items=(), uses=uses))})
+    web.console = watched(web.console, {Kind.UNUSED: HeldFinder(LookResult(items=(), uses=uses))})
     assert web.console.lookout is not None
     web.console.lookout.round()
     for path in ("/principal?name=User:alice", "/resource?name=news"):

@@ -51,7 +51,7 @@ def write_what_is_never_committed(kafka: KafkaQuorum, observer: QuorumObserver) 
         wait_until(lambda: observer.held_batches >= 3)  # each fetch of theirs that waited for records has been answered
         writer = threading.Thread(target=write)
         writer.start()
-        wait_until(lambda: NEVER.encode() in observer.held)
+        wait_until(lambda: NEVER.encode() in observer.pending)
         assert_unseen(observer, NEVER, observer.log.high_watermark())
         assert writer.is_alive()  # no answer has come
         alone.kill()  # it would ask the next leader for the same

@@ -92,7 +92,7 @@ def cut_off_the_leader(kafka: KafkaQuorum, changes: RuleChanges) -> None:
         wait_until(lambda: observer.rows == changes.rows)
         kafka.proxies[lonely.node_id].hold()
         with written_alone(lonely) as answers:
-            wait_until(lambda: NEVER.encode() in observer.held)
+            wait_until(lambda: NEVER.encode() in observer.pending)
             assert_unseen(observer, NEVER, observer.log.high_watermark())
             wait_until(lambda: kafka.leader() is not lonely)
             change_rules(kafka, observer, changes)

@@ -15,7 +15,7 @@ from aclog.protocol.headers import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE
 from aclog.protocol.session import SecurityProtocol
 from aclog.security.sasl import sasl_client
 from aclog.server.network.dispatch import Authentication
-from tests.support.nodes.served_listener import SASL, Known, run
+from tests.support.nodes.served_listener import SASL, FixedCredentials, run
 
 SCRAM = evolve(SASL, sasl_mechanisms=("SCRAM-SHA-256", "PLAIN"))
 INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
@@ -214,7 +214,7 @@ def test_scram():
             assert await client.closed()
         assert failures(served, "SCRAM-SHA-256") == 2
 
-    run(scenario, SCRAM, credentials=Known({("bob", ScramMechanism.SCRAM_SHA_256): credential()}))
+    run(scenario, SCRAM, credentials=FixedCredentials({("bob", ScramMechanism.SCRAM_SHA_256): credential()}))
 
 
 def test_scram_before_the_credentials_are_replayed_fails_retriably():
@@ -228,7 +228,11 @@ def test_scram_before_the_credentials_are_replayed_fails_retriably():
         served.server.credentials.ready = True
         assert (await scram_log_in(await served.connect())).error_code == 0
 
-    run(scenario, SCRAM, credentials=Known({("bob", ScramMechanism.SCRAM_SHA_256): credential()}, ready=False))
+    run(
+        scenario,
+        SCRAM,
+        credentials=FixedCredentials({("bob", ScramMechanism.SCRAM_SHA_256): credential()}, ready=False),
+    )
 
 
 def test_reauthentication():
@@ -315,7 +319,7 @@ class Expiring:
 def test_the_lifetime_of_a_login(monkeypatch):
     monkeypatch.setattr("aclog.server.network.dispatch.sasl_server", lambda *_, **__: Expiring())
     now = [1000]
-    client = Authentication(listener=SCRAM, credentials=Known(), versions=None, clock=lambda: now[0])
+    client = Authentication(listener=SCRAM, credentials=FixedCredentials(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
     token = bytes.fromhex("0024 0001 00000002 ffff 00000001 00")
     assert client.receive(handshake).failure is None
@@ -330,7 +334,7 @@ def test_a_listener_with_max_reauth_ms(monkeypatch, longest, told):
     """connections.max.reauth.ms: a session ends with it or with its token, whichever is sooner."""
     monkeypatch.setattr("aclog.server.network.dispatch.sasl_server", lambda *_, **__: Expiring())
     now, listener = [1000], evolve(SCRAM, session_lifetimes_ms={"SCRAM-SHA-256": longest})
-    client = Authentication(listener=listener, credentials=Known(), versions=None, clock=lambda: now[0])
+    client = Authentication(listener=listener, credentials=FixedCredentials(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
     token = bytes.fromhex("0024 0001 00000002 ffff 00000001 00")
     client.receive(handshake)

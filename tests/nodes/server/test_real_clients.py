@@ -10,7 +10,7 @@ from aclog.credentials.scram import ScramMechanism
 from aclog.protocol.headers import METADATA
 from aclog.protocol.messages import build, build_response
 from tests.nodes.server.test_authentication import SCRAM, credential
-from tests.support.nodes.served_listener import Known, run
+from tests.support.nodes.served_listener import FixedCredentials, run
 from tests.support.processes.waiting import SECONDS
 
 # kafka-python reads its schemas by a function of importlib that is on its way out.
@@ -80,5 +80,5 @@ def test_a_scram_client_retries_until_the_credentials_are_replayed(client):
         served.server.credentials.ready = True
         assert await asking == [1]
 
-    users = Known({("bob", ScramMechanism.SCRAM_SHA_256): credential()}, ready=False)
+    users = FixedCredentials({("bob", ScramMechanism.SCRAM_SHA_256): credential()}, ready=False)
     run(scenario, SCRAM, credentials=users, handlers={METADATA: metadata(port)})

@@ -134,7 +134,7 @@ def _sample(record: RecordFacts, version: int, random: Random, *, tagged: bool) 
 def _interpreted(data: bytes, version: int) -> dict[str, Any]:
     """What aclog reads, by attribute; it must write the same bytes again."""
     record = decode_record(data)
-    found = {name: _plain(value) for name, value in schema_of(record).shown(record)}
+    found = {name: _plain(value) for name, value in schema_of(record).present_fields(record)}
     if record.tagged_fields:
         found["unknown tagged fields"] = record.tagged_fields
     if record_version(record) != version:

@@ -14,7 +14,7 @@ import pytest
 from aclog.metalog.errors import ConfigError, LockedError
 from aclog.pipeline.accesses import append as ledgers
 from aclog.pipeline.accesses import read_accesses
-from aclog.pipeline.accesses.append import Layout, Ledger, RejectRateError, Taken, append
+from aclog.pipeline.accesses.append import Layout, Ledger, LedgerEntry, RejectRateError, append
 from aclog.usage.accesses import access_log
 from aclog.usage.accesses.access_log import check_whole
 from tests.support.spark.access_logs import audit_text
@@ -63,7 +63,7 @@ def test_each_line_once_through_growth_rotation_and_compression(logs, tmp_path, 
     log.write_text(lines(0, 20, DAYS[0]) + lines(20, 20) + "bad\n" + lines(40, 1)[:50])
     first = taking()
     assert (first.counts.accesses, first.counts.rejects, first.waiting) == (40, {"NO_HEAD": 1}, (str(log),))
-    assert (first.whole, first.grown, first.known, first.days) == (1, 0, 0, {DAYS[0]: 1, DAYS[1]: 1})
+    assert (first.whole, first.grown, first.unchanged, first.days) == (1, 0, 0, {DAYS[0]: 1, DAYS[1]: 1})
     assert taking().counts.total == 0
     # the line is finished, more follow, and log4j rotates
     with log.open("a") as file:
@@ -71,7 +71,7 @@ def test_each_line_once_through_growth_rotation_and_compression(logs, tmp_path, 
     log.rename(logs / "app.log.1")
     log.write_text(lines(50, 10))
     second = taking()
-    assert (second.counts.accesses, second.whole, second.grown, second.known) == (20, 1, 1, 0)
+    assert (second.counts.accesses, second.whole, second.grown, second.unchanged) == (20, 1, 1, 0)
     # compressed, beside a copy elsewhere; and logrotate's copytruncate of the other
     data = (logs / "app.log.1").read_bytes()
     (logs / "app.log.2.gz").write_bytes(gzip.compress(data))
@@ -79,7 +79,7 @@ def test_each_line_once_through_growth_rotation_and_compression(logs, tmp_path, 
     (logs / "app.log.1").write_bytes(log.read_bytes() + lines(60, 5).encode())
     log.write_text(lines(65, 3, DAYS[2]))
     third = taking()
-    assert (third.counts.accesses, third.whole, third.grown, third.known) == (8, 1, 1, 2)
+    assert (third.counts.accesses, third.whole, third.grown, third.unchanged) == (8, 1, 1, 2)
     assert held(out) == once(range(68))
     assert sorted(path.name for path in (out / "accesses").iterdir()) == [
         *(f"day={day}" for day in DAYS),
@@ -100,7 +100,7 @@ def test_files_of_one_run_that_begin_alike_are_taken_once(logs, tmp_path, taking
     (logs / "e.log.gz").write_bytes(gzip.compress(lines(0, 5).encode()))
     (logs / "f.log.gz").write_bytes(gzip.compress(lines(0, 15).encode().rstrip(b"\n")))
     done = taking()
-    assert (done.files, done.whole, done.grown, done.known) == (6, 1, 3, 2)
+    assert (done.files, done.whole, done.grown, done.unchanged) == (6, 1, 3, 2)
     assert held(tmp_path / "out") == once(range(15))
 
 
@@ -143,7 +143,7 @@ def test_files_that_are_as_they_were_are_not_read_again(logs, tmp_path, taking, 
     opened, names = access_log.opened, []
     monkeypatch.setattr(access_log, "opened", lambda path: names.append(Path(path).name) or opened(path))
     done = taking()
-    assert (done.counts.accesses, done.files, done.known) == (1, 3, 2)
+    assert (done.counts.accesses, done.files, done.unchanged) == (1, 3, 2)
     assert set(names) == {"app.log"}
     data = (logs / "app.log.1").read_bytes()
     with (logs / "app.log.1").open("r+b") as file:  # in place, and as long as before
@@ -225,7 +225,7 @@ def test_tables_are_known_as_a_whole(spark, logs, tmp_path, taking):
     (logs / "copy.csv.gz").write_bytes(gzip.compress((logs / "a.csv").read_bytes()))
     (logs / "b.csv").write_text("\n".join([head, ",".join({**row, "resourceName": "t-1"}.values()), ""]))
     done = taking(kind="csv")
-    assert (done.counts.accesses, done.whole, done.known, done.watermark) == (1, 1, 2, None)
+    assert (done.counts.accesses, done.whole, done.unchanged, done.watermark) == (1, 1, 2, None)
     assert held(tmp_path / "out") == once(range(2))
 
 
@@ -235,7 +235,7 @@ def staged(out):
     for name in ("accesses/day=2024-11-21/a.parquet", "rejects/a.parquet"):
         (place / name).parent.mkdir(parents=True)
         (place / name).write_bytes(name.encode())
-    return Taken(
+    return LedgerEntry(
         parts=[],
         files={
             "_staging/abcd/accesses/day=2024-11-21/a.parquet": "accesses/day=2024-11-21/00000001-a.parquet",

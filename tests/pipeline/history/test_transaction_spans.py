@@ -51,7 +51,7 @@ def visible_by_spans(batches, spans):
     shown, offset = {}, 0
     for batch in batches:
         base = offset
-        late = [span.last for span in spans.held if span.first <= base <= span.last]
+        late = [span.last for span in spans.deferred if span.first <= base <= span.last]
         for kind in batch:
             dropped = any(span.first <= offset <= span.last for span in spans.aborted)
             hidden = spans.hidden_from is not None and base >= spans.hidden_from
@@ -95,7 +95,7 @@ def test_a_transaction_within_one_batch_holds_nothing_back():
 
 def test_transactions_that_share_a_batch_become_visible_together():
     found = spans_of(markers([BEGIN, ""], ["", END, "", BEGIN], [ABORT, ""]))
-    assert found == TransactionSpans(held=(Span(0, 6),), aborted=(Span(5, 6),))
+    assert found == TransactionSpans(deferred=(Span(0, 6),), aborted=(Span(5, 6),))
 
 
 def test_an_open_transaction_hides_its_first_batch_and_all_after_it():

@@ -6,9 +6,9 @@ from random import Random
 import pytest
 from pyspark.errors import PySparkException
 
+from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import EVERYONE, Query, everyone_but, only
 from aclog.analysis.timeline import AnyAllowed, concerns, intervals, question_of
-from aclog.analysis.who_can import Intent, needs_of
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.batches import iter_batches

@@ -348,7 +348,7 @@ def test_what_is_not_known_leaves_no_rule_that_it_may_need_unused(spark, monkeyp
     counter = UnreadCounter()
     counter.add("User:d", "ALLOWED", "NO_HEAD", UnreadSpan(2, None, None))
     found = usage(
-        frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=6, until=START, unread=counter.found
+        frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=6, until=START, unread=counter.total
     )
     assert {row["principal"]: (row["answer"], row["unread"]) for row in found.rules.to_pylist()} == {
         "User:a": ("NEEDED", 0), "User:b": ("NOT_JUDGED", 1), "User:c": ("NOT_JUDGED", 1), "User:d": ("NOT_JUDGED", 2),

@@ -9,9 +9,9 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction, Request
-from aclog.analysis.who_can import Need
 from aclog.authorizer.acl import (
     SUPPORTED_OPERATIONS,
     AclOperation,
@@ -23,7 +23,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange, content_of
 from aclog.authorizer.settings import Settings
-from aclog.planning.granting import Asked, grant, revoke, side_effects
+from aclog.planning.granting import AccessRequest, grant, revoke, side_effects
 from aclog.planning.plan import Batching, RefusedError
 from aclog.planning.planner import ordered
 from tests.support.analysis.cells import STRANGERS, Cells
@@ -50,7 +50,7 @@ def mask_of(operations) -> int:
     return sum(1 << operation for operation in operations)
 
 
-def random_asked(random: Random) -> Asked:
+def random_asked(random: Random) -> AccessRequest:
     found = {}
     for _ in range(random.randint(1, 2)):
         kind = random.choice([ResourceType.TOPIC, ResourceType.TOPIC, *MASKS])
@@ -61,14 +61,14 @@ def random_asked(random: Random) -> Asked:
         )
         operations = mask_of(AclOperation[name] for name in random.choice(MASKS[kind]))
         found[pattern] = Need(resource_type=kind, operations=operations, patterns=(pattern,), every=True)
-    return Asked(
+    return AccessRequest(
         principal=random.choice(("User:a", "User:a", "User:b", "User:*")),
         needs=tuple(found.values()),
         hosts=random.choice(((), (), ("*",), ("10.0.0.1",), ("10.0.0.1", "10.0.0.2"))),
     )
 
 
-def random_place(random: Random, asked: Asked, *, odd: int) -> tuple[list[StandardAcl], Settings]:
+def random_place(random: Random, asked: AccessRequest, *, odd: int) -> tuple[list[StandardAcl], Settings]:
     """Rules, most of them about what is asked, and settings."""
     rules = []
     for _ in range(random.randrange(8)):
@@ -93,7 +93,7 @@ def random_place(random: Random, asked: Asked, *, odd: int) -> tuple[list[Standa
 class World:
     """Every class of requests, and what states of rules allow of it."""
 
-    def __init__(self, rules, asked: Asked, options: Settings) -> None:
+    def __init__(self, rules, asked: AccessRequest, options: Settings) -> None:
         self.options = options
         wanted = distinct([*asked.rules(), *rules])
         kinds = {need.resource_type for need in asked.needs}

@@ -5,7 +5,7 @@ import re
 import pytest
 from attrs import evolve
 
-from aclog.analysis.who_can import Intent
+from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -17,7 +17,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
-from aclog.planning.granting import Asked, IntentResources, asked_needs, grant, revoke, shared, stranded
+from aclog.planning.granting import AccessRequest, IntentResources, asked_needs, grant, revoke, shared, stranded
 from aclog.planning.plan import RefusedError
 from tests.support.kafka.intent_trials import KINDS, TYPES, trials
 
@@ -42,9 +42,9 @@ def rule(kind, name, operation, *, principal=A, pattern_type=PatternType.LITERAL
     )
 
 
-def asked(intent, *named, inputs=(), outputs=(), principal=A, whole=True) -> Asked:
+def asked(intent, *named, inputs=(), outputs=(), principal=A, whole=True) -> AccessRequest:
     resources = IntentResources(named=tuple(named), inputs=tuple(inputs), outputs=tuple(outputs))
-    return Asked(principal=principal, needs=asked_needs(Intent(intent), resources, whole=whole))
+    return AccessRequest(principal=principal, needs=asked_needs(Intent(intent), resources, whole=whole))
 
 
 def contents(*rules) -> set[bytes]:
@@ -107,7 +107,7 @@ def test_what_answers_two_needs_is_listed_once():
     group = next(need for need in needs if need.resource_type == ResourceType.GROUP)
     everywhere = evolve(group, patterns=(pattern(ResourceType.GROUP, "*"),))
     wide = rule(ResourceType.GROUP, "ab", "READ", pattern_type=PREFIXED, principal="User:*")
-    revocation = revoke(Asked(principal=A, needs=(group, everywhere)), contents(wide), Settings())
+    revocation = revoke(AccessRequest(principal=A, needs=(group, everywhere)), contents(wide), Settings())
     assert [each.permission.rules for each in revocation.still] == [(wide,)]
 
 
@@ -123,7 +123,7 @@ def test_what_stops_with_a_group_is_told():
     held = contents(used, other, group, theirs, rule(TOPIC, "w", "WRITE"))
     question = asked("consume", pattern(TOPIC, "t"), pattern(GROUP, "g"))
     (found,) = stranded(revoke(question, held, Settings()), held, A)
-    assert (found.gone, found.operation, found.topics) == (
+    assert (found.lost, found.operation, found.topics) == (
         (pattern(GROUP, "g"),), AclOperation.READ, (pattern(TOPIC, "u"),)
     )  # fmt: skip
     only_topic = revoke(asked("consume", pattern(TOPIC, "t"), whole=False), held, Settings())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acls_image import origin_text
+from aclog.authorizer.origin import origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources import rule_files
 from aclog.sources.formats import rule as rule_module

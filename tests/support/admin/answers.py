@@ -45,14 +45,14 @@ REQUEST = re.compile(r"Request Request\(.*\) needs ", re.DOTALL)
 
 def comparable(api_key: int, message: Any, ports: Ports) -> Any:
     """A response as JSON values."""
-    found = _plain(message, {ports.broker: "BROKER", ports.controller: "CONTROLLER"})
+    fields = _plain(message, {ports.broker: "BROKER", ports.controller: "CONTROLLER"})
     if api_key == API_VERSIONS:
-        return _api_versions(found)
+        return _api_versions(fields)
     if api_key == FETCH:
-        return _fetch(found)
+        return _fetch(fields)
     if api_key in (DESCRIBE_SCRAM, ALTER_SCRAM):
-        found["results"].sort(key=json.dumps)
-    return found
+        fields["results"].sort(key=json.dumps)
+    return fields
 
 
 def _plain(value: Any, ports: dict[int, str]) -> Any:
@@ -78,40 +78,40 @@ def _scalar(value: Any) -> Any:
 
 
 def _field(name: str, value: Any, ports: dict[int, str]) -> Any:
-    found = _plain(value, ports)
+    plain = _plain(value, ports)
     if name == "port":
-        return ports.get(found, found)
-    if not isinstance(found, list):
-        return found
+        return ports.get(plain, plain)
+    if not isinstance(plain, list):
+        return plain
     if name in ("resources", "matching_acls"):
-        found = [entry for entry in found if not entry["resource_name"].startswith(NAME)]  # the script's own
+        plain = [entry for entry in plain if not entry["resource_name"].startswith(NAME)]  # the script's own
     if name in SORTED:
-        found = sorted(found, key=lambda entry: json.dumps(entry, ensure_ascii=False))
-    if len(found) > HUGE and len(short := _runs(found)) > HUGE:
-        return {"length": len(found), "sha256": hashlib.sha256(json.dumps(short).encode()).hexdigest()}
-    return _runs(found)
+        plain = sorted(plain, key=lambda entry: json.dumps(entry, ensure_ascii=False))
+    if len(plain) > HUGE and len(short := _runs(plain)) > HUGE:
+        return {"length": len(plain), "sha256": hashlib.sha256(json.dumps(short).encode()).hexdigest()}
+    return _runs(plain)
 
 
 def _runs(entries: list[Any]) -> list[Any]:
     """Long runs of equal entries, shortened."""
-    found: list[Any] = []
+    runs: list[Any] = []
     for entry, group in groupby(entries):
         count = len(list(group))
-        found += [{"times": count, "entry": entry}] if count >= LONG else [entry] * count
-    return found
+        runs += [{"times": count, "entry": entry}] if count >= LONG else [entry] * count
+    return runs
 
 
-def _api_versions(found: dict[str, Any]) -> dict[str, Any]:
+def _api_versions(fields: dict[str, Any]) -> dict[str, Any]:
     """The versions of the APIs that matter, and of the one feature that does."""
-    ranges = {entry["api_key"]: [entry["min_version"], entry["max_version"]] for entry in found["api_keys"]}
-    found["api_keys"] = {str(key): ranges[key] for key in LISTED_APIS if key in ranges}
+    ranges = {entry["api_key"]: [entry["min_version"], entry["max_version"]] for entry in fields["api_keys"]}
+    fields["api_keys"] = {str(key): ranges[key] for key in LISTED_APIS if key in ranges}
     for name in ("supported_features", "finalized_features"):
-        if found.get(name) is not None:
-            found[name] = [entry for entry in found[name] if entry["name"] == "metadata.version"]
-    return found
+        if fields.get(name) is not None:
+            fields[name] = [entry for entry in fields[name] if entry["name"] == "metadata.version"]
+    return fields
 
 
-def _fetch(found: dict[str, Any]) -> dict[str, Any]:
+def _fetch(fields: dict[str, Any]) -> dict[str, Any]:
     """The errors, at the top and of each partition."""
-    responses = [[part["error_code"] for part in topic["partitions"]] for topic in found["responses"]]
-    return {"error_code": found.get("error_code"), "partitions": responses}
+    responses = [[part["error_code"] for part in topic["partitions"]] for topic in fields["responses"]]
+    return {"error_code": fields.get("error_code"), "partitions": responses}

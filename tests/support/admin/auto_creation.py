@@ -124,24 +124,24 @@ def _row(node: AclogNode | RealNode, client: WireClient, case: Case, *, enabled:
         "include_topic_authorized_operations": case.operations,
         "include_cluster_authorized_operations": False,
     }
-    topics = case.topics and tuple(_asked(case.version, each) for each in case.topics)
+    topics = case.topics and tuple(_request_topic(case.version, each) for each in case.topics)
     answer = client.ask(METADATA, case.version, topics=topics, **flags)
-    found = sorted(
+    rows = sorted(
         (_topic(each) for each in answer.topics if not each.partitions), key=lambda row: (row["name"] or "", str(row))
     )
     log = sorted(match.groups() for match in _DECISION.finditer(node.output[before:]))
-    return {"auto.create.topics.enable": enabled, "case": case.name, "topics": found, "log": list(map(list, log))}
+    return {"auto.create.topics.enable": enabled, "case": case.name, "topics": rows, "log": list(map(list, log))}
 
 
-def _asked(version: int, topic: str | UUID) -> Any:
+def _request_topic(version: int, topic: str | UUID) -> Any:
     about = {"topic_id": topic, "name": None} if isinstance(topic, UUID) else {"topic_id": None, "name": topic}
     return nested(METADATA, version, "MetadataRequestTopic", **about)
 
 
-def _topic(found: Any) -> Row:
-    about = {"error": found.error_code.name, "name": found.name}
+def _topic(answer: Any) -> Row:
+    about = {"error": answer.error_code.name, "name": answer.name}
     names = ("is_internal", "topic_id", "topic_authorized_operations")
-    return about | {name: _plain(getattr(found, name)) for name in names if hasattr(found, name)}
+    return about | {name: _plain(getattr(answer, name)) for name in names if hasattr(answer, name)}
 
 
 def _plain(value: Any) -> Any:
@@ -153,13 +153,13 @@ def recorded() -> list[Row]:
     return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
-def differences(expected: list[Row], found: list[Row]) -> list[str]:
+def differences(expected: list[Row], actual: list[Row]) -> list[str]:
     """One text for each case with another outcome."""
-    assert [row["case"] for row in expected] == [row["case"] for row in found], "record the golden file again"
+    assert [row["case"] for row in expected] == [row["case"] for row in actual], "record the golden file again"
     return [
-        f"{wanted['case']}\n  kafka: {json.dumps(wanted)}\n  aclog: {json.dumps(got)}"
-        for wanted, got in zip(expected, found, strict=True)
-        if wanted != got
+        f"{kafka['case']}\n  kafka: {json.dumps(kafka)}\n  aclog: {json.dumps(got)}"
+        for kafka, got in zip(expected, actual, strict=True)
+        if kafka != got
     ]
 
 

@@ -97,12 +97,12 @@ class Confluent:
         return future.result()
 
     def describe(self, row: Row) -> Any:
-        found = self._admin.describe_acls(self._binding(cka.AclBindingFilter, row), request_timeout=SECONDS).result()
-        return sorted(self._row(binding) for binding in found)
+        bindings = self._admin.describe_acls(self._binding(cka.AclBindingFilter, row), request_timeout=SECONDS).result()
+        return sorted(self._row(binding) for binding in bindings)
 
     def delete(self, row: Row) -> Any:
-        asked = self._binding(cka.AclBindingFilter, row)
-        (future,) = self._admin.delete_acls([asked], request_timeout=SECONDS).values()
+        acl_filter = self._binding(cka.AclBindingFilter, row)
+        (future,) = self._admin.delete_acls([acl_filter], request_timeout=SECONDS).values()
         return sorted(self._row(binding) for binding in future.result())
 
     def upsert(self, user: str, mechanism: int, iterations: int) -> Any:
@@ -117,17 +117,17 @@ class Confluent:
         return future.result()
 
     def users(self) -> Any:
-        found = self._admin.describe_user_scram_credentials(request_timeout=SECONDS).result()
+        descriptions = self._admin.describe_user_scram_credentials(request_timeout=SECONDS).result()
         return {
             user: sorted([int(info.mechanism.value), info.iterations] for info in about.scram_credential_infos)
-            for user, about in sorted(found.items())
+            for user, about in sorted(descriptions.items())
         }
 
     def cluster(self) -> Any:
-        found = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=SECONDS).result()
-        operations = sorted(operation.name for operation in found.authorized_operations)
+        answer = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=SECONDS).result()
+        operations = sorted(operation.name for operation in answer.authorized_operations)
         topics = sorted(self._admin.list_topics(timeout=SECONDS).topics)
-        return [found.cluster_id, found.controller.id, [node.id for node in found.nodes], operations, topics]
+        return [answer.cluster_id, answer.controller.id, [node.id for node in answer.nodes], operations, topics]
 
     @staticmethod
     def error(error: Exception) -> str:
@@ -166,8 +166,8 @@ class KafkaPython:
         place = (kpa.ResourcePatternFilter if asks else kpa.ResourcePattern)(
             kpa.ResourceType[resource], name, kpa.ACLResourcePatternType[pattern]
         )
-        made = kpa.ACLFilter if asks else kpa.ACL
-        return made(principal, host, kpa.ACLOperation[operation], kpa.ACLPermissionType[permission], place)
+        kind = kpa.ACLFilter if asks else kpa.ACL
+        return kind(principal, host, kpa.ACLOperation[operation], kpa.ACLPermissionType[permission], place)
 
     def _row(self, acl: Any) -> list[str]:
         place = acl.resource_pattern
@@ -175,34 +175,34 @@ class KafkaPython:
         return [*names, acl.principal, acl.host, acl.operation.name, acl.permission_type.name]
 
     def create(self, row: Row) -> Any:
-        found = self._admin.create_acls([self._binding(row, asks=False)])
-        if found["failed"]:
-            raise found["failed"][0]
+        outcome = self._admin.create_acls([self._binding(row, asks=False)])
+        if outcome["failed"]:
+            raise outcome["failed"][0]
 
     def describe(self, row: Row) -> Any:
-        found, error = self._admin.describe_acls(self._binding(row, asks=True))
+        acls, error = self._admin.describe_acls(self._binding(row, asks=True))
         if error is not kafka.errors.NoError:
             raise error
-        return sorted(self._row(acl) for acl in found)
+        return sorted(self._row(acl) for acl in acls)
 
     def delete(self, row: Row) -> Any:
-        ((_, found, error),) = self._admin.delete_acls([self._binding(row, asks=True)])
+        ((_, acls, error),) = self._admin.delete_acls([self._binding(row, asks=True)])
         if error is not kafka.errors.NoError:
             raise error
-        return sorted(self._row(acl) for acl in found)
+        return sorted(self._row(acl) for acl in acls)
 
     def upsert(self, user: str, mechanism: int, iterations: int) -> Any:
-        made = kpa.UserScramCredentialUpsertion(
+        upsertion = kpa.UserScramCredentialUpsertion(
             user, kpa.ScramMechanism(mechanism), "secret", iterations=iterations, salt=b"salt-of-script"
         )
-        return self._alter(made)
+        return self._alter(upsertion)
 
     def remove(self, user: str, mechanism: int) -> Any:
         return self._alter(kpa.UserScramCredentialDeletion(user, kpa.ScramMechanism(mechanism)))
 
     def _alter(self, alteration: Any) -> Any:
-        found = self._admin.alter_user_scram_credentials([alteration])
-        return {user: error and neutral(error) for user, error in found.items()}
+        results = self._admin.alter_user_scram_credentials([alteration])
+        return {user: error and neutral(error) for user, error in results.items()}
 
     def users(self) -> Any:
         return {
@@ -211,9 +211,9 @@ class KafkaPython:
         }
 
     def cluster(self) -> Any:
-        found = self._admin.describe_cluster()
-        nodes = [node.get("node_id", node.get("broker_id")) for node in found["brokers"]]
-        return [found["cluster_id"], found["controller_id"], nodes, sorted(self._admin.list_topics())]
+        description = self._admin.describe_cluster()
+        nodes = [node.get("node_id", node.get("broker_id")) for node in description["brokers"]]
+        return [description["cluster_id"], description["controller_id"], nodes, sorted(self._admin.list_topics())]
 
     @staticmethod
     def error(error: Exception) -> str:
@@ -225,7 +225,7 @@ CLIENTS = {"confluent-kafka": Confluent, "kafka-python": KafkaPython}
 
 def outcomes(make: type[Confluent] | type[KafkaPython], ports: Ports) -> list[list[Any]]:
     """What came of each call: its name and arguments, and the value or the error."""
-    found: list[list[Any]] = []
+    calls: list[list[Any]] = []
     with contextlib.closing(make(ports.broker, "admin")) as admin, contextlib.closing(Barrier(ports)) as barrier:
 
         def call(what: Callable[..., Any], *arguments: Any) -> None:
@@ -234,7 +234,7 @@ def outcomes(make: type[Confluent] | type[KafkaPython], ports: Ports) -> list[li
                 value = what(*arguments)
             except (ck.KafkaException, kafka.errors.KafkaError, ValueError) as error:
                 value = neutral(make.error(error))
-            found.append([what.__name__, *arguments, value])
+            calls.append([what.__name__, *arguments, value])
 
         for row in (*RULES, *BAD_RULES, RULES[0]):
             call(admin.create, row)
@@ -257,7 +257,7 @@ def outcomes(make: type[Confluent] | type[KafkaPython], ports: Ports) -> list[li
         call(admin.describe, FILTERS[0])
         call(admin.delete, FILTERS[0])
         call(admin.remove, "sue", 2)
-    return json.loads(json.dumps(found))
+    return json.loads(json.dumps(calls))
 
 
 def neutral(text: str) -> str:
@@ -270,10 +270,10 @@ def recorded() -> dict[str, list[list[Any]]]:
     return json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
-def differences(expected: list[list[Any]], found: list[list[Any]]) -> list[str]:
+def differences(expected: list[list[Any]], actual: list[list[Any]]) -> list[str]:
     """One text for each call with another outcome."""
-    assert [row[:-1] for row in expected] == [row[:-1] for row in found], "record the golden file again"
-    pairs = zip(expected, found, strict=True)
+    assert [row[:-1] for row in expected] == [row[:-1] for row in actual], "record the golden file again"
+    pairs = zip(expected, actual, strict=True)
     return [f"{a[:-1]}\n  kafka: {a[-1]}\n  aclog: {b[-1]}" for a, b in pairs if a != b]
 
 
@@ -285,12 +285,12 @@ def main() -> None:
     flags = parser.parse_args()
     home, ports = Path(tempfile.mkdtemp(prefix="aclog-clients-")), Ports.free()
     with (AclogNode if flags.aclog else RealNode)(home, ports).format():
-        found = {name: outcomes(make, ports) for name, make in CLIENTS.items()}
+        calls = {name: outcomes(make, ports) for name, make in CLIENTS.items()}
     if flags.record:
-        lines = [f"{json.dumps(name)}: [\n{_rows(rows)}\n]" for name, rows in found.items()]
+        lines = [f"{json.dumps(name)}: [\n{_rows(rows)}\n]" for name, rows in calls.items()]
         GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return
-    texts = [f"{name} {text}" for name in CLIENTS for text in differences(recorded()[name], found[name])]
+    texts = [f"{name} {text}" for name in CLIENTS for text in differences(recorded()[name], calls[name])]
     print("\n".join(texts))
     sys.exit(f"{len(texts)} differences; output in {home}" if texts else 0)
 

@@ -86,8 +86,8 @@ def metadata(version: int, names: tuple[str, ...] | None) -> Send:
         "include_topic_authorized_operations",
         "include_cluster_authorized_operations",
     )
-    asked = dict.fromkeys(flags, True) | {"allow_auto_topic_creation": False}
-    return send(METADATA, version, topics=topics, **asked)
+    options = dict.fromkeys(flags, True) | {"allow_auto_topic_creation": False}
+    return send(METADATA, version, topics=topics, **options)
 
 
 def cluster(endpoint: int, *, fenced: bool = False, operations: bool = True) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def envelope(inner: Send, user: str | None = "admin", host: bytes = b"\x7f\0\0\1
     principal = None if user is None else b"\0\0\5User" + bytes([len(user) + 1]) + user.encode() + b"\0\0"
     data = request_header(inner.api_key, inner.version, 99, flexible=inner.flexible) + inner.body
     fields = {"request_principal": principal, "client_host_address": host}
-    made = send(ENVELOPE, 0, request_data=data if frame is None else frame, **fields)
-    return evolve(made, inner=(inner.api_key, inner.version))
+    request = send(ENVELOPE, 0, request_data=data if frame is None else frame, **fields)
+    return evolve(request, inner=(inner.api_key, inner.version))
 
 
 def quorum_topic(version: int, name: str = "__cluster_metadata", partition: int = 0) -> Any:

@@ -51,10 +51,10 @@ class Script:
         """Why the rest of the script is not worth asking: the node does not answer what it must."""
         self._unseen = False
 
-    def run(self, wanted: Iterable[Step]) -> Answers:
+    def run(self, script: Iterable[Step]) -> Answers:
         """Every step in order; what was answered, one object a step."""
         try:
-            return [self._answer(number, step) for number, step in enumerate(wanted, 1)]
+            return [self._answer(number, step) for number, step in enumerate(script, 1)]
         finally:
             self._barrier.close()
             for client in self._pool.values():
@@ -105,11 +105,11 @@ class Script:
         except Exception as error:  # noqa: BLE001  (kio has many; the answer is then what it is)
             return f"undecodable: {error!r} {answer.hex()}"
         assert correlation_id == client.correlation_id or send.frame, "an answer to another request"
-        found = comparable(send.decode_as[0], message, self._ports)
+        fields = comparable(send.decode_as[0], message, self._ports)
         if send.inner and message.response_data is not None:
             _, inner, _ = decode_response(*send.inner, message.response_data)
-            found["response_data"] = comparable(send.inner[0], inner, self._ports)
-        return found if not rest else [found, f"{len(rest)} bytes too many"]
+            fields["response_data"] = comparable(send.inner[0], inner, self._ports)
+        return fields if not rest else [fields, f"{len(rest)} bytes too many"]
 
     def _client(self, step: Step) -> WireClient:
         port = self._ports.broker if step.listener == "broker" else self._ports.controller
@@ -122,7 +122,7 @@ class Script:
 
     def _drop(self, client: WireClient) -> None:
         client.close()
-        self._pool = {key: kept for key, kept in self._pool.items() if kept is not client}
+        self._pool = {key: other for key, other in self._pool.items() if other is not client}
 
     def _login(self, step: Step) -> list[Any]:
         assert step.scram
@@ -147,17 +147,17 @@ def recorded() -> Answers:
     return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").split("\n") if line]
 
 
-def differences(expected: Answers, found: Answers) -> list[str]:
+def differences(expected: Answers, actual: Answers) -> list[str]:
     """One text for each step that was answered otherwise: the step, and both answers."""
     texts = []
-    for wanted, got in zip(expected, found, strict=True):
+    for kafka, got in zip(expected, actual, strict=True):
         if str(got["answers"][0]).startswith("not asked"):
             break
-        if as_lines([wanted]) != as_lines([got]):
-            assert wanted["step"] == got["step"], "the golden file belongs to another script: record it again"
-            both = [json.dumps(side["answers"], ensure_ascii=False)[:3000] for side in (wanted, got)]
+        if as_lines([kafka]) != as_lines([got]):
+            assert kafka["step"] == got["step"], "the golden file belongs to another script: record it again"
+            both = [json.dumps(side["answers"], ensure_ascii=False)[:3000] for side in (kafka, got)]
             texts.append(
-                f"{wanted['step']} ({wanted['user']} to the {wanted['to']})\n  kafka: {both[0]}\n  aclog: {both[1]}"
+                f"{kafka['step']} ({kafka['user']} to the {kafka['to']})\n  kafka: {both[0]}\n  aclog: {both[1]}"
             )
     return texts
 
@@ -179,15 +179,15 @@ def main() -> None:
     ports, begun = Ports.free(), time.monotonic()
     with make(home, ports).format() as node:
         started = time.monotonic()
-        found = run_script(ports)
+        answers = run_script(ports)
         seconds = [f"{part:.1f} s" for part in (started - begun, time.monotonic() - started)]
-        print(f"{node.kind}: {len(found)} steps; start {seconds[0]}, script {seconds[1]}")
-        text = "".join(f"{line}\n" for line in as_lines(found))
+        print(f"{node.kind}: {len(answers)} steps; start {seconds[0]}, script {seconds[1]}")
+        text = "".join(f"{line}\n" for line in as_lines(answers))
         (home / "answers.jsonl").write_text(text, encoding="utf-8")
         if flags.record:
             GOLDEN.parent.mkdir(parents=True, exist_ok=True)
             GOLDEN.write_text(text, encoding="utf-8")
-        elif texts := differences(recorded(), found):
+        elif texts := differences(recorded(), answers):
             print("\n".join(texts))
             sys.exit(f"{len(texts)} steps differ; answers and output in {home}")
 

@@ -8,7 +8,7 @@ from tests.support.admin.requests import Step
 
 def steps() -> list[Step]:
     """The whole script."""
-    found: list[Step] = []
+    script: list[Step] = []
     for part in (
         connections.before_login,
         connections.logins,
@@ -27,5 +27,5 @@ def steps() -> list[Step]:
         acls.at_random,
         others.the_end,
     ):
-        found += part()
-    return found
+        script += part()
+    return script

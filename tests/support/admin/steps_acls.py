@@ -49,8 +49,8 @@ def creations() -> Iterator[Step]:
         ),
         "host": ("", "*", "localhost", "1.2.3.4", "::1", "10.0.0.0/8", "no such host", "é"),
     }
-    for name, found in texts.items():
-        for text in found:
+    for name, names in texts.items():
+        for text in names:
             yield Step(name=f"{name} {text[:20]!r}", sends=(create(3, rule(**{name: text})),))
     for name in ("kafka-cluster", "", "cluster", "*"):
         for pattern in (3, 4):
@@ -91,18 +91,20 @@ def descriptions() -> Iterator[Step]:
     for pattern in (1, 2, 3, 4):
         for kind in (1, 2):
             for name in ("orders.eu.1", "orders", "*", ""):
-                asked = matching(resource_type_filter=kind, resource_name_filter=name, pattern_type_filter=pattern)
+                fields = matching(resource_type_filter=kind, resource_name_filter=name, pattern_type_filter=pattern)
                 listener = BOTH[pattern % 2]
-                yield Step(name=f"describe {kind} {name!r} {pattern}", listener=listener, sends=(describe(3, **asked),))
+                yield Step(
+                    name=f"describe {kind} {name!r} {pattern}", listener=listener, sends=(describe(3, **fields),)
+                )
     yield Step(name="describe users by v2", sends=(describe(2, resource_type_filter=7),))
 
 
 def deletions() -> Iterator[Step]:
     for listener in BOTH:
         for version in (1, 2, 3):
-            gone = exactly(rule(principal=f"User:{listener}-{version}"))
-            yield Step(name=f"delete v{version}", listener=listener, sends=(delete(version, gone),))
-            yield Step(name=f"delete again v{version}", listener=listener, sends=(delete(version, gone),))
+            acl_filter = exactly(rule(principal=f"User:{listener}-{version}"))
+            yield Step(name=f"delete v{version}", listener=listener, sends=(delete(version, acl_filter),))
+            yield Step(name=f"delete again v{version}", listener=listener, sends=(delete(version, acl_filter),))
     nobody = {"principal_filter": "User:nobody"}
     odd: dict[str, tuple[Any, ...]] = {
         "resource_type_filter": (-1, 0, 1, 7, 8, 99),
@@ -161,19 +163,19 @@ def at_random() -> Iterator[Step]:
 def _random_rule(dice: random.Random, version: int) -> dict[str, Any]:
     kind = dice.choice((2, 2, 3, 4, 5, 6) + ((7,) if version == 3 else ()))
     name = "kafka-cluster" if kind == 4 and dice.random() < 0.9 else dice.choice(NAMES)
-    made = rule(resource_type=kind, resource_name=name, resource_pattern_type=dice.choice((3, 3, 4)))
-    made |= {"principal": dice.choice(PRINCIPALS), "host": dice.choice(HOSTS), "operation": dice.randint(2, 14)}
-    return made | {"permission_type": dice.choice((2, 3))}
+    fields = rule(resource_type=kind, resource_name=name, resource_pattern_type=dice.choice((3, 3, 4)))
+    fields |= {"principal": dice.choice(PRINCIPALS), "host": dice.choice(HOSTS), "operation": dice.randint(2, 14)}
+    return fields | {"permission_type": dice.choice((2, 3))}
 
 
 def _random_filter(dice: random.Random, *, narrow: bool = False) -> dict[str, Any]:
     def sometimes(*values: Any, share: float = 0.5) -> Any:
         return dice.choice(values) if dice.random() < share else None
 
-    asked = matching(principal_filter=sometimes(*PRINCIPALS, share=0.9 if narrow else 0.4))
-    asked |= {"resource_type_filter": sometimes(2, 3, 4, 5, 6) or 1, "host_filter": sometimes(*HOSTS, share=0.3)}
-    asked |= {
+    fields = matching(principal_filter=sometimes(*PRINCIPALS, share=0.9 if narrow else 0.4))
+    fields |= {"resource_type_filter": sometimes(2, 3, 4, 5, 6) or 1, "host_filter": sometimes(*HOSTS, share=0.3)}
+    fields |= {
         "resource_name_filter": sometimes(*NAMES, "orders.eu.1"),
         "operation": sometimes(*range(2, 15), share=0.3) or 1,
     }
-    return asked | {"pattern_type_filter": dice.randint(1, 4), "permission_type": sometimes(2, 3, share=0.3) or 1}
+    return fields | {"pattern_type_filter": dice.randint(1, 4), "permission_type": sometimes(2, 3, share=0.3) or 1}

@@ -61,9 +61,9 @@ def clusters() -> Iterator[Step]:
     for user in ("admin", "alice"):
         for match, kind in ((2, "user"), (0, "user"), (0, "client-id"), (1, "ip"), (9, "user"), (2, "planet")):
             about = {"entity_type": kind, "match_type": match, "match": "x" if match == 0 else None}
-            asked = nested(QUOTAS, 1, "ComponentData", **about)
+            component = nested(QUOTAS, 1, "ComponentData", **about)
             name = f"DescribeClientQuotas {kind} {match}"
-            yield Step(name=name, user=user, sends=(send(QUOTAS, 1, components=(asked,), strict=True),))
+            yield Step(name=name, user=user, sends=(send(QUOTAS, 1, components=(component,), strict=True),))
         yield Step(name="no quotas", user=user, sends=(send(QUOTAS, 0, components=(), strict=False),))
 
 
@@ -238,9 +238,9 @@ def scram_users() -> Iterator[Step]:
         yield Step(name="SCRAM: to both", listener=listener, sends=(alter(upserts=(upsert(f"by-{listener}"),)),))
     users = {"all": None, "none": (), "one": ("sam",), "missing": ("nobody",), "two": ("sam", "tim")}
     users |= {"twice": ("sam", "sam"), "no name": ("",), "some": ("sam", "nobody", "tim", "tim")}
-    for name, asked in users.items():
-        yield Step(name=f"SCRAM: describe {name}", sends=(described(asked),))
-        yield Step(name=f"SCRAM: alice describes {name}", user="alice", sends=(described(asked),))
+    for name, names in users.items():
+        yield Step(name=f"SCRAM: describe {name}", sends=(described(names),))
+        yield Step(name=f"SCRAM: alice describes {name}", user="alice", sends=(described(names),))
 
 
 def the_end() -> Iterator[Step]:

@@ -31,12 +31,12 @@ def wrong_differences(
     for kind, name, principal, host in cells.all():
         was = before.allowed(principal, host, kind, name)
         is_ = after.allowed(principal, host, kind, name)
-        asked = EVERY_OPERATION if within is None else asked_operations(within, kind, name, principal, host)
+        operations = EVERY_OPERATION if within is None else asked_operations(within, kind, name, principal, host)
         for direction, truth in ((Direction.GAINED, is_ & ~was), (Direction.LOST, was & ~is_)):
-            said = claimed[direction](kind, name, principal, host)
-            if said != truth & asked:
+            claim = claimed[direction](kind, name, principal, host)
+            if claim != truth & operations:
                 cell = f"{direction.value} {principal} from {host} on {kind} {name!r}"
-                wrong.append(f"{cell}: {_listed(truth & asked)}, not {_listed(said)}")
+                wrong.append(f"{cell}: {_listed(truth & operations)}, not {_listed(claim)}")
     return wrong[:_FIRST]
 
 
@@ -46,9 +46,9 @@ def wrong_regions(policy: Policy, query: Query, regions: Iterable[Region]) -> li
     model, claimed, wrong = PolicyModel(policy), union(regions), []
     for kind, name, principal, host in _cells((policy,), regions, query).all():
         truth = model.allowed(principal, host, kind, name) & asked_operations(query, kind, name, principal, host)
-        said = claimed(kind, name, principal, host)
-        if said != truth:
-            wrong.append(f"{principal} from {host} on {kind} {name!r}: {_listed(truth)}, not {_listed(said)}")
+        claim = claimed(kind, name, principal, host)
+        if claim != truth:
+            wrong.append(f"{principal} from {host} on {kind} {name!r}: {_listed(truth)}, not {_listed(claim)}")
     return wrong[:_FIRST]
 
 
@@ -79,12 +79,12 @@ def union(regions: Iterable[Region]) -> Callable[[int, str, str, str], int]:
     of_type: dict[int, list[Region]] = defaultdict(list)
     for region in regions:
         of_type[region.resource_type].append(region)
-    known: dict[tuple[int, str], list[Region]] = {}
+    by_name: dict[tuple[int, str], list[Region]] = {}
 
     def operations(kind: int, name: str, principal: str, host: str) -> int:
-        near = known.get((kind, name))
+        near = by_name.get((kind, name))
         if near is None:
-            near = known[kind, name] = [each for each in of_type[kind] if contains(each.names, name)]
+            near = by_name[kind, name] = [each for each in of_type[kind] if contains(each.names, name)]
         mask = 0
         for region in near:
             if principal in region.principals and host in region.hosts:

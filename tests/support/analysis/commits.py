@@ -73,8 +73,8 @@ class Commit:
 
     def records(self) -> list[Change]:
         """The commit as records of a log."""
-        gone = [removal_of(entry_of(rule)) for rule in self.removed]
-        return [*gone, *(record_of(entry_of(rule)) for rule in self.added)]
+        removals = [removal_of(entry_of(rule)) for rule in self.removed]
+        return [*removals, *(record_of(entry_of(rule)) for rule in self.added)]
 
 
 @define
@@ -91,22 +91,22 @@ class _Repository:
 
     def rules(self) -> set[StandardAcl]:
         """All rules of the moment."""
-        found: set[StandardAcl] = set()
+        acls: set[StandardAcl] = set()
         for app in self.apps.values():
-            found |= set(_rules_of(app, self.style))
+            acls |= set(_rules_of(app, self.style))
         for team in self.topics:
             for operation in self.style.owner:
-                found.add(_rule(ResourceType.TOPIC, f"{team}.*", f"User:{team}-owner", operation))
+                acls.add(_rule(ResourceType.TOPIC, f"{team}.*", f"User:{team}-owner", operation))
         for prefix in self.denied:
-            found.add(
+            acls.add(
                 evolve(
                     _rule(ResourceType.TOPIC, prefix, "User:*", AclOperation.READ),
                     permission_type=AclPermissionType.DENY,
                 )
             )
         for topic in self.open_to_all:
-            found.add(_rule(ResourceType.TOPIC, topic, "User:*", AclOperation.READ))
-        return found
+            acls.add(_rule(ResourceType.TOPIC, topic, "User:*", AclOperation.READ))
+        return acls
 
     def any_topic(self) -> str:
         return self.random.choice([topic for topics in self.topics.values() for topic in topics])

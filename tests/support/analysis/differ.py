@@ -60,10 +60,10 @@ def _principals(who: set[str], everybody: list[str]) -> Principals:
     return only(*who)
 
 
-def _hosts(chosen: frozenset[str], everywhere: list[str], fresh: list[str]) -> Hosts:
-    if chosen >= set(fresh):
-        return Hosts(entries=tuple(host for host in everywhere if host not in chosen), complement=True)
-    return Hosts(entries=tuple(sorted(chosen)))
+def _hosts(hosts: frozenset[str], everywhere: list[str], fresh: list[str]) -> Hosts:
+    if hosts >= set(fresh):
+        return Hosts(entries=tuple(host for host in everywhere if host not in hosts), complement=True)
+    return Hosts(entries=tuple(sorted(hosts)))
 
 
 def _parts(cells: Cells, kind: int, old: Policy, new: Policy) -> Iterator[tuple[NamePart, str]]:

@@ -56,15 +56,15 @@ class PolicyModel:
 
     def covering(self, resource_type: int, name: str) -> list[_Rule]:
         """The rules whose pattern covers a name, whomever they are for."""
-        known = self._covering.get((resource_type, name))
-        if known is None:
-            known = list(self._on.get((resource_type, name, True), ()))
+        rules = self._covering.get((resource_type, name))
+        if rules is None:
+            rules = list(self._on.get((resource_type, name, True), ()))
             for end in range(len(name) + 1):
-                known += self._on.get((resource_type, name[:end], False), ())
+                rules += self._on.get((resource_type, name[:end], False), ())
             if name != "*" and (self.settings.documented or not name.startswith("*")):
-                known += self._on.get((resource_type, "*", True), ())
-            self._covering[resource_type, name] = known
-        return known
+                rules += self._on.get((resource_type, "*", True), ())
+            self._covering[resource_type, name] = rules
+        return rules
 
     def allowed(self, principal: str, host: str, resource_type: int, name: str) -> int:
         """The operations that are allowed, as a mask over the 13 that can be asked."""

@@ -131,18 +131,18 @@ def random_pair(
     """
     cidr = not kafka and random.random() < 0.2
     old = distinct([random_rule(random, odd=odd, cidr=cidr) for _ in range(random.randint(0, most))])
-    kept = [rule for rule in old if random.random() < 0.8]
+    common = [rule for rule in old if random.random() < 0.8]
     come = [random_rule(random, odd=odd, cidr=cidr) for _ in range(random.randint(0, more))]
-    new = distinct([*kept, *come])
+    new = distinct([*common, *come])
     before = random_settings(random, cidr=cidr)
     after = before if random.random() < 0.75 else random_settings(random, cidr=cidr != (random.random() < 0.2))
     if kafka:
         before, after = (evolve(each, documented=False, cidr=False) for each in (before, after))
     image = image_of(old)
     if random.random() < 0.5:
-        gone = [removal_of(entry_of(rule)) for rule in old if rule not in new]
+        removals = [removal_of(entry_of(rule)) for rule in old if rule not in new]
         records = [record_of(entry_of(rule)) for rule in new if rule not in old]
-        changed = image.apply([*gone, *records])
+        changed = image.apply([*removals, *records])
     else:
         changed = image_of(new)
     return Policy(acls=image, settings=before), Policy(acls=changed, settings=after)

@@ -26,19 +26,19 @@ def batches_of(random: Random, count: int, *, odd: int = 3, cidr: bool = False) 
     `odd` of 100 rules are such as only a record can carry; with `cidr` the hosts of some are ranges.
     """
     live: dict[object, object] = {}
-    held: dict[object, object] | None = None
+    before: dict[object, object] | None = None
     batches = []
     for _ in range(count):
         records: list[MetadataRecord] = []
         for _ in range(random.choice((1, 1, 2, 4))):
             turn = random.random()
             if turn < 0.1:
-                if held is None:
-                    held = dict(live)
+                if before is None:
+                    before = dict(live)
                     records.append(BeginTransactionRecord())
                 else:
                     aborted = random.random() < 0.4
-                    live, held = (held if aborted else live), None
+                    live, before = (before if aborted else live), None
                     records.append(AbortTransactionRecord() if aborted else EndTransactionRecord())
             elif turn < 0.45 and live:
                 entry = random.choice(list(live.values()))
@@ -55,10 +55,10 @@ def batches_of(random: Random, count: int, *, odd: int = 3, cidr: bool = False) 
 
 def with_brokers(random: Random, batches: Sequence[list[MetadataRecord]]) -> list[list[MetadataRecord]]:
     """The batches, and between them registrations of two brokers whose Kafka changes; outside of transactions."""
-    found, is_open = [], False
+    result, is_open = [], False
     there: set[int] = set()
     for batch in batches:
-        found.append(batch)
+        result.append(batch)
         for record in batch:
             is_open = isinstance(record, BeginTransactionRecord) or (
                 is_open and not isinstance(record, EndTransactionRecord | AbortTransactionRecord)
@@ -67,11 +67,11 @@ def with_brokers(random: Random, batches: Sequence[list[MetadataRecord]]) -> lis
             number = random.choice((1, 2))
             if number in there and random.random() < 0.3:
                 there.discard(number)
-                found.append([UnregisterBrokerRecord(broker_id=number, broker_epoch=number)])
+                result.append([UnregisterBrokerRecord(broker_id=number, broker_epoch=number)])
             else:
                 there.add(number)
-                found.append([registration(number, random.choice((30, 33)))])
-    return found
+                result.append([registration(number, random.choice((30, 33)))])
+    return result
 
 
 def random_query(random: Random) -> Query:

@@ -46,6 +46,6 @@ NAMES = {
 }
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     """A text as it is shown, and as blanks are folded where they are."""
     return " ".join(printable(text).split())

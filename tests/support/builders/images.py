@@ -30,14 +30,14 @@ def columns_of(rules: Sequence[StandardAclWithId]):
         buffer += value + b"\xff\x00\xff"
     starts = np.array(starts, np.int64)
     ends = starts + np.array([len(value) for value in values], np.int64)
-    columns, left = read_acls(bytes(buffer), starts, ends)
-    assert not len(left)
+    columns, unread = read_acls(bytes(buffer), starts, ends)
+    assert not len(unread)
     return columns
 
 
 def by_changes(rules: Sequence[StandardAclWithId], random: Random) -> AclsImage:
     """The rules reached by a detour: some in the base, some added, others added and removed, merged now and then."""
-    known = {rule.acl for rule in rules}
+    acls = {rule.acl for rule in rules}
     junk = []
     for rule in rules:
         for other in (
@@ -45,8 +45,8 @@ def by_changes(rules: Sequence[StandardAclWithId], random: Random) -> AclsImage:
             evolve(rule.acl, operation=(rule.acl.operation + 1) % 16),
             evolve(rule.acl, resource_name=rule.acl.resource_name[:-1]),
         ):
-            if other not in known and random.random() < 0.5:
-                known.add(other)
+            if other not in acls and random.random() < 0.5:
+                acls.add(other)
                 junk.append(StandardAclWithId(id=UUID(int=random.getrandbits(128)), acl=other))
     in_base = [rule for rule in [*rules, *junk] if random.random() < 0.5]
     image = AclsImage.from_acls(in_base)

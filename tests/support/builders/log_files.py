@@ -29,14 +29,14 @@ def small_log(directory: Path, batches: int = 4, *, mark: bool = True, **options
 
 def read_batches(reader) -> list[tuple[int, list[bytes]]]:
     """(base offset, values) of every committed data batch that a reader gives, from its start on."""
-    found, offset = [], reader.start_offset()
+    batches, offset = [], reader.start_offset()
     while data := reader.read(offset):
         for position, header in iter_batches(data):
             offset = header.end_offset
             if not header.is_control:
                 values = [record.value for record in decode_batch(data, position).records]
-                found.append((header.base_offset, values))
-    return found
+                batches.append((header.base_offset, values))
+    return batches
 
 
 def read_directory(directory: Path) -> list[tuple[int, list[bytes]]]:

@@ -29,7 +29,7 @@ UUIDS = st.uuids()
 def tagged(first: int = 0) -> st.SearchStrategy:
     """Unknown tagged fields, tags from `first` on; mostly none."""
     tags = st.dictionaries(st.integers(first, 300) | st.just(0xFFFFFFFF), st.binary(max_size=6), max_size=3)
-    return st.just(()) | tags.map(lambda found: tuple(sorted(found.items())))
+    return st.just(()) | tags.map(lambda fields: tuple(sorted(fields.items())))
 
 
 ACL_ADDS = st.builds(
@@ -188,24 +188,24 @@ def mutations(data: bytes, seed: int, count: int) -> Iterator[bytes]:
     """Damaged forms of some bytes: flipped, overwritten with hostile numbers, cut, stretched, spliced."""
     chance = random.Random(seed)
     for _ in range(count):
-        found = bytearray(data)
+        mutant = bytearray(data)
         for _ in range(chance.choice((1, 1, 1, 2, 4))):
-            at, patch = chance.randrange(len(found) + 1), chance.choice(HOSTILE)
+            at, patch = chance.randrange(len(mutant) + 1), chance.choice(HOSTILE)
             match chance.randrange(6):
                 case 0:
-                    found[at : at + 1] = bytes((chance.randrange(256),))
+                    mutant[at : at + 1] = bytes((chance.randrange(256),))
                 case 1:
-                    found[at : at + len(patch)] = patch
+                    mutant[at : at + len(patch)] = patch
                 case 2:
-                    found[at:at] = patch
+                    mutant[at:at] = patch
                 case 3:
-                    del found[at:]
+                    del mutant[at:]
                 case 4:
-                    del found[at : at + chance.randrange(1, 9)]
+                    del mutant[at : at + chance.randrange(1, 9)]
                 case 5:
-                    other = chance.randrange(len(found) + 1)
-                    found[at:at] = found[other : other + chance.randrange(1, 40)]
-        yield bytes(found)
+                    other = chance.randrange(len(mutant) + 1)
+                    mutant[at:at] = mutant[other : other + chance.randrange(1, 40)]
+        yield bytes(mutant)
 
 
 def check_error(error: DecodeError) -> None:

@@ -68,9 +68,9 @@ def _remove(rule: StandardAcl) -> object:
     return RemoveAccessControlEntryRecord(id=_id(rule))
 
 
-def _topic(name: str, *, gone: bool = False) -> OpaqueRecord:
+def _topic(name: str, *, removed: bool = False) -> OpaqueRecord:
     # TopicRecord (key 2) and RemoveTopicRecord (key 9): frame, key, version, fields, no tagged fields.
-    key, named = (9, b"") if gone else (2, bytes([len(name) + 1]) + name.encode())
+    key, named = (9, b"") if removed else (2, bytes([len(name) + 1]) + name.encode())
     return OpaqueRecord(api_key=key, version=0, value=bytes([1, key, 0]) + named + _id(name).bytes + b"\0")
 
 
@@ -99,7 +99,7 @@ def _batches() -> dict[str, list[object]]:
         "2026-11-16T09:05": [_user(name) for name in users],
         "2026-11-16T09:10": [_add(rule) for rule in RULES],
         "2026-11-16T09:30": [_token("User:reports", "2026-11-21T09:30"), _token("User:fraud", "2026-12-20T00:00")],
-        "2026-11-18T10:30": [_topic("legacy-invoices", gone=True)],
+        "2026-11-18T10:30": [_topic("legacy-invoices", removed=True)],
         "2026-11-19T15:00": [_add(CONTRACTOR)],
         "2026-11-19T22:40": [_remove(RULES[2]), _add(OPEN)],
         "2026-11-20T07:15": [_remove(OPEN)],
@@ -162,10 +162,10 @@ def write_week(folder: Path) -> None:
     (folder / "kafka-authorizer.log").write_text("".join(_access_line(*access) for access in _accesses()))
     (folder / "topics.txt").write_text("".join(f"{name}\n" for name in TOPICS))
     (folder / "accesses.jsonl").write_text("".join(_access_json(*access) for access in _accesses()))
-    kept = [rule for rule in RULES if rule is not RULES[2]]
+    remaining = [rule for rule in RULES if rule is not RULES[2]]
     for name, rules in (
-        ("rules", kept),
-        ("pull-request", [*kept, acl("payments.", "User:reports", pattern_type=_PREFIXED)]),
+        ("rules", remaining),
+        ("pull-request", [*remaining, acl("payments.", "User:reports", pattern_type=_PREFIXED)]),
     ):
         lines = (json.dumps(rule_json(rule)) + "\n" for rule in [*rules, CONTRACTOR])
         (folder / f"{name}.jsonl").write_text("".join(lines))

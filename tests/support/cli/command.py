@@ -29,10 +29,10 @@ class Result:
     @property
     def complaint(self) -> str:
         """The one line of stderr, without what is only noted or warned of."""
-        said = [line for line in self.err.splitlines() if not line.startswith(("aclog: note:", "aclog: warning:"))]
-        assert len(said) == 1, self.err
-        assert said[0].startswith("aclog: ")
-        return said[0].removeprefix("aclog: ")
+        lines = [line for line in self.err.splitlines() if not line.startswith(("aclog: note:", "aclog: warning:"))]
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("aclog: ")
+        return lines[0].removeprefix("aclog: ")
 
     def ok(self) -> "Result":
         """This result, which must be a success."""

@@ -15,7 +15,7 @@ SECONDS = 300
 
 
 @frozen
-class Told:
+class Reply:
     """What a tool told: its answer, or what is wrong."""
 
     answer: dict[str, Any]
@@ -28,7 +28,7 @@ class Asking:
 
     client: Client
 
-    async def tell(self, tool: str, **arguments: object) -> Told:
+    async def tell(self, tool: str, **arguments: object) -> Reply:
         """Ask a tool; its text must be its structured content, printable, and say that names are data."""
         result = await self.client.call_tool(tool, arguments)
         [content] = result.content
@@ -37,19 +37,19 @@ class Asking:
             assert result.structured_content is None
             error, _, names = content.text.rpartition("\n")
             assert names == NAMES_ARE_DATA
-            return Told({}, error)
+            return Reply({}, error)
         assert json.loads(content.text) == result.structured_content
         assert result.structured_content["names"] == NAMES_ARE_DATA
-        return Told(result.structured_content, None)
+        return Reply(result.structured_content, None)
 
     async def ask(self, tool: str, **arguments: object) -> dict[str, Any]:
         """Return the answer, which must be one."""
-        told = await self.tell(tool, **arguments)
-        assert told.error is None, told.error
-        return told.answer
+        reply = await self.tell(tool, **arguments)
+        assert reply.error is None, reply.error
+        return reply.answer
 
 
-def asked(
+def with_assistant(
     questions: Callable[[Asking], Awaitable[None]], *flags: object, environment: Mapping[str, str] | None = None
 ) -> None:
     """Start a server with these flags, ask it, and end it."""
@@ -57,8 +57,8 @@ def asked(
     async def ask() -> None:
         with anyio.fail_after(SECONDS):
             words = ["-m", "aclog", "mcp", *map(str, flags)]
-            given = None if environment is None else dict(environment)
-            async with Client(StdioServerParameters(command=sys.executable, args=words, env=given)) as client:
+            variables = None if environment is None else dict(environment)
+            async with Client(StdioServerParameters(command=sys.executable, args=words, env=variables)) as client:
                 await questions(Asking(client))
 
     anyio.run(ask)

@@ -35,9 +35,9 @@ class Repository:
     def create(path: Path, *flags: str) -> "Repository":
         """Make an empty one."""
         path.mkdir()
-        made = Repository(path)
-        made.git("init", "-q", "-b", "main", *flags)
-        return made
+        repository = Repository(path)
+        repository.git("init", "-q", "-b", "main", *flags)
+        return repository
 
     def git(self, *arguments: str, may_fail: bool = False) -> str:
         """Run git in it and return what it prints."""

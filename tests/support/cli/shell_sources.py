@@ -115,11 +115,11 @@ def replayed(batches, end_offset):
 @cache
 def batches_of(fixture):
     """Every batch of a fixture's log, in order."""
-    found = []
+    batches = []
     for path in sorted((fixture / "__cluster_metadata-0").glob("*.log")):
         data = path.read_bytes()
-        found += [data[at : at + header.size] for at, header in iter_batches(data)]
-    return tuple(found)
+        batches += [data[at : at + header.size] for at, header in iter_batches(data)]
+    return tuple(batches)
 
 
 @cache
@@ -144,6 +144,6 @@ def expected_acls(fixture):
     return [json.loads(line) for line in data.splitlines()]
 
 
-def shown(lines):
+def printed(lines):
     """What a run of a command prints."""
     return "".join(line.text + "\n" for line in lines)

@@ -57,18 +57,18 @@ class Shell:
     def settings(self, script: str) -> dict[str, str]:
         """Return the files of settings that load a completion script, and an `aclog` that tells what it was given."""
         if self.name == "fish":
-            told = "function aclog; printf '<%s>' $argv; echo END; end"
-            return {".config/fish/config.fish": f"{told}\nfunction fish_prompt; echo 'READY '; end\n{script}\n"}
-        told = (
+            function = "function aclog; printf '<%s>' $argv; echo END; end"
+            return {".config/fish/config.fish": f"{function}\nfunction fish_prompt; echo 'READY '; end\n{script}\n"}
+        function = (
             'aclog() { if [ -n "$_ACLOG_COMPLETE" ]; then command aclog "$@"; '
             "else printf '<%s>' \"$@\"; echo END; fi; }"
         )
         if self.name == "bash":
-            return {"settings": f"PS1='READY '\nbind 'set enable-bracketed-paste off'\n{told}\n{script}\n"}
+            return {"settings": f"PS1='READY '\nbind 'set enable-bracketed-paste off'\n{function}\n{script}\n"}
         begin = "PS1='READY '\nunsetopt zle_bracketed_paste prompt_sp\nautoload -Uz compinit && compinit -u -D\n"
         unpacked = f"module_path=({HOME}/usr/lib/*/zsh/*(/N))\nfpath=({HOME}/usr/share/zsh/functions/**/*(/N) $fpath)\n"
         own = {} if shutil.which("zsh") else {".zshenv": unpacked}
-        return {**own, ".zshrc": f"{begin}{told}\n{script}\n"}
+        return {**own, ".zshrc": f"{begin}{function}\n{script}\n"}
 
 
 @define
@@ -83,9 +83,9 @@ class Terminal:
         self.process.expect_exact("", timeout=_LONGEST)
         self.process.send("\r")
         self.process.expect(r"(<[^\r\n]*>)END", timeout=_LONGEST)
-        found = self.process.match.group(1)
+        words = self.process.match.group(1)
         self.process.expect_exact("READY ", timeout=_LONGEST)
-        return found[1:-1].split("><")
+        return words[1:-1].split("><")
 
 
 @contextmanager

@@ -41,8 +41,8 @@ _FILTER = {field.name: field.name for field in fields(AclBindingFilter)} | {
 def older_apis(acls: int, tokens: int | None = None) -> tuple[ApiVersion, ...]:
     """The APIs of a broker of an earlier Kafka, whose ACL APIs, and those for tokens, end at these versions."""
     ends = dict.fromkeys(ACL_APIS, acls) | ({} if tokens is None else dict.fromkeys(_TOKEN_APIS, tokens))
-    kept = (api for api in BROKER_APIS if api.api_key not in _LATER)
-    return (*kept, *(ApiVersion(key, 0, end) for key, end in ends.items()))
+    apis = (api for api in BROKER_APIS if api.api_key not in _LATER)
+    return (*apis, *(ApiVersion(key, 0, end) for key, end in ends.items()))
 
 
 class FakeBroker(FakeLeader):
@@ -101,21 +101,21 @@ class FakeBroker(FakeLeader):
         if not any(api.api_key == key and version in api for api in self.apis):
             return None
         self.versions[key] = max(version, self.versions.get(key, 0))
-        found = await super()._answer(header, body, state)
-        return self.tamper_body(found) + self.more if header.api_key == DESCRIBE_ACLS else found
+        answer = await super()._answer(header, body, state)
+        return self.tamper_body(answer) + self.more if header.api_key == DESCRIBE_ACLS else answer
 
     def _acls(self, version, body):
         if DESCRIBE_ACLS in self.refusals:
             code, message = self.refusals[DESCRIBE_ACLS]
             return build(DESCRIBE_ACLS, version, "response", error_code=code, error_message=message)
-        wanted, held = _filter(body), self.rules if self.next_rules is None else self.next_rules()
-        rules = [acl for acl in held if filter_matches(wanted, acl)]
+        acl_filter, present = _filter(body), self.rules if self.next_rules is None else self.next_rules()
+        rules = [acl for acl in present if filter_matches(acl_filter, acl)]
         self.told.append(frozenset(rules))
         return build(DESCRIBE_ACLS, version, "response", resources=tuple(_resources(version, rules)))
 
     def _create(self, version, body):
         created = [
-            StandardAcl(**{name: getattr(each, given) for name, given in _CREATION.items()}) for each in body.creations
+            StandardAcl(**{name: getattr(each, key) for name, key in _CREATION.items()}) for each in body.creations
         ]
         self.rules += [acl for acl in created if acl not in self.rules and acl not in self.refused_rules]
         outcomes = [self.refused_rules.get(acl, (0, "")) for acl in created]
@@ -128,19 +128,19 @@ class FakeBroker(FakeLeader):
     def _delete(self, version, body):
         filters = [_filter(each) for each in body.filters]
         self.deleted_at_once.append(filters)
-        found = tuple(self._deleted(version, each) for each in filters)
-        return build(DELETE_ACLS, version, "response", filter_results=found)
+        results = tuple(self._deleted(version, each) for each in filters)
+        return build(DELETE_ACLS, version, "response", filter_results=results)
 
-    def _deleted(self, version, wanted: AclBindingFilter):
-        gone = [acl for acl in self.rules if filter_matches(wanted, acl)]
-        for acl in gone:
+    def _deleted(self, version, acl_filter: AclBindingFilter):
+        removed = [acl for acl in self.rules if filter_matches(acl_filter, acl)]
+        for acl in removed:
             if acl in self.refused_rules:
                 code, message = self.refused_rules[acl]
                 refused = {"error_code": code, "error_message": message}
                 return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", **refused)
-        self.rules = [acl for acl in self.rules if acl not in gone]
-        found = [{name: getattr(acl, name) for name in _CREATION} for acl in gone]
-        matching = tuple(build(DELETE_ACLS, version, "response", "DeleteAclsMatchingAcl", **each) for each in found)
+        self.rules = [acl for acl in self.rules if acl not in removed]
+        rows = [{name: getattr(acl, name) for name in _CREATION} for acl in removed]
+        matching = tuple(build(DELETE_ACLS, version, "response", "DeleteAclsMatchingAcl", **each) for each in rows)
         return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", matching_acls=matching)
 
     def _users(self, version, _body):
@@ -171,8 +171,8 @@ class FakeBroker(FakeLeader):
             build(key, version, "response", "DescribeClusterBroker", broker_id=number, host=at.host, port=at.port)
             for number, at in enumerate([self.address, *self.others], 1)
         )
-        known = {"cluster_id": self.cluster_id, "brokers": brokers}
-        return build(key, version, "response", error_code=code, error_message=message, **known)
+        values = {"cluster_id": self.cluster_id, "brokers": brokers}
+        return build(key, version, "response", error_code=code, error_message=message, **values)
 
     def _quorum(self, version, _body):
         """As a broker that forwards it; a refusal stands for a controller that is out of reach."""
@@ -194,11 +194,11 @@ class FakeBroker(FakeLeader):
     def _configs(self, version, body):
         key = DESCRIBE_CONFIGS
         code, message = self.refusals.get(key, (0, None))
-        wanted = body.resources[0].configuration_keys
+        keys = body.resources[0].configuration_keys
         values = tuple(
             build(key, version, "response", "DescribeConfigsResourceResult", name=name, value=value)
             for name, value in self.configs.items()
-            if wanted is None or name in wanted
+            if keys is None or name in keys
         )
         result = build(
             key, version, "response", "DescribeConfigsResult", error_code=code, error_message=message, configs=values
@@ -211,7 +211,7 @@ class FakeBroker(FakeLeader):
 
 
 def _filter(each) -> AclBindingFilter:
-    return AclBindingFilter(**{name: getattr(each, given) for name, given in _FILTER.items()})
+    return AclBindingFilter(**{name: getattr(each, key) for name, key in _FILTER.items()})
 
 
 def _resources(version: int, rules: Iterable[StandardAcl]):

@@ -220,12 +220,12 @@ class FakeLeader:
     async def _fetch(self, version, body) -> FetchResponse:
         if body.cluster_id not in (None, self.cluster_id):
             return FetchResponse(error=104)
-        wanted = body.topics[0].partitions[0]
+        partition = body.topics[0].partitions[0]
         position = Position(
-            offset=wanted.fetch_offset,
-            last_fetched_epoch=wanted.last_fetched_epoch,
-            leader_epoch=wanted.current_leader_epoch,
-            high_watermark=getattr(wanted, "high_watermark", 1 << 62),
+            offset=partition.fetch_offset,
+            last_fetched_epoch=partition.last_fetched_epoch,
+            leader_epoch=partition.current_leader_epoch,
+            high_watermark=getattr(partition, "high_watermark", 1 << 62),
         )
         self.fetches.append((position, body.max_bytes))
         end = self._loop.time() + body.max_wait.total_seconds()
@@ -239,16 +239,16 @@ class FakeLeader:
                     leader_epoch=self.quorum.epoch,
                     endpoints=self.endpoints,
                 )
-            left = end - self._loop.time()
-            if left <= 0 or not self.quorum.waits(position):
+            remaining = end - self._loop.time()
+            if remaining <= 0 or not self.quorum.waits(position):
                 return evolve(self.quorum.answer(position, body.max_bytes), endpoints=self.endpoints)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
+                await asyncio.wait_for(self._changed.wait(), remaining)
 
     def _chunk(self, body) -> SnapshotChunk:
-        wanted = body.topics[0].partitions[0]
-        snapshot = EpochEnd(epoch=wanted.snapshot_id.epoch, end_offset=wanted.snapshot_id.end_offset)
-        chunk = self.quorum.chunk(snapshot, wanted.position, wanted.current_leader_epoch, body.max_bytes)
+        partition = body.topics[0].partitions[0]
+        snapshot = EpochEnd(epoch=partition.snapshot_id.epoch, end_offset=partition.snapshot_id.end_offset)
+        chunk = self.quorum.chunk(snapshot, partition.position, partition.current_leader_epoch, body.max_bytes)
         return evolve(self.faults.tamper_chunk(chunk))
 
 

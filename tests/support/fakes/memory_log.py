@@ -81,11 +81,11 @@ class MemoryLog:
             if offset == self._end:
                 return b""
             first = bisect_right(self._bases, offset) - 1
-            taken, size = first + 1, len(self._batches[first])
-            while taken < len(self._batches) and size + len(self._batches[taken]) <= max_bytes:
-                size += len(self._batches[taken])
-                taken += 1
-            return b"".join(self._batches[first:taken])
+            end, size = first + 1, len(self._batches[first])
+            while end < len(self._batches) and size + len(self._batches[end]) <= max_bytes:
+                size += len(self._batches[end])
+                end += 1
+            return b"".join(self._batches[first:end])
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (aclog.metalog.committed_log.LogReader.wait)."""

@@ -39,7 +39,7 @@ class FakeQuorum:
         """All committed bytes that the log still has."""
         return b"".join(b for b in self.batches if read_header(b).end_offset <= self.high_watermark)
 
-    def told(self) -> None:
+    def notify(self) -> None:
         for hook in list(self.hooks):
             hook()
 
@@ -50,13 +50,13 @@ class FakeQuorum:
             if commit:
                 self.high_watermark = self.end
             appended = Appended(base_offset=base, last_offset=self.end - 1, leader_epoch=self.epoch)
-        self.told()
+        self.notify()
         return appended
 
     def commit(self, offset: int | None = None) -> None:
         with self.lock:
             self.high_watermark = self.end if offset is None else offset
-        self.told()
+        self.notify()
 
     def elect(self, leader_id: int, *, keep: int | None = None, commit: bool = True) -> None:
         """A new leader, whose log has only the first `keep` of the records that are not committed, in whole batches."""
@@ -68,7 +68,7 @@ class FakeQuorum:
             self.batches.append(leader_change(self.epoch, self.end, leader_id))
             if commit:
                 self.high_watermark = self.end
-        self.told()
+        self.notify()
 
     def forget_below(self, snapshot: EpochEnd, data: bytes) -> None:
         """Retention: a snapshot stands for all below its end."""
@@ -76,7 +76,7 @@ class FakeQuorum:
             self.snapshot = snapshot, data
             self.batches = [b for b in self.batches if read_header(b).end_offset > snapshot.end_offset]
             self.log_start = snapshot.end_offset
-        self.told()
+        self.notify()
 
     def lose(self, offset: int) -> None:
         """What must never be: committed records are gone."""
@@ -91,16 +91,16 @@ class FakeQuorum:
             self.batches, self.epoch = list(batches), epoch
             self.snapshot, self.log_start = None, 0
             self.high_watermark = self.end
-        self.told()
+        self.notify()
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         """The end of the newest epoch that is not above `epoch` (ReplicatedLog.endOffsetForEpoch)."""
-        found = EpochEnd(epoch=0 if self.snapshot is None else self.snapshot[0].epoch, end_offset=self.log_start)
+        end = EpochEnd(epoch=0 if self.snapshot is None else self.snapshot[0].epoch, end_offset=self.log_start)
         for batch in self.batches:
             header = read_header(batch)
             if header.leader_epoch <= epoch:
-                found = EpochEnd(epoch=header.leader_epoch, end_offset=header.end_offset)
-        return found if epoch < self.epoch else evolve(found, epoch=epoch, end_offset=self.end)
+                end = EpochEnd(epoch=header.leader_epoch, end_offset=header.end_offset)
+        return end if epoch < self.epoch else evolve(end, epoch=epoch, end_offset=self.end)
 
     def waits(self, position: Position) -> bool:
         """Whether a fetch of this position has nothing to be told yet."""
@@ -111,17 +111,17 @@ class FakeQuorum:
 
     def answer(self, position: Position, max_bytes: int) -> FetchResponse:
         with self.lock:
-            known = FetchResponse(leader_id=self.leader_id, leader_epoch=self.epoch, log_start_offset=self.log_start)
+            response = FetchResponse(leader_id=self.leader_id, leader_epoch=self.epoch, log_start_offset=self.log_start)
             if position.leader_epoch != self.epoch:
-                return evolve(known, error=FENCED if position.leader_epoch < self.epoch else UNKNOWN_EPOCH)
-            known = evolve(known, high_watermark=self.high_watermark)
+                return evolve(response, error=FENCED if position.leader_epoch < self.epoch else UNKNOWN_EPOCH)
+            response = evolve(response, high_watermark=self.high_watermark)
             if snapshot := self._needs_snapshot(position):
-                return evolve(known, snapshot=snapshot)
+                return evolve(response, snapshot=snapshot)
             end = self.epoch_end(position.last_fetched_epoch)
             at_start = position.offset == self.log_start == 0
             if not at_start and (end.epoch != position.last_fetched_epoch or end.end_offset < position.offset):
-                return evolve(known, diverging=end)
-            return evolve(known, records=self._records(position.offset, max_bytes))
+                return evolve(response, diverging=end)
+            return evolve(response, records=self._records(position.offset, max_bytes))
 
     def _needs_snapshot(self, position: Position) -> EpochEnd | None:
         if self.snapshot is None:
@@ -131,15 +131,15 @@ class FakeQuorum:
         return snapshot if below or position.offset == 0 else None
 
     def _records(self, offset: int, max_bytes: int) -> bytes:
-        found, size = [], 0
+        batches, size = [], 0
         for batch in self.batches:
             if read_header(batch).end_offset <= offset:
                 continue
-            if found and size + len(batch) > max_bytes:
+            if batches and size + len(batch) > max_bytes:
                 break
-            found.append(batch)
+            batches.append(batch)
             size += len(batch)
-        return b"".join(found)
+        return b"".join(batches)
 
     def chunk(self, snapshot: EpochEnd, position: int, leader_epoch: int, max_bytes: int) -> SnapshotChunk:
         """As Kafka 4.3.1: whatever is wrong is answered with -1."""

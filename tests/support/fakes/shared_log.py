@@ -36,10 +36,10 @@ class SharedTopic:
         """The log as one controller has it."""
         return NodeView(self, node_id)
 
-    def elect(self, node_id: int | None, *, told: bool = True) -> None:
-        """Elect a candidate, or nobody; unless `told`, whoever was elected before does not hear of it yet."""
+    def elect(self, node_id: int | None, *, notify: bool = True) -> None:
+        """Elect a candidate, or nobody; unless `notify`, whoever was elected before does not hear of it yet."""
         before, self.elected = self.elected, node_id
-        if told and before is not None and before in self.candidates and before != node_id:
+        if notify and before is not None and before in self.candidates and before != node_id:
             self.candidates[before].on_deposed()
         # A controller leaves the election in a thread of its own, so it may have just gone.
         candidate = None if node_id is None else self.candidates.get(node_id)

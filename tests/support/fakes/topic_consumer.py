@@ -68,8 +68,8 @@ class FakeConsumer:
     _told_end: bool = field(default=False, init=False)
 
     def list_topics(self, topic: str, timeout: float) -> Any:
-        found = SimpleNamespace(error=None, partitions={0: None})
-        return SimpleNamespace(topics={topic: found})
+        metadata = SimpleNamespace(error=None, partitions={0: None})
+        return SimpleNamespace(topics={topic: metadata})
 
     def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
         return 0, len(self.topic.messages)
@@ -88,12 +88,12 @@ class FakeConsumer:
         return FakeMessage(position=self._position, stored=None)
 
     def consume(self, count: int, timeout: float) -> list[FakeMessage]:
-        found: list[FakeMessage] = []
-        while len(found) < count and self._position < len(self.topic.messages):
+        messages: list[FakeMessage] = []
+        while len(messages) < count and self._position < len(self.topic.messages):
             message = self.poll(0)
             assert message is not None
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
 
     def close(self) -> None:
         pass

@@ -64,8 +64,8 @@ LOADS = {KAFKA_VERSION: load_kafka, KAFKA_39: load_kafka_39}
 def classes_of(lists: Iterable[Path]) -> list[str]:
     """Return the classes of all lists, without those that a class loader of their own has loaded."""
     lines = (line for path in lists for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
-    found = (re.sub(r" id: \d+$", "", line) for line in lines if "source:" not in line and not line.startswith("#"))
-    return list(dict.fromkeys(found))
+    names = (re.sub(r" id: \d+$", "", line) for line in lines if "source:" not in line and not line.startswith("#"))
+    return list(dict.fromkeys(names))
 
 
 def archive(version: str) -> None:

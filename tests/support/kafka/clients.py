@@ -18,15 +18,15 @@ def run_clients(bootstrap: str, clients: Iterable[Mapping[str, str]]) -> dict[st
     A client has a `case`, what it is (`client`: produce, consume, transact, stream, admin), a `user`, whose password
     for SCRAM is the name and `-secret`, and what ClientPipe.java reads of its kind: `input`, `output`, `group`...
     """
-    asked = [json.dumps(client) for client in clients]
+    requests = [json.dumps(client) for client in clients]
     with TemporaryDirectory() as scratch:  # Kafka Streams leaves the directories of its state
-        done = _run(bootstrap, asked, ("-Xmx512m", f"-Djava.io.tmpdir={scratch}"))
+        done = _run(bootstrap, requests, ("-Xmx512m", f"-Djava.io.tmpdir={scratch}"))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(asked), f"the clients' JVM died: {done.stderr[-4000:]}"
+    assert len(answers) == len(requests), f"the clients' JVM died: {done.stderr[-4000:]}"
     return {answer["case"]: answer["error"] for answer in answers}
 
 
-def _run(bootstrap: str, asked: Sequence[str], options: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def _run(bootstrap: str, requests: Sequence[str], options: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     servers = f"bootstrap.servers={bootstrap}"
     command = java_command("aclog.ClientPipe", servers, *LOGIN, *PATIENCE, options=options)
     paths = command.index("-cp") + 1
@@ -34,5 +34,5 @@ def _run(bootstrap: str, asked: Sequence[str], options: Sequence[str]) -> "subpr
     own = compiled("classes-clients", ("tests/jvm/java-clients/*.java",), f"{class_path()}{os.pathsep}{streams}")
     command[paths] = os.pathsep.join((command[paths], str(streams), str(own)))
     return subprocess.run(
-        command, input="\n".join(asked) + "\n", capture_output=True, encoding="utf-8", timeout=300, check=False
+        command, input="\n".join(requests) + "\n", capture_output=True, encoding="utf-8", timeout=300, check=False
     )

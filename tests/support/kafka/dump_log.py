@@ -87,13 +87,13 @@ def parse(text: str) -> dict[str, list[DumpedBatch]]:
     return files
 
 
-def _record(found: dict[str, str]) -> DumpedRecord:
+def _record(groups: dict[str, str]) -> DumpedRecord:
     names = ("offset", "timestamp", "key_size", "value_size")
-    numbers = {name: int(found[name]) for name in names}
-    if found["kind"] == "controlType":  # Kafka 3.9 prints no more of a LeaderChange
+    numbers = {name: int(groups[name]) for name in names}
+    if groups["kind"] == "controlType":  # Kafka 3.9 prints no more of a LeaderChange
         return DumpedRecord(kind="LeaderChange", json={}, **numbers)
-    return DumpedRecord(kind=found["kind"], json=json.loads(found["json"]), **numbers)
+    return DumpedRecord(kind=groups["kind"], json=json.loads(groups["json"]), **numbers)
 
 
-def _numbers(found: dict[str, str]) -> dict[str, int]:
-    return {name: text == "true" if name == "is_control" else int(text) for name, text in found.items()}
+def _numbers(groups: dict[str, str]) -> dict[str, int]:
+    return {name: text == "true" if name == "is_control" else int(text) for name, text in groups.items()}

@@ -12,11 +12,11 @@ _ID = re.compile(r"directory\.id=[A-Za-z0-9_-]{22}")
 
 def control_records(data: bytes) -> list[ControlRecord]:
     """All control records."""
-    found: list[ControlRecord] = []
+    records: list[ControlRecord] = []
     for position, header in iter_batches(data):
         if header.is_control:
-            found.extend(decode_control_batch(data, position, header))
-    return found
+            records.extend(decode_control_batch(data, position, header))
+    return records
 
 
 def values_of(data: bytes) -> list[bytes]:

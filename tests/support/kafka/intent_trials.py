@@ -6,8 +6,8 @@ from typing import Self
 
 from attrs import frozen
 
+from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.regions import operations_of
-from aclog.analysis.who_can import Intent, Need, needs_of
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 
 IMPLIED = {
@@ -81,7 +81,7 @@ def trials(kinds: Iterable[str], run: str) -> Iterator[Trial]:
     number = count()
     for name in kinds:
         plain = _Client.of(KINDS[name], run, run)
-        harms = [("without", what) for what in plain.least()] + [("denied", what) for what in plain.asked()]
+        harms = [("without", what) for what in plain.least()] + [("denied", what) for what in plain.pairs()]
         for change, what in [("with all", None), *harms]:
             client = _Client.of(KINDS[name], run, f"{run}-{next(number)}")
             rules = [client.rule(*each, "ALLOW") for each in client.least() if (change, each) != ("without", what)]
@@ -115,18 +115,18 @@ class _Client:
             del names["group"]
         return cls({"client": kind.intent, "user": user, **names}, needs_of(kind.intent, named), kind.beside)
 
-    def asked(self) -> list[tuple[str, AclOperation]]:
+    def pairs(self) -> list[tuple[str, AclOperation]]:
         """All that it needs."""
-        asked = [(_key(need), operation) for need in self.needs for operation in operations_of(need.operations)]
-        return [*asked, *self.beside]
+        pairs = [(_key(need), operation) for need in self.needs for operation in operations_of(need.operations)]
+        return [*pairs, *self.beside]
 
     def least(self) -> list[tuple[str, AclOperation]]:
         """The same without what another one on the same resource implies."""
-        asked = self.asked()
+        pairs = self.pairs()
         return [
             (key, operation)
-            for key, operation in asked
-            if not any((key, implying) in asked for implying in IMPLIED.get(operation, ()))
+            for key, operation in pairs
+            if not any((key, implying) in pairs for implying in IMPLIED.get(operation, ()))
         ]
 
     def rule(self, key: str, operation: AclOperation, permission: str) -> dict[str, str]:

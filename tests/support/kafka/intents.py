@@ -66,10 +66,10 @@ def _prepare(admin: AdminClient, tried: Sequence[Trial]) -> None:
 def main() -> None:
     """Record."""
     with KafkaQuorum(Path(tempfile.mkdtemp(prefix="aclog-intents-")), nodes=1) as kafka:
-        found = outcomes(kafka)
+        results = outcomes(kafka)
     RECORDED.parent.mkdir(parents=True, exist_ok=True)
-    RECORDED.write_text("".join(f"{json.dumps(each)}\n" for each in found), encoding="utf-8")
-    print(f"{len(found)} trials, {sum(not each['error'] for each in found)} worked: {RECORDED}")
+    RECORDED.write_text("".join(f"{json.dumps(each)}\n" for each in results), encoding="utf-8")
+    print(f"{len(results)} trials, {sum(not each['error'] for each in results)} worked: {RECORDED}")
 
 
 if __name__ == "__main__":

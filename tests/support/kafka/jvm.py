@@ -60,8 +60,8 @@ def program(name: str) -> str:
         candidate = Path(home) / "bin" / name
         if candidate.exists():
             return str(candidate)
-    if found := shutil.which(name):
-        return found
+    if path := shutil.which(name):
+        return path
     raise JvmMissingError(f"`{name}` is not installed: the tests against real Kafka need a JDK 17 and Maven")
 
 
@@ -111,10 +111,10 @@ def streams_jar() -> Path:
     return jar
 
 
-def _maven(wanted: str, *arguments: str) -> None:
+def _maven(artifact: str, *arguments: str) -> None:
     done = subprocess.run([program("mvn"), "-B", "-q", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise JvmMissingError(f"Maven could not get {wanted}:\n{done.stdout}{done.stderr}")
+        raise JvmMissingError(f"Maven could not get {artifact}:\n{done.stdout}{done.stderr}")
 
 
 def release_of(version: str) -> tuple[int, int]:

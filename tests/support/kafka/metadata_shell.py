@@ -45,10 +45,10 @@ def _started(checkpoint: Path, commands: Sequence[str], until: str) -> list[list
 
 
 def _answers(process: subprocess.Popen, commands: Sequence[str], until: str) -> list[list[str]]:
-    deadline, seen = time.monotonic() + SECONDS, [""]
-    while not any(until in line for line in seen):
-        seen = _ask(process, "tree /image/provenance")
-        assert time.monotonic() < deadline, f"the shell still shows {seen}"
+    deadline, lines = time.monotonic() + SECONDS, [""]
+    while not any(until in line for line in lines):
+        lines = _ask(process, "tree /image/provenance")
+        assert time.monotonic() < deadline, f"the shell still shows {lines}"
     return [_ask(process, command) for command in commands]
 
 

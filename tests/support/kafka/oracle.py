@@ -116,10 +116,16 @@ class OracleProcess:
         rows = [[change] if isinstance(change, str) else _acl_row(change) for change in changes]
         return self._ask("C", {"rows": rows})["errors"]
 
-    def matching(self, wanted: AclBindingFilter) -> list[int]:
+    def matching(self, acl_filter: AclBindingFilter) -> list[int]:
         """The ACLs that acls(filter) gives, in its order."""
-        row = [wanted.resource_type, wanted.resource_name, wanted.pattern_type, wanted.principal, wanted.host]
-        reply = self._ask("F", [*row, wanted.operation, wanted.permission_type])
+        row = [
+            acl_filter.resource_type,
+            acl_filter.resource_name,
+            acl_filter.pattern_type,
+            acl_filter.principal,
+            acl_filter.host,
+        ]
+        reply = self._ask("F", [*row, acl_filter.operation, acl_filter.permission_type])
         if "error" in reply:
             raise OracleError(reply["error"])
         return reply["found"]

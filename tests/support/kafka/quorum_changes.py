@@ -83,13 +83,13 @@ class RuleChanges:
 
 def make(admin: AdminClient, change: Change) -> int:
     """Ask for a change until it is acknowledged, as often as need be: asked for twice, it is the same. How often."""
-    deadline, asked = time.monotonic() + _RETRY_SECONDS, 0
+    deadline, attempts = time.monotonic() + _RETRY_SECONDS, 0
     while True:
-        asked += 1
+        attempts += 1
         try:
             admin("createAcls" if change.creates else "deleteAcls", acls=change.rules)
         except KafkaError:
             if time.monotonic() > deadline:
                 raise
         else:
-            return asked
+            return attempts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.kafka.jvm import ROOT
 
-KEPT = ROOT / "build" / "kafka-logs"
+DIRECTORY = ROOT / "build" / "kafka-logs"
 
 
 def keep(home: Path, name: str) -> Path:
@@ -16,9 +16,9 @@ def keep(home: Path, name: str) -> Path:
 
     Nodes may be running: a file that goes away meanwhile is left out, and so are indexes, which are large and empty.
     """
-    KEPT.mkdir(parents=True, exist_ok=True)
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-")
-    target = KEPT / f"{plain}-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**6:06}"
+    target = DIRECTORY / f"{plain}-{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**6:06}"
     with contextlib.suppress(shutil.Error):  # which tells of the files that could not be copied; the others have been
         shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
     return target

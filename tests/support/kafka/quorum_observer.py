@@ -90,14 +90,14 @@ class QuorumObserver:
         return acl_rows(self.image)
 
     @property
-    def held(self) -> bytes:
+    def pending(self) -> bytes:
         """What it was given, and must not show yet."""
         return b"".join(run.data for run in list(self.log._fetcher.state._pending))
 
     @property
     def held_batches(self) -> int:
         """How many batches that is."""
-        return len(list(iter_batches(self.held)))
+        return len(list(iter_batches(self.pending)))
 
     def watch(self, rule: StandardAcl, *, present: bool) -> Watched:
         """Look out for a rule from now on, and for no other."""
@@ -154,12 +154,12 @@ def end_of(data: bytes) -> int:
 
 def between(data: bytes, start: int, end: int) -> bytes:
     """The bytes of the batches that begin at or above `start` and end at or below `end`."""
-    found = [
+    batches = [
         data[position : position + header.size]
         for position, header in iter_batches(data)
         if header.base_offset >= start and header.end_offset <= end
     ]
-    return b"".join(found)
+    return b"".join(batches)
 
 
 def assert_same(observer: QuorumObserver, admin: AdminClient, changes: RuleChanges) -> None:
@@ -186,11 +186,11 @@ def assert_same_bytes(read: bytes, log_directory: Path) -> int:
 
 def assert_unseen(observer: QuorumObserver, text: str, mark: int) -> None:
     """What is held above the mark is not shown, while three more records come in above it."""
-    log, sizes = observer.log, {len(observer.held)}
+    log, sizes = observer.log, {len(observer.pending)}
     while len(sizes) <= 3:
         assert log.high_watermark() == mark
         assert log.read(mark) == b""
         assert observer.image.end_offset <= mark
         assert text not in {row["resourceName"] for row in observer.rows}
-        assert text.encode() in observer.held, "the leader gave up before this was looked at"
-        sizes.add(len(observer.held))
+        assert text.encode() in observer.pending, "the leader gave up before this was looked at"
+        sizes.add(len(observer.pending))

@@ -32,8 +32,8 @@ def add_user(bootstrap: str, user: str) -> None:
     """Let a user log in by SCRAM-SHA-256, with `password(user)`, and wait until it is so."""
     admin = AdminClient(client_properties(bootstrap))
     how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    wanted = UserScramCredentialUpsertion(user, how, password(user).encode())
-    for each in admin.alter_user_scram_credentials([wanted]).values():
+    upsertion = UserScramCredentialUpsertion(user, how, password(user).encode())
+    for each in admin.alter_user_scram_credentials([upsertion]).values():
         each.result(SECONDS)
 
 
@@ -67,7 +67,7 @@ class RunningConsumer:
 
     def wait_for_rounds(self, more: int) -> None:
         """Wait until it has gone through so many more rounds; what went wrong in the thread is raised here."""
-        self._wait(lambda wanted=self.rounds + more: self.rounds >= wanted, f"{more} more rounds")
+        self._wait(lambda target=self.rounds + more: self.rounds >= target, f"{more} more rounds")
 
     def wait_for_refusal(self) -> None:
         """Wait until it has been refused; it may not be told again and again."""

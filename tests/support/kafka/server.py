@@ -70,9 +70,9 @@ def _lock_file(port: int) -> Path:
 
 def with_properties(text: str, **changes: str) -> str:
     """server.properties with some keys set anew; in a key without dots, underscores stand for them."""
-    wanted = {key if "." in key else key.replace("_", "."): value for key, value in changes.items()}
-    kept = [line for line in text.splitlines() if line.partition("=")[0] not in wanted]
-    return "\n".join([*kept, *(f"{key}={value}" for key, value in wanted.items())]) + "\n"
+    values = {key if "." in key else key.replace("_", "."): value for key, value in changes.items()}
+    lines = [line for line in text.splitlines() if line.partition("=")[0] not in values]
+    return "\n".join([*lines, *(f"{key}={value}" for key, value in values.items())]) + "\n"
 
 
 class AdminClient:
@@ -225,11 +225,11 @@ class KafkaServer:
     def wait_until_started(self) -> None:
         """Wait for the start that was begun; a KafkaError with the end of the output if it fails."""
         deadline = time.monotonic() + SECONDS
-        while "Kafka Server started" not in self._said():
+        while "Kafka Server started" not in self._output():
             if not self.running:
-                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._said()[-4000:]}")
+                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._output()[-4000:]}")
             if time.monotonic() > deadline:
-                raise KafkaError(f"Kafka did not start within {SECONDS} s: {self._said()[-4000:]}")
+                raise KafkaError(f"Kafka did not start within {SECONDS} s: {self._output()[-4000:]}")
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -255,7 +255,7 @@ class KafkaServer:
         """SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         """What it has printed since the last start."""
         with self.output.open("rb") as output:
             output.seek(self._said_before)

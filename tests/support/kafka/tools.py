@@ -157,15 +157,15 @@ def recorded() -> list[dict[str, Any]]:
     return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").split("\n") if line]
 
 
-def differences(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[str]:
+def differences(expected: list[dict[str, Any]], actual: list[dict[str, Any]]) -> list[str]:
     """One text for each command line with another outcome."""
     texts = []
-    for wanted, got in zip(expected, found, strict=True):
-        assert wanted["command"] == got["command"], "the golden file belongs to other commands: record it again"
+    for kafka, got in zip(expected, actual, strict=True):
+        assert kafka["command"] == got["command"], "the golden file belongs to other commands: record it again"
         for key in ("code", "out", "err"):
-            if wanted[key] != got[key]:
-                both = [json.dumps(side[key], ensure_ascii=False) for side in (wanted, got)]
-                texts.append(f"{wanted['command']} ({wanted['to']}): {key}\n  kafka: {both[0]}\n  aclog: {both[1]}")
+            if kafka[key] != got[key]:
+                both = [json.dumps(side[key], ensure_ascii=False) for side in (kafka, got)]
+                texts.append(f"{kafka['command']} ({kafka['to']}): {key}\n  kafka: {both[0]}\n  aclog: {both[1]}")
     return texts
 
 
@@ -180,15 +180,15 @@ def main() -> None:
     ports = Ports.free()
     with (AclogNode if flags.aclog else RealNode)(home, ports).format() as node, ToolPipe() as pipe:
         begun = time.monotonic()
-        found = Tools(pipe, ports, home).run()
-    print(f"{node.kind}: {len(found)} command lines in {time.monotonic() - begun:.1f} s")
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
+        rows = Tools(pipe, ports, home).run()
+    print(f"{node.kind}: {len(rows)} command lines in {time.monotonic() - begun:.1f} s")
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (home / "tools.jsonl").write_text(text, encoding="utf-8")
     if flags.record:
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
         GOLDEN.write_text(text, encoding="utf-8")
         return
-    texts = differences(recorded(), found)
+    texts = differences(recorded(), rows)
     print("\n".join(texts))
     sys.exit(f"{len(texts)} differences; all in {home}" if texts else 0)
 

@@ -48,25 +48,25 @@ def new_topic(kafka: KafkaQuorum | SharedKafka, **changes: object) -> TopicSetti
 
 def records(log: LogReader) -> list[tuple[int, int, bytes | None]]:
     """(Offset, leader epoch, value) of all that is committed, the value None for a control record."""
-    found: list[tuple[int, int, bytes | None]] = []
+    result: list[tuple[int, int, bytes | None]] = []
     offset = log.start_offset()
     while data := log.read(offset):
         for position, header in iter_batches(data):
             for record in decode_batch(data, position).records:
                 value = None if header.is_control else record.value
-                found.append((header.base_offset + record.offset_delta, header.leader_epoch, value))
+                result.append((header.base_offset + record.offset_delta, header.leader_epoch, value))
             offset = header.end_offset
-    assert [place for place, _, _ in found] == list(range(log.start_offset(), log.high_watermark()))
-    return found
+    assert [place for place, _, _ in result] == list(range(log.start_offset(), log.high_watermark()))
+    return result
 
 
 def contents(log: LogReader) -> bytes:
     """The bytes of all that is committed."""
-    found, offset = b"", log.start_offset()
+    result, offset = b"", log.start_offset()
     while data := log.read(offset, 16 << 20):
-        found += data
+        result += data
         offset = end_offset(data)
-    return found
+    return result
 
 
 def values(log: LogReader) -> list[bytes]:

@@ -18,7 +18,7 @@ from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.intervals import AclIntervals, rule_table
 from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
-from tests.support.models.engine_answers import decided, told
+from tests.support.models.engine_answers import answer_of, decided
 from tests.support.models.reference import ReferenceAuthorizer
 
 BASES = {
@@ -35,11 +35,11 @@ def image_of(acls: Sequence[StandardAclWithId], *, changes: int, random: Random)
     goings; sometimes merged."""
     late = [entry for entry in acls if random.randrange(100) < changes]
     early = [entry for entry in acls if entry not in late] if late else list(acls)
-    gone = random.sample(early, len(early) // 10) if changes else []
+    removed = random.sample(early, len(early) // 10) if changes else []
     image = AclsImage.from_acls(early)
-    for entry in gone:
+    for entry in removed:
         image = image.apply([RemoveAccessControlEntryRecord(id=entry.id)])
-    image = image.apply([record_of(entry) for entry in (*gone, *late)])
+    image = image.apply([record_of(entry) for entry in (*removed, *late)])
     return image.merged() if changes and random.randrange(4) == 0 else image
 
 
@@ -57,13 +57,13 @@ def with_few_hangs(
     estate: Estate, asks: Sequence[Ask], *, most: int, generation: Generation = Generation.V4_3
 ) -> list[Ask]:
     """The requests without those on which Kafka never returns, but for the first `most` of them: each takes time."""
-    reference, kept = reference_of(estate, generation), []
+    reference, fast = reference_of(estate, generation), []
     for ask in asks:
         hangs = not ask.by_type and ask.principal != "User:*" and reference.stuck(*ask[1:6]) == "hangs"
         most -= hangs
         if not hangs or most >= 0:
-            kept.append(ask)
-    return kept
+            fast.append(ask)
+    return fast
 
 
 class Comparison:
@@ -91,8 +91,8 @@ class Comparison:
 
     def difference(self, ask: Ask, answer: Answer) -> str | None:
         """What differs, or None."""
-        found = self.both(ask, answer)
-        return None if found is None else f"{ask}: Kafka says {found[0]}, we say {found[1]}"
+        answers = self.both(ask, answer)
+        return None if answers is None else f"{ask}: Kafka says {answers[0]}, we say {answers[1]}"
 
     def _ours(self, ask: Ask) -> tuple[object, ...]:
         context = RequestContext(principal=ask.principal, host=ask.host)
@@ -113,13 +113,13 @@ class Comparison:
 
     def _ours_by_type(self, ask: Ask, context: RequestContext) -> tuple[object, ...]:
         """Our answer for a whole resource type, and the rule that an audit line names: that of the probe."""
-        heard: list[Decision] = []
-        self.authorizer.set_audit(lambda _context, _action, decision: heard.append(decision))
+        decisions: list[Decision] = []
+        self.authorizer.set_audit(lambda _context, _action, decision: decisions.append(decision))
         try:
             result = self.authorizer.authorize_by_resource_type(context, ask.operation, ask.resource_type)
         finally:
             self.authorizer.set_audit(None)
-        (probe,) = heard
+        (probe,) = decisions
         return result is AuthorizationResult.ALLOWED, probe.basis, probe.rule
 
     def explained_otherwise(self, ask: Ask) -> str | None:
@@ -131,10 +131,10 @@ class Comparison:
         action = Action(operation=ask.operation, resource_pattern=resource)
         try:
             decision = self.authorizer.decide(context, action)
-            told = explain(self.image, decision, context, action, options=ExplainOptions(limit=len(self.estate.acls)))
+            answer = explain(self.image, decision, context, action, options=ExplainOptions(limit=len(self.estate.acls)))
         except InvalidRequestError:
             return None
-        marked = [examined.rule for examined in told.rules if examined.role is Role.DECIDES]
+        marked = [examined.rule for examined in answer.rules if examined.role is Role.DECIDES]
         expected = [] if decision.rule is None else [decision.rule]
         return None if marked == expected else f"{ask}: {decision} is decided, {marked} explained"
 
@@ -149,10 +149,10 @@ class Comparison:
         columns = [pa.array(column, pa.string()) for column in zip(*requests, strict=True)]
         table = rule_table(self.image)
         codes = BulkAuthorizer.of(AclIntervals.of_table(table), settings).decide(columns).tolist() if columns else []
-        for ask, asked, code in zip(single, requests, codes, strict=True):
-            expected = decided(self.authorizer, *asked)
-            if told(code, table) != expected[:2]:
-                yield f"{ask}: in bulk {told(code, table)}, one by one {expected}"
+        for ask, request, code in zip(single, requests, codes, strict=True):
+            expected = decided(self.authorizer, *request)
+            if answer_of(code, table) != expected[:2]:
+                yield f"{ask}: in bulk {answer_of(code, table)}, one by one {expected}"
 
     def _theirs(self, ask: Ask, answer: Answer) -> tuple[object, ...] | None:
         """What we must answer; None for an error."""
@@ -179,12 +179,12 @@ class Comparison:
     def reference_difference(self, ask: Ask, answer: Answer) -> str | None:
         """The same for the reference model, which also tells where Kafka gives no answer."""
         try:
-            said = self._reference(ask)
+            actual = self._reference(ask)
         except InvalidRequestError:
-            said = None
+            actual = None
         expected = self._theirs(ask, answer)
-        if said != expected:
-            return f"{ask}: Kafka says {answer} {self._named(answer)}, the reference {said}"
+        if actual != expected:
+            return f"{ask}: Kafka says {answer} {self._named(answer)}, the reference {actual}"
         if not ask.by_type and answer.letter != "E":
             stuck = self.reference.stuck(*ask[1:6])
             if (stuck == "hangs") != (answer.letter == "H"):
@@ -219,8 +219,8 @@ def differences(
     comparison = Comparison(estate, image, generation)
     checks = [comparison.difference, *([comparison.reference_difference] if reference else ())]
     both = zip(asks, answers, strict=True)
-    found = (check(ask, answer) for ask, answer in both for check in checks)
-    return list(islice(filter(None, found), 20))
+    texts = (check(ask, answer) for ask, answer in both for check in checks)
+    return list(islice(filter(None, texts), 20))
 
 
 def other_paths(estate: Estate, image: AclsImage, asks: Sequence[Ask], *, explained: int) -> list[str]:

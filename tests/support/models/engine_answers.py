@@ -39,10 +39,10 @@ def decided(
     return LETTER[decision.result], decision.text, rule_id
 
 
-def told(code: int, table: pa.Table) -> tuple[str, str]:
+def answer_of(code: int, table: pa.Table) -> tuple[str, str]:
     """Letter and rule of the bulk authorizer's decision code; `table` has the rules."""
     if code < 0:
         return "E" if code in ERRORS else "A" if code in ALLOWED else "D", BASES.get(code, "")
     row = table.slice(code, 1).to_pylist()[0]
-    said = ", ".join(f"{name}={row[name]}" for name in RULE_COLUMNS[:-1])
-    return "A" if row["permissionType"] == "ALLOW" else "D", f"MatchingAcl(acl=StandardAcl[{said}])"
+    fields = ", ".join(f"{name}={row[name]}" for name in RULE_COLUMNS[:-1])
+    return "A" if row["permissionType"] == "ALLOW" else "D", f"MatchingAcl(acl=StandardAcl[{fields}])"

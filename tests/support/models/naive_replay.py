@@ -50,7 +50,7 @@ class Moment:
 
 def naive_replay(data):
     """Every visible moment of a log's bytes, oldest first. Raises RefusedError where a record cannot be replayed."""
-    state, held, open_since = State(), [], None
+    state, pending, open_since = State(), [], None
     kraft_version, voters = 0, None
     position = 0
     while position < len(data):
@@ -71,7 +71,7 @@ def naive_replay(data):
             if kind == "BeginTransactionRecord":
                 if open_since is not None:
                     raise RefusedError(offset)
-                open_since = len(held)
+                open_since = len(pending)
             elif kind == "EndTransactionRecord":
                 if open_since is None:
                     raise RefusedError(offset)
@@ -79,15 +79,15 @@ def naive_replay(data):
             elif kind == "AbortTransactionRecord":
                 if open_since is None:
                     raise RefusedError(offset)
-                held = held[:open_since]
+                pending = pending[:open_since]
                 open_since = None
             else:
-                held.append((offset, kind, decoded))
+                pending.append((offset, kind, decoded))
         if open_since is None:
             state = state.copy()
-            for offset, kind, decoded in held:
+            for offset, kind, decoded in pending:
                 step(state, offset, kind, decoded)
-            held = []
+            pending = []
             yield Moment(header.end_offset, header.leader_epoch, header.max_timestamp, kraft_version, voters, state)
 
 
@@ -129,8 +129,8 @@ def step(state, offset, kind, record):
     elif "Broker" in kind:
         broker_step(state.brokers, offset, kind, record)
     elif kind == "UnregisterControllerRecord":
-        gone = bytes((record.controller_id >> shift) & 0xFF for shift in (24, 16, 8, 0))
-        state.opaque = [value for value in state.opaque if not (value[1] == 27 and value[3:7] == gone)]
+        controller_id = bytes((record.controller_id >> shift) & 0xFF for shift in (24, 16, 8, 0))
+        state.opaque = [value for value in state.opaque if not (value[1] == 27 and value[3:7] == controller_id)]
     elif isinstance(record, OpaqueRecord):
         state.opaque = opaque_step(state.opaque, record.value)
 
@@ -232,16 +232,16 @@ def state_of(image):
 
 def assert_shows(image, moment):
     """Check that an image of the engine is this moment."""
-    found = state_of(image)
-    assert {id_: content(acl) for id_, acl in found.acls.items()} == {
+    state = state_of(image)
+    assert {id_: content(acl) for id_, acl in state.acls.items()} == {
         id_: content(record) for id_, record in moment.state.acls.items()
     }
     assert sorted(image.acls.records()) == sorted(map(encode_record, moment.state.acls.values()))
-    assert found.scram == moment.state.scram
-    assert found.tokens == moment.state.tokens
-    assert found.features == moment.state.features
-    assert found.brokers == moment.state.brokers
-    assert found.opaque == moment.state.opaque
+    assert state.scram == moment.state.scram
+    assert state.tokens == moment.state.tokens
+    assert state.features == moment.state.features
+    assert state.brokers == moment.state.brokers
+    assert state.opaque == moment.state.opaque
     where = image.provenance
     assert (where.end_offset, where.epoch, where.timestamp) == (moment.end_offset, moment.epoch, moment.timestamp)
     assert (where.kraft_version, where.voters) == (moment.kraft_version, moment.voters)

@@ -36,42 +36,42 @@ def through(path: str, image: AclsImage) -> AclsImage:
     return AclsImage(index=AclIndex(base, overlay), documented=image.documented, cidr=image.cidr)
 
 
-def differing(image: AclsImage, asks: Iterable[Ask], seen: Counter[str]) -> list[str]:
-    """What the native core says otherwise than the Python path; `seen` counts what it answered and left."""
-    python, found = through("python", image), []
+def differing(image: AclsImage, asks: Iterable[Ask], counts: Counter[str]) -> list[str]:
+    """What the native core says otherwise than the Python path; `counts` counts what it answered and left."""
+    python, texts = through("python", image), []
     for ask in asks:
         if ask.by_type:
             continue
         for documented in (False, True):
-            found += _differing(image, python.index, ask, documented, seen)
-    return found
+            texts += _differing(image, python.index, ask, documented, counts)
+    return texts
 
 
-def _differing(image: AclsImage, python: AclIndex, ask: Ask, documented: bool, seen: Counter[str]) -> list[str]:
+def _differing(image: AclsImage, python: AclIndex, ask: Ask, documented: bool, counts: Counter[str]) -> list[str]:
     core, kind = through("native", image).index.core, known_type(ask.resource_type)
     subject_of, semantics = (ask.principal, ask.host), DOCUMENTED * documented | IN_RANGES * image.cidr
     request = ask.resource_type, ask.name, semantics
     levels = python.levels(kind, ask.name, documented=documented)
-    wanted = {"has_candidate": int(bool(levels.named or levels.wildcard or levels.empty))}
-    given = {"has_candidate": core.has_candidate(*request)}
+    expected = {"has_candidate": int(bool(levels.named or levels.wildcard or levels.empty))}
+    actual = {"has_candidate": core.has_candidate(*request)}
     try:
         subject = through("python", image).subject(*subject_of)
     except InvalidRequestError:
-        wanted |= {"mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
+        expected |= {"mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
     else:
         operation = known_operation(ask.operation)
-        wanted["mask"] = python.mask(subject, kind, ask.name, documented)
-        wanted["rule"] = queries.determining(
+        expected["mask"] = python.mask(subject, kind, ask.name, documented)
+        expected["rule"] = queries.determining(
             python, subject, operation, resource_type=kind, name=ask.name, documented=documented
         )
-    given["mask"] = core.mask(*subject_of, *request)
+    actual["mask"] = core.mask(*subject_of, *request)
     row = core.rule(*subject_of, ask.operation, *request)
-    given["rule"] = row if row == RULE_OF_PYTHON else None if row == NO_RULE else image.index.base.rule(row)
-    left = {"has_candidate": ASK_PYTHON, "mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
-    for what, answer in given.items():
-        seen[f"{what} {'left to Python' if answer == left[what] else 'answered'}"] += 1
+    actual["rule"] = row if row == RULE_OF_PYTHON else None if row == NO_RULE else image.index.base.rule(row)
+    passed = {"has_candidate": ASK_PYTHON, "mask": ASK_PYTHON, "rule": RULE_OF_PYTHON}
+    for what, answer in actual.items():
+        counts[f"{what} {'left to Python' if answer == passed[what] else 'answered'}"] += 1
     return [
-        f"{ask}, documented={documented}: {what} {answer}, not {wanted[what]}"
-        for what, answer in given.items()
-        if answer not in (wanted[what], left[what])
+        f"{ask}, documented={documented}: {what} {answer}, not {expected[what]}"
+        for what, answer in actual.items()
+        if answer not in (expected[what], passed[what])
     ]

@@ -31,14 +31,14 @@ def utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-_KNOWN = {kind: {each.value: each for each in kind} for kind in (
+_MEMBERS = {kind: {each.value: each for each in kind} for kind in (
     ResourceType, PatternType, AclOperation, AclPermissionType)}  # fmt: skip
 _ALL, _ALLOW = AclOperation.ALL, AclPermissionType.ALLOW  # looked up millions of times
 
 
-def known(kind, code: int):
+def member(kind, code: int):
     """The enum value of a raw code; UNKNOWN for a code that Kafka 4.3.1 does not know."""
-    return _KNOWN[kind].get(code, kind.UNKNOWN)
+    return _MEMBERS[kind].get(code, kind.UNKNOWN)
 
 
 class Rule:
@@ -46,12 +46,12 @@ class Rule:
 
     def __init__(self, acl: StandardAcl) -> None:
         self.acl = acl
-        self.type = known(ResourceType, acl.resource_type)
+        self.type = member(ResourceType, acl.resource_type)
         self.name, self.units = acl.resource_name, utf16(acl.resource_name)
-        self.pattern = known(PatternType, acl.pattern_type)
+        self.pattern = member(PatternType, acl.pattern_type)
         self.literal = self.pattern == PatternType.LITERAL
-        self.operation = known(AclOperation, acl.operation)
-        self.permission = known(AclPermissionType, acl.permission_type)
+        self.operation = member(AclOperation, acl.operation)
+        self.permission = member(AclPermissionType, acl.permission_type)
         self.star = self.literal and self.name == "*"
         self.filter_value = filter_value(self)
 
@@ -186,7 +186,7 @@ class ReferenceAuthorizer:
             raise InvalidRequestError("Could not parse principal")
         if principal == "User:*":
             raise InvalidRequestError("duplicate element: User:*")
-        operation, resource_type = known(AclOperation, operation), known(ResourceType, resource_type)
+        operation, resource_type = member(AclOperation, operation), member(ResourceType, resource_type)
         first, last = self._walks(resource_type, name)
         if not first:
             return (ALLOWED, "DefaultAllow") if self.allow_everyone else (DENIED, "DefaultDeny")
@@ -203,7 +203,7 @@ class ReferenceAuthorizer:
 
         The rule is that of the probe of a resource named `hardcode`, which is the only one that Kafka logs.
         """
-        operation, resource_type = known(AclOperation, operation), known(ResourceType, resource_type)
+        operation, resource_type = member(AclOperation, operation), member(ResourceType, resource_type)
         if resource_type == ResourceType.ANY:
             raise InvalidRequestError("Must specify a non-filter resource type for authorizeByResourceType")
         if resource_type == ResourceType.UNKNOWN:
@@ -246,9 +246,9 @@ class ReferenceAuthorizer:
             return True
         return False
 
-    def matching(self, wanted: AclBindingFilter) -> list[StandardAcl]:
+    def matching(self, acl_filter: AclBindingFilter) -> list[StandardAcl]:
         """The rules that a filter takes, in Kafka's order."""
-        return [rule.acl for rule in self.rules if takes(wanted, rule)]
+        return [rule.acl for rule in self.rules if takes(acl_filter, rule)]
 
     def stuck(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> str | None:
         """Point 4: `hangs` or `throws` where a real 4.3.1 gives no answer to this request; None where it does."""
@@ -271,9 +271,9 @@ class ReferenceAuthorizer:
 
 def common_units(a: str, b: str) -> int:
     """How many UTF-16 code units two names share from the start."""
-    left, right = utf16(a), utf16(b)
+    first, right = utf16(a), utf16(b)
     shared = 0
-    while shared < min(len(left), len(right)) and left[shared : shared + 2] == right[shared : shared + 2]:
+    while shared < min(len(first), len(right)) and first[shared : shared + 2] == right[shared : shared + 2]:
         shared += 2
     return shared // 2
 
@@ -294,12 +294,12 @@ def in_range(host: str, text: str) -> bool:
 
 def filter_value(rule: Rule) -> str | None:
     """What Kafka says of a rule with a value that only filters may hold."""
-    held = {
+    fields = {
         "resourceType": rule.type, "patternType": rule.pattern,
         "operation": rule.operation, "permissionType": rule.permission,
     }  # fmt: skip
     return next(
-        (f"{field} must not be {value.name}" for field, value in held.items() if value.name in ("ANY", "MATCH")), None
+        (f"{field} must not be {value.name}" for field, value in fields.items() if value.name in ("ANY", "MATCH")), None
     )
 
 
@@ -309,15 +309,15 @@ def refuse_filter_values(rule: Rule) -> None:
         raise InvalidRequestError(rule.filter_value)
 
 
-def takes(wanted: AclBindingFilter, rule: Rule) -> bool:
+def takes(acl_filter: AclBindingFilter, rule: Rule) -> bool:
     """Whether a filter takes a rule (AclBindingFilter.matches); a pattern other than LITERAL counts as a prefix."""
     return (
-        wanted.principal in (None, rule.acl.principal)
-        and wanted.host in (None, rule.acl.host)
-        and known(ResourceType, wanted.resource_type) in (ResourceType.ANY, rule.type)
-        and known(AclOperation, wanted.operation) in (AclOperation.ANY, rule.operation)
-        and known(AclPermissionType, wanted.permission_type) in (AclPermissionType.ANY, rule.permission)
-        and takes_name(known(PatternType, wanted.pattern_type), wanted.resource_name, rule)
+        acl_filter.principal in (None, rule.acl.principal)
+        and acl_filter.host in (None, rule.acl.host)
+        and member(ResourceType, acl_filter.resource_type) in (ResourceType.ANY, rule.type)
+        and member(AclOperation, acl_filter.operation) in (AclOperation.ANY, rule.operation)
+        and member(AclPermissionType, acl_filter.permission_type) in (AclPermissionType.ANY, rule.permission)
+        and takes_name(member(PatternType, acl_filter.pattern_type), acl_filter.resource_name, rule)
     )
 
 

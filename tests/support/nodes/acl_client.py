@@ -97,7 +97,7 @@ class AclClient:
 
     async def delete(self, filters: Sequence[AclBindingFilter]) -> list[tuple[Outcome, int]]:
         """DeleteAcls: an outcome for each filter, and how many rules it has deleted."""
-        wanted = tuple(
+        entries = tuple(
             build(
                 DELETE_ACLS,
                 VERSION,
@@ -113,29 +113,29 @@ class AclClient:
             )
             for each in filters
         )
-        answer = await self.connection.ask(build(DELETE_ACLS, VERSION, "request", filters=wanted))
+        answer = await self.connection.ask(build(DELETE_ACLS, VERSION, "request", filters=entries))
         return [(_outcome(each), len(each.matching_acls)) for each in answer.filter_results]
 
-    async def describe(self, wanted: AclBindingFilter = EVERYTHING) -> Described:
+    async def describe(self, acl_filter: AclBindingFilter = EVERYTHING) -> Described:
         """DescribeAcls."""
-        answer = await self.describe_as_sent(wanted)
-        found = [_rule(resource, each) for resource in answer.resources for each in resource.acls]
-        return Described(*_outcome(answer), frozenset(found), len(found))
+        answer = await self.describe_as_sent(acl_filter)
+        acls = [_rule(resource, each) for resource in answer.resources for each in resource.acls]
+        return Described(*_outcome(answer), frozenset(acls), len(acls))
 
-    async def describe_as_sent(self, wanted: AclBindingFilter = EVERYTHING) -> Any:
+    async def describe_as_sent(self, acl_filter: AclBindingFilter = EVERYTHING) -> Any:
         """DescribeAcls; the answer as kio's message."""
         return await self.connection.ask(
             build(
                 DESCRIBE_ACLS,
                 VERSION,
                 "request",
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission_type,
+                resource_type_filter=acl_filter.resource_type,
+                resource_name_filter=acl_filter.resource_name,
+                pattern_type_filter=acl_filter.pattern_type,
+                principal_filter=acl_filter.principal,
+                host_filter=acl_filter.host,
+                operation=acl_filter.operation,
+                permission_type=acl_filter.permission_type,
             )
         )
 

@@ -20,7 +20,7 @@ from aclog.server.broker.apis import ClusterView, LocalForwarder
 from aclog.server.broker.lifecycle import BrokerApis
 from aclog.server.network.dispatch import Dispatcher
 from aclog.server.telemetry import Metrics
-from tests.support.nodes.api_requests import Given, valid_request
+from tests.support.nodes.api_requests import RequestValues, valid_request
 from tests.support.nodes.controllers import controller_server, formatted, handlers_of
 from tests.support.nodes.node_requests import answer, frame, session
 
@@ -59,14 +59,14 @@ class Cluster:
                 cluster=view, forwarder=LocalForwarder(handlers), tokens=TokenSettings(secret="hush"),
             )  # fmt: skip
             metrics = Metrics(process=False)
-            found = cls(
+            cluster = cls(
                 dispatchers={
                     "controller": Dispatcher(handlers=handlers, apis=CONTROLLER_APIS, metrics=metrics),
                     "broker": Dispatcher(handlers=broker.handlers(), apis=BROKER_APIS, metrics=metrics),
                 }
             )
-            found.token = await found.ask("controller", 38, 3, build(38, 3, "request"), "owner")
-            yield found
+            cluster.token = await cluster.ask("controller", 38, 3, build(38, 3, "request"), "owner")
+            yield cluster
         finally:
             await server.stop()
 
@@ -96,12 +96,12 @@ class Cluster:
 
     async def request(self, listener: str, api_key: int, version: int) -> Any:
         """A valid request."""
-        given = Given(number=next(self._numbers), hmac=self.token.hmac)
+        values = RequestValues(number=next(self._numbers), hmac=self.token.hmac)
         if api_key in (headers.BROKER_HEARTBEAT, headers.UNREGISTER_BROKER):
-            message = valid_request("controller", headers.BROKER_REGISTRATION, 4, given)
+            message = valid_request("controller", headers.BROKER_REGISTRATION, 4, values)
             registered = await self.ask("controller", headers.BROKER_REGISTRATION, 4, message)
-            given = evolve(given, broker_id=given.number, broker_epoch=registered.broker_epoch)
-        return valid_request(listener, api_key, version, given)
+            values = evolve(values, broker_id=values.number, broker_epoch=registered.broker_epoch)
+        return valid_request(listener, api_key, version, values)
 
 
 def codes(message: Any) -> set[int]:
@@ -113,8 +113,8 @@ def _codes(message: Any) -> set[int]:
     if isinstance(message, tuple):
         return set().union(*map(_codes, message))
     names = getattr(type(message), "__dataclass_fields__", None) or getattr(type(message), "__attrs_attrs__", ())
-    found = set()
+    result = set()
     for name in (each if isinstance(each, str) else each.name for each in names):
         value = getattr(message, name)
-        found |= {int(value)} if name == "error_code" else _codes(value)
-    return found
+        result |= {int(value)} if name == "error_code" else _codes(value)
+    return result

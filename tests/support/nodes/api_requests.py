@@ -20,7 +20,7 @@ _EMBEDDED = 2
 
 
 @frozen(kw_only=True)
-class Given:
+class RequestValues:
     """What requests are about: a number that none had before, a token, and a registered broker."""
 
     number: int
@@ -29,38 +29,38 @@ class Given:
     broker_epoch: int = -1
 
 
-def valid_request(listener: str, api_key: int, version: int, given: Given) -> Any:
+def valid_request(listener: str, api_key: int, version: int, values: RequestValues) -> Any:
     """The message, whatever it takes to be a valid one."""
     if api_key == headers.DESCRIBE_CLUSTER:
         return build(api_key, version, "request", endpoint_type=1 if listener == "broker" else 2)
     make = _REQUESTS.get(api_key)
-    return build(api_key, version, "request") if make is None else make(given, version)
+    return build(api_key, version, "request") if make is None else make(values, version)
 
 
 def _of(api_key: int, structure: str, version: int, **values: Any) -> Any:
     return build(api_key, version, "request", structure, **values)
 
 
-def _metadata(_: Given, version: int) -> Any:
+def _metadata(_: RequestValues, version: int) -> Any:
     topic = _of(headers.METADATA, "MetadataRequestTopic", version, name="orders")
     return build(headers.METADATA, version, "request", topics=(topic,), allow_auto_topic_creation=False)
 
 
-def _acl_filter(_: Given, version: int) -> Any:
+def _acl_filter(_: RequestValues, version: int) -> Any:
     kinds = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     texts = ("resource_name_filter", "principal_filter", "host_filter")
     return build(29, version, "request", **dict.fromkeys(kinds, 1), **dict.fromkeys(texts))
 
 
-def _creation(given: Given, version: int) -> Any:
+def _creation(values: RequestValues, version: int) -> Any:
     one = _of(
         30, "AclCreation", version, resource_type=2, resource_pattern_type=3, host="*", operation=3, permission_type=3,
-        resource_name=f"t{given.number}", principal="User:x",
+        resource_name=f"t{values.number}", principal="User:x",
     )  # fmt: skip
     return build(30, version, "request", creations=(one,))
 
 
-def _deletion(_: Given, version: int) -> Any:
+def _deletion(_: RequestValues, version: int) -> Any:
     one = _of(
         31, "DeleteAclsFilter", version, resource_type_filter=2, pattern_type_filter=3, operation=3, permission_type=3,
         resource_name_filter="none", principal_filter="User:x", host_filter="*",
@@ -68,67 +68,67 @@ def _deletion(_: Given, version: int) -> Any:
     return build(31, version, "request", filters=(one,))
 
 
-def _token(_: Given, version: int) -> Any:
+def _token(_: RequestValues, version: int) -> Any:
     # Only since version 3 can a request name an owner.
     owner = {"owner_principal_type": "User", "owner_principal_name": "owner"} if version >= 3 else {}
     return build(38, version, "request", max_lifetime=timedelta(milliseconds=-1), **owner)
 
 
-def _renewal(given: Given, version: int) -> Any:
-    return build(39, version, "request", hmac=given.hmac, renew_period=timedelta(milliseconds=-1))
+def _renewal(values: RequestValues, version: int) -> Any:
+    return build(39, version, "request", hmac=values.hmac, renew_period=timedelta(milliseconds=-1))
 
 
-def _expiry(given: Given, version: int) -> Any:
-    return build(40, version, "request", hmac=given.hmac, expiry_time_period=timedelta(hours=1))
+def _expiry(values: RequestValues, version: int) -> Any:
+    return build(40, version, "request", hmac=values.hmac, expiry_time_period=timedelta(hours=1))
 
 
-def _tokens(_: Given, version: int) -> Any:
+def _tokens(_: RequestValues, version: int) -> Any:
     return build(41, version, "request", owners=None)
 
 
-def _credential(given: Given, version: int) -> Any:
+def _credential(values: RequestValues, version: int) -> Any:
     password = {"mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": bytes(32)}
-    user = _of(51, "ScramCredentialUpsertion", version, name=f"s{given.number}", **password)
+    user = _of(51, "ScramCredentialUpsertion", version, name=f"s{values.number}", **password)
     return build(51, version, "request", upsertions=(user,))
 
 
-def _configs(_: Given, version: int) -> Any:
+def _configs(_: RequestValues, version: int) -> Any:
     keys = ("super.users", "allow.everyone.if.no.acl.found", "authorizer.class.name")
     one = _of(32, "DescribeConfigsResource", version, resource_type=4, resource_name="1", configuration_keys=keys)
     return build(32, version, "request", resources=(one,))
 
 
-def _quota(_: Given, version: int) -> Any:
+def _quota(_: RequestValues, version: int) -> Any:
     entity = _of(49, "EntityData", version, entity_type="user", entity_name="a")
     rate = _of(49, "OpData", version, key="producer_byte_rate", value=1.0, remove=False)
     return build(49, version, "request", entries=(_of(49, "EntryData", version, entity=(entity,), ops=(rate,)),))
 
 
-def _quorum(_: Given, version: int) -> Any:
+def _quorum(_: RequestValues, version: int) -> Any:
     topic = _of(55, "TopicData", version, topic_name=METADATA_TOPIC, partitions=(_of(55, "PartitionData", version),))
     return build(55, version, "request", topics=(topic,))
 
 
-def _fetch(_: Given, version: int) -> Any:
-    wanted = _of(1, "FetchPartition", version, current_leader_epoch=1, fetch_offset=0, last_fetched_epoch=0)
-    topic = _of(1, "FetchTopic", version, topic_id=METADATA_TOPIC_ID, partitions=(wanted,))
+def _fetch(_: RequestValues, version: int) -> Any:
+    partition = _of(1, "FetchPartition", version, current_leader_epoch=1, fetch_offset=0, last_fetched_epoch=0)
+    topic = _of(1, "FetchTopic", version, topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     observer = (
         {"replica_state": _of(1, "ReplicaState", version, replica_id=-1)} if version >= 15 else {"replica_id": -1}
     )
     return build(1, version, "request", topics=(topic,), cluster_id=None, max_bytes=1 << 20, **observer)
 
 
-def _fetch_snapshot(_: Given, version: int) -> Any:
-    wanted = _of(
+def _fetch_snapshot(_: RequestValues, version: int) -> Any:
+    partition = _of(
         59, "PartitionSnapshot", version, current_leader_epoch=1,
         snapshot_id=_of(59, "SnapshotId", version, end_offset=0, epoch=0),
     )  # fmt: skip
-    topic = _of(59, "TopicSnapshot", version, name=METADATA_TOPIC, partitions=(wanted,))
+    topic = _of(59, "TopicSnapshot", version, name=METADATA_TOPIC, partitions=(partition,))
     return build(59, version, "request", topics=(topic,), max_bytes=1 << 20, cluster_id=None)
 
 
-def _registration(given: Given, version: int) -> Any:
-    number = given.number
+def _registration(values: RequestValues, version: int) -> Any:
+    number = values.number
     levels = {"min_supported_version": 0, "max_supported_version": 30}
     return build(
         62, version, "request", broker_id=number, cluster_id="a-cluster", incarnation_id=UUID(int=number),
@@ -144,34 +144,34 @@ _FEATURES = (
 )  # fmt: skip
 
 
-def _heartbeat(given: Given, version: int) -> Any:
-    return build(63, version, "request", broker_id=given.broker_id, broker_epoch=given.broker_epoch, want_fence=True)
+def _heartbeat(values: RequestValues, version: int) -> Any:
+    return build(63, version, "request", broker_id=values.broker_id, broker_epoch=values.broker_epoch, want_fence=True)
 
 
-def _unregistration(given: Given, version: int) -> Any:
-    return build(64, version, "request", broker_id=given.broker_id)
+def _unregistration(values: RequestValues, version: int) -> Any:
+    return build(64, version, "request", broker_id=values.broker_id)
 
 
-def envelope(user: str, given: Given) -> EnvelopeRequest:
+def envelope(user: str, values: RequestValues) -> EnvelopeRequest:
     """A DescribeQuorum request, embedded in the name of a user."""
     return EnvelopeRequest(
-        request_data=frame(headers.DESCRIBE_QUORUM, _EMBEDDED, _quorum(given, _EMBEDDED), correlation_id=9),
+        request_data=frame(headers.DESCRIBE_QUORUM, _EMBEDDED, _quorum(values, _EMBEDDED), correlation_id=9),
         request_principal=encode_principal(KafkaPrincipal(type="User", name=user)),
         client_host_address=bytes((10, 0, 0, 5)),
     )
 
 
-def embedded(found: Any) -> Any:
+def embedded(response: Any) -> Any:
     """The DescribeQuorum response in the answer to an Envelope."""
-    _, position = decode_response_header(headers.DESCRIBE_QUORUM, _EMBEDDED, found.response_data)
-    return answer(headers.DESCRIBE_QUORUM, _EMBEDDED, found.response_data[position:])
+    _, position = decode_response_header(headers.DESCRIBE_QUORUM, _EMBEDDED, response.response_data)
+    return answer(headers.DESCRIBE_QUORUM, _EMBEDDED, response.response_data[position:])
 
 
-def _envelope(given: Given, _: int) -> Any:
-    return envelope("admin", given)
+def _envelope(values: RequestValues, _: int) -> Any:
+    return envelope("admin", values)
 
 
-_REQUESTS: dict[int, Callable[[Given, int], Any]] = {
+_REQUESTS: dict[int, Callable[[RequestValues, int], Any]] = {
     headers.FETCH: _fetch,
     headers.METADATA: _metadata,
     headers.DESCRIBE_ACLS: _acl_filter,

@@ -38,7 +38,7 @@ def _fields(api_key: int, version: int) -> dict[str, Any]:
     codes = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     texts = ("resource_name_filter", "principal_filter", "host_filter")
     operations = dict.fromkeys(("include_cluster_authorized_operations", "include_topic_authorized_operations"), True)
-    asked: dict[int, dict[str, Any]] = {
+    requests: dict[int, dict[str, Any]] = {
         API_VERSIONS: {"client_software_name": "sweep", "client_software_version": "1"},
         DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": True, "endpoint_type": 1},
         DESCRIBE_ACLS: dict.fromkeys(codes, 1) | dict.fromkeys(texts),
@@ -52,22 +52,22 @@ def _fields(api_key: int, version: int) -> dict[str, Any]:
         return {"entries": (build(api_key, version, "request", "EntryData"),)}
     if api_key == METADATA:
         return {"topics": (build(METADATA, version, "request", "MetadataRequestTopic", name="orders"),)} | operations
-    return asked.get(api_key, {})
+    return requests.get(api_key, {})
 
 
 async def swept(log_in: Callable[[], Awaitable[Connection]], but: frozenset[int]) -> dict[tuple[int, int], Any]:
     """The answer to each API and version that a server advertises, except those left out; None: it closed."""
     async with await log_in() as asking:
         apis = [each for each in asking.apis.values() if each.api_key not in (*_LOGINS, ENVELOPE, *but)]
-    found = {}
+    answers = {}
     for api in apis:
         for version in range(api.min_version, api.max_version + 1):
             async with await log_in() as connection:
                 try:
-                    found[api.api_key, version] = await connection.ask(full_request(api.api_key, version))
+                    answers[api.api_key, version] = await connection.ask(full_request(api.api_key, version))
                 except UnreachableError:
-                    found[api.api_key, version] = None
-    return found
+                    answers[api.api_key, version] = None
+    return answers
 
 
 def refused_as_not_ready(answer: Any) -> bool:

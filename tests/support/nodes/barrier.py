@@ -32,17 +32,17 @@ class Barrier:
         self._count += 1
         rule = {"resource_type": 2, "resource_name": f"{NAME}{self._count}", "resource_pattern_type": 3}
         rule |= {"principal": "User:barrier", "host": "*", "operation": 3, "permission_type": 3}
-        made = self._clients[0].ask(CREATE_ACLS, 3, creations=(nested(CREATE_ACLS, 3, "AclCreation", **rule),))
-        assert not made.results[0].error_code, made
+        answer = self._clients[0].ask(CREATE_ACLS, 3, creations=(nested(CREATE_ACLS, 3, "AclCreation", **rule),))
+        assert not answer.results[0].error_code, answer
         self._until(present=True)
         if leave_nothing:
-            gone = nested(DELETE_ACLS, 3, "DeleteAclsFilter", **self._filter())
-            assert not self._clients[0].ask(DELETE_ACLS, 3, filters=(gone,)).filter_results[0].error_code
+            acl_filter = nested(DELETE_ACLS, 3, "DeleteAclsFilter", **self._filter())
+            assert not self._clients[0].ask(DELETE_ACLS, 3, filters=(acl_filter,)).filter_results[0].error_code
             self._until(present=False)
 
     def _filter(self) -> dict[str, object]:
-        wanted = {"resource_type_filter": 2, "resource_name_filter": f"{NAME}{self._count}", "pattern_type_filter": 3}
-        return wanted | {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
+        fields = {"resource_type_filter": 2, "resource_name_filter": f"{NAME}{self._count}", "pattern_type_filter": 3}
+        return fields | {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
 
     def _until(self, *, present: bool) -> None:
         deadline = time.monotonic() + SECONDS

@@ -34,7 +34,7 @@ class ClusterNode(AclogProcess):
     def __init__(self, home: Path, ports: Ports, properties: str, zygote: NodeZygote | None) -> None:
         super().__init__(home, ports, properties)
         self._zygote = zygote
-        self._held = ""
+        self._gate = ""
 
     def configure(self, changes: Mapping[str, str]) -> None:
         """Set keys of its server.properties anew."""
@@ -47,15 +47,15 @@ class ClusterNode(AclogProcess):
         if self._zygote is None:
             super().spawn()
         else:
-            self._process = self._zygote.spawn(self.home, ["serve", "server.properties", *self.flags], held=self._held)
+            self._process = self._zygote.spawn(self.home, ["serve", "server.properties", *self.flags], gate=self._gate)
 
     def hold_replay(self) -> None:
         """When it starts next, as a controller and by a zygote, its replay ends only after `go_on`."""
-        self._held = "go-on"
+        self._gate = "go-on"
 
     def go_on(self) -> None:
         """Let the replay end."""
-        (self.home / self._held).touch()
+        (self.home / self._gate).touch()
 
     @property
     def running(self) -> bool:

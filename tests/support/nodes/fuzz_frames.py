@@ -14,7 +14,7 @@ INTERESTING = (0, 1, -1, 0x7F, 0x80, 0xFF, 0x7FFF, -0x8000, 0x7FFFFFFF, -0x80000
 
 def whole_requests() -> list[bytes]:
     """One request of each API and version that our nodes serve, empty where it may be, without its length."""
-    found = []
+    requests = []
     for api in {each.api_key: each for each in (*BROKER_APIS, *CONTROLLER_APIS)}.values():
         for version in range(api.min_version, api.max_version + 1):
             header = RequestHeader(api_key=api.api_key, api_version=version, correlation_id=1, client_id="fuzz")
@@ -22,8 +22,8 @@ def whole_requests() -> list[bytes]:
                 body = encode_request(build(api.api_key, version, "request"))
             except DecodeError:
                 body = bytes(8)  # Envelope version 1
-            found.append(encode_header(header) + body)
-    return found
+            requests.append(encode_header(header) + body)
+    return requests
 
 
 def hostile(seed: int) -> Iterator[bytes]:

@@ -40,11 +40,11 @@ def confluent_says(node: SecuredNode, listener: str, **client: Any) -> str:
     errors: list[str] = []
     config = confluent_client(node.estate, node.at[listener], LISTENERS[listener], **client)
 
-    def told(error: ck.KafkaError) -> None:
+    def on_error(error: ck.KafkaError) -> None:
         if error.name() != "_ALL_BROKERS_DOWN":  # says nothing of why
             errors.append(error.str())
 
-    admin = cka.AdminClient(config | {"error_cb": told})
+    admin = cka.AdminClient(config | {"error_cb": on_error})
     everything = cka.AclBindingFilter(
         cka.ResourceType.ANY, None, cka.ResourcePatternType.ANY, None, None, cka.AclOperation.ANY,
         cka.AclPermissionType.ANY,
@@ -63,10 +63,10 @@ def confluent_says(node: SecuredNode, listener: str, **client: Any) -> str:
 
 def context(estate: Estate, key: str | None = None) -> ssl.SSLContext:
     """TLS with a certificate or without."""
-    made = ssl.create_default_context(cafile=str(estate.pem("trusted")))
+    tls = ssl.create_default_context(cafile=str(estate.pem("trusted")))
     if key is not None:
-        made.load_cert_chain(estate.pem(key), password=STORE)
-    return made
+        tls.load_cert_chain(estate.pem(key), password=STORE)
+    return tls
 
 
 class Wire(WireClient):

@@ -102,8 +102,8 @@ def free_ports() -> dict[str, int]:
 
 def jaas(module: str, user: str, users: tuple[str, ...] = ()) -> str:
     """A JAAS line by which `user` logs in, and which knows `users`."""
-    known = "".join(f' user_{name}="{PASSWORDS[name]}"' for name in users)
-    return f'{module} required username="{user}" password="{PASSWORDS[user]}"{known};'
+    users_text = "".join(f' user_{name}="{PASSWORDS[name]}"' for name in users)
+    return f'{module} required username="{user}" password="{PASSWORDS[user]}"{users_text};'
 
 
 def node_properties(estate: Estate, ports: dict[str, int]) -> str:
@@ -187,9 +187,9 @@ class SecuredNode(AclogNode):
     @classmethod
     def beside(cls, node: "SecuredNode", ports: Ports) -> Self:
         """Another node of the same estate, whose process is none of ours: for clients to find its ports."""
-        made = cls.__new__(cls)
-        made.estate, made.at = node.estate, node.at | {"BASIC": ports.broker, "HTTP": ports.http}
-        return made
+        other = cls.__new__(cls)
+        other.estate, other.at = node.estate, node.at | {"BASIC": ports.broker, "HTTP": ports.http}
+        return other
 
 
 def java_client(estate: Estate, protocol: str, **more: Any) -> str:

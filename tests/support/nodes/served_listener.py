@@ -44,7 +44,7 @@ SASL = evolve(
 )
 
 
-class Known(Credentials):
+class FixedCredentials(Credentials):
     """SCRAM credentials in a dictionary by user."""
 
     def __init__(self, users=None, *, ready=True):
@@ -137,7 +137,7 @@ class Served:
             listener=listener,
             dispatcher=self.dispatcher,
             admission=self.admission,
-            credentials=credentials or Known(),
+            credentials=credentials or FixedCredentials(),
             tls=tls,
             certificate_principal=lambda connection: peer_principal(connection, SslPrincipalMapper.parse(rules)),
         )
@@ -187,4 +187,4 @@ def run(scenario, listener=PLAINTEXT, **settings):
     asyncio.run(whole())
 
 
-__all__ = ["CONTROLLER_APIS", "PLAINTEXT", "SASL", "Client", "Known", "Served", "run", "serving", "who"]
+__all__ = ["CONTROLLER_APIS", "PLAINTEXT", "SASL", "Client", "FixedCredentials", "Served", "run", "serving", "who"]

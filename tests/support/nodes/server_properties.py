@@ -26,11 +26,11 @@ class Ports:
     @classmethod
     def free(cls) -> Self:
         """Ports that nobody listens on now, all different."""
-        found: list[int] = []
-        while len(found) < 3:
-            if (port := free_port()) not in found:
-                found.append(port)
-        return cls(broker=found[0], controller=found[1], http=found[2])
+        ports: list[int] = []
+        while len(ports) < 3:
+            if (port := free_port()) not in ports:
+                ports.append(port)
+        return cls(broker=ports[0], controller=ports[1], http=ports[2])
 
 
 def password(user: str) -> str:

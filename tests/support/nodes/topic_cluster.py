@@ -113,16 +113,16 @@ class TopicCluster:
 
     def wait_active(self, among: Sequence[int] = CONTROLLERS, seconds: float = SECONDS) -> int:
         """Which of these controllers is active, as soon as one is."""
-        found: int | None = None
+        leader: int | None = None
 
         def one() -> bool:
-            nonlocal found
-            found = self.active(among)
-            return found is not None
+            nonlocal leader
+            leader = self.active(among)
+            return leader is not None
 
         wait_until(one, f"no controller of {among} is active", seconds)
-        assert found is not None
-        return found
+        assert leader is not None
+        return leader
 
     def start(self) -> Self:
         """Start all, and wait until all are ready."""

@@ -54,8 +54,8 @@ def encode_request(api_key: int, version: int, /, **fields: Any) -> bytes:
 
 
 def _build(schema: type, fields: dict[str, Any]) -> Any:
-    known = {field.name for field in dataclasses.fields(schema)}
-    return schema(**{name: value for name, value in fields.items() if name in known})
+    names = {field.name for field in dataclasses.fields(schema)}
+    return schema(**{name: value for name, value in fields.items() if name in names})
 
 
 def _encode(entity: Any) -> bytes:

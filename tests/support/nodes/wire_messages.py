@@ -29,7 +29,7 @@ SERVED = sorted(
 """Every (API key, version) that our nodes serve and kio has."""
 
 MESSAGES = st.tuples(st.sampled_from(SERVED), st.sampled_from(["request", "response"])).map(
-    lambda found: (*found[0], found[1])
+    lambda pair: (*pair[0], pair[1])
 )
 """(API key, version, kind) of anything that is served."""
 
@@ -50,7 +50,7 @@ _VALUES = {
     "int8": _ints(8), "int16": _ints(16), "int32": _ints(32), "int64": _ints(64),
     "uint16": _ints(16, 0), "uint32": _ints(32, 0), "float64": st.floats(allow_nan=False, allow_infinity=False),
     "bool": st.booleans(), "string": _TEXT, "bytes": st.binary(max_size=8), "records": st.binary(max_size=8),
-    "uuid": st.none() | st.uuids().filter(lambda found: found.int), "error_code": st.sampled_from(list(ErrorCode)),
+    "uuid": st.none() | st.uuids().filter(lambda value: value.int), "error_code": st.sampled_from(list(ErrorCode)),
     "timedelta_i32": _ints(32).map(lambda millis: millis * _MILLIS),
     "timedelta_i64": st.integers(-(10**12), 10**12).map(lambda millis: millis * _MILLIS),
     "datetime_i64": st.integers(0, _LAST_EXACT).map(lambda millis: _EPOCH + millis * _MILLIS),
@@ -76,9 +76,9 @@ def _field(each: Any) -> st.SearchStrategy:
         if isinstance(kind, EntityField | EntityTupleField)
         else _VALUES[each.metadata["kafka_type"]]
     )
-    found = st.lists(one, max_size=3).map(tuple) if kind.is_array else one
+    values = st.lists(one, max_size=3).map(tuple) if kind.is_array else one
     tagged_null = get_field_tag(each) is None or each.default is None
-    return st.none() | found if is_optional(each) and tagged_null else found
+    return st.none() | values if is_optional(each) and tagged_null else values
 
 
 def filled(entity: Any) -> Any:
@@ -153,7 +153,7 @@ def array_head(length: int | None, *, flexible: bool) -> bytes:
 
 
 UNKNOWN_TAGS = st.dictionaries(st.integers(50, 300) | st.just(0xFFFFFFFF), st.binary(max_size=5), max_size=2).map(
-    lambda found: list(found.items())
+    lambda fields: list(fields.items())
 )
 """Tagged fields that no schema has."""
 

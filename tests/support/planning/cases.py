@@ -10,7 +10,7 @@ from aclog.authorizer.acls_image import RuleChange, content_of
 from aclog.authorizer.control import refusal
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Batching
-from aclog.planning.planner import Held, PlannedChange, change_as_asked, change_to_want
+from aclog.planning.planner import Holdings, PlannedChange, change_as_asked, change_to_want
 from tests.support.analysis.policies import distinct, random_rule
 from tests.support.planning.changes import close_rule
 
@@ -24,7 +24,7 @@ class Case:
     """By the journal; some of it may be gone from the place."""
     others: frozenset[StandardAcl]
     """By other journals."""
-    wanted: frozenset[StandardAcl] | None
+    goal: frozenset[StandardAcl] | None
     changes: tuple[tuple[bool, StandardAcl], ...] = ()
     """Whether it is to be added, and the rule; if nothing is wanted."""
     adopt: bool = False
@@ -34,11 +34,11 @@ class Case:
 
     def change(self) -> PlannedChange:
         """What the product makes of it."""
-        held = Held(there=_contents(self.there), owned=_contents(self.owned), others=_contents(self.others))
-        if self.wanted is not None:
-            return change_to_want(held, _contents(self.wanted), adopt=self.adopt)
-        asked = [RuleChange(added=added, acl=rule) for added, rule in self.changes]
-        return change_as_asked(held, asked, adopt=self.adopt)
+        ownership = Holdings(there=_contents(self.there), owned=_contents(self.owned), others=_contents(self.others))
+        if self.goal is not None:
+            return change_to_want(ownership, _contents(self.goal), adopt=self.adopt)
+        changes = [RuleChange(added=added, acl=rule) for added, rule in self.changes]
+        return change_as_asked(ownership, changes, adopt=self.adopt)
 
     @property
     def asks_for_shared(self) -> bool:
@@ -48,18 +48,18 @@ class Case:
     @property
     def target(self) -> frozenset[StandardAcl]:
         """All that the source wants."""
-        if self.wanted is not None:
-            return self.wanted
-        kept = set(self.owned & self.there)
+        if self.goal is not None:
+            return self.goal
+        rules = set(self.owned & self.there)
         for added, rule in self.changes:
-            kept = kept | {rule} if added else kept - {rule}
-        return frozenset(kept)
+            rules = rules | {rule} if added else rules - {rule}
+        return frozenset(rules)
 
     @property
     def foreign(self) -> frozenset[StandardAcl]:
         """What is there and must stay whatever is wanted, for it is not the source's, or not its alone."""
-        asked = {rule for added, rule in self.changes if not added} if self.adopt else set()
-        return frozenset((self.there - self.owned - asked) | (self.there & self.owned & self.others))
+        removed = {rule for added, rule in self.changes if not added} if self.adopt else set()
+        return frozenset((self.there - self.owned - removed) | (self.there & self.owned & self.others))
 
     @property
     def end(self) -> frozenset[StandardAcl]:
@@ -69,9 +69,9 @@ class Case:
     @property
     def owned_at_last(self) -> frozenset[StandardAcl]:
         """What the journal must own at last."""
-        if self.wanted is not None:
-            present = (self.wanted & self.there) - self.owned
-            return self.wanted if self.adopt else self.wanted - present
+        if self.goal is not None:
+            present = (self.goal & self.there) - self.owned
+            return self.goal if self.adopt else self.goal - present
         owned = set(self.owned)
         for added, rule in self.changes:
             if not added:
@@ -87,22 +87,22 @@ def random_case(seed: int, *, allow_everyone: bool) -> Case:
     cidr = random.random() < 0.1
     there = _rules(random, random.choice([0, 2, 5, 10]), cidr=cidr)
     owned = {rule for rule in there if random.random() < random.choice([0.4, 0.8])}
-    gone = set(_rules(random, random.choice([0, 0, 1]), cidr=cidr)) - set(there)
+    stale = set(_rules(random, random.choice([0, 0, 1]), cidr=cidr)) - set(there)
     new = _rules(random, random.choice([0, 2, 4, 8]), cidr=cidr)
-    wanted = {rule for rule in sorted(owned | gone, key=str) if random.random() < random.choice([0, 0.5, 0.9])}
-    wanted |= {rule for rule in there if rule not in owned and random.random() < 0.2} | set(new)
+    goal = {rule for rule in sorted(owned | stale, key=str) if random.random() < random.choice([0, 0.5, 0.9])}
+    goal |= {rule for rule in there if rule not in owned and random.random() < 0.2} | set(new)
     others = {rule for rule in there if random.random() < random.choice([0, 0, 0.2])}
     adopt, asks = random.random() < 0.3, random.random() < 0.2
-    changes = [(True, rule) for rule in wanted - owned] + [(False, rule) for rule in owned - wanted]
+    changes = [(True, rule) for rule in goal - owned] + [(False, rule) for rule in owned - goal]
     if adopt:
-        changes += [(False, rule) for rule in there if rule not in owned | wanted | others and random.random() < 0.3]
+        changes += [(False, rule) for rule in there if rule not in owned | goal | others and random.random() < 0.3]
     changes.sort(key=str)
     random.shuffle(changes)
     return Case(
         there=frozenset(there),
-        owned=frozenset(owned | gone),
+        owned=frozenset(owned | stale),
         others=frozenset(others),
-        wanted=None if asks else frozenset(wanted),
+        goal=None if asks else frozenset(goal),
         changes=tuple(changes) if asks else (),
         adopt=adopt,
         batching=random.choice(list(Batching)),
@@ -117,10 +117,10 @@ def random_case(seed: int, *, allow_everyone: bool) -> Case:
 
 
 def _rules(random: Random, count: int, *, cidr: bool) -> list[StandardAcl]:
-    found = (
+    drawn = (
         close_rule(random) if random.random() < 0.7 else random_rule(random, odd=0, cidr=cidr) for _ in range(count)
     )
-    return [rule for rule in distinct(list(found)) if refusal(rule, cidr=cidr) is None]
+    return [rule for rule in distinct(list(drawn)) if refusal(rule, cidr=cidr) is None]
 
 
 def _contents(rules: Iterable[StandardAcl]) -> frozenset[bytes]:

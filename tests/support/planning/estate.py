@@ -66,8 +66,8 @@ class Estate:
     def plan(self, *flags: object) -> Planned:
         """Plan into `plan_file`; exit code 0 means no steps, 1 some, and 2 that no plan was left."""
         self.plan_file.unlink(missing_ok=True)
-        asked = ("--want", self.want, "--journal", self.journal, "--out", self.plan_file, "--format", "jsonl")
-        result = aclog("plan", *self.place, *asked, *flags)
+        words = ("--want", self.want, "--journal", self.journal, "--out", self.plan_file, "--format", "jsonl")
+        result = aclog("plan", *self.place, *words, *flags)
         rows = [json.loads(line) for line in result.lines]
         steps = tuple((row["action"], rule_of_object(row["rule"]).acl) for row in rows)
         assert result.code == 2 or (result.code == 1) == self.plan_file.exists() >= bool(steps), result

@@ -71,8 +71,8 @@ def main(work: Path, how: str) -> None:
             code = apply(here)
             os._exit(0 if shim.fault_left() > 0 and not code else 3)
         _, status = os.waitpid(child, 0)
-        found = rules(here)
-        name = {before: "before", after: "after", None: "absent"}.get(found, f"torn: {found}")
+        state = rules(here)
+        name = {before: "before", after: "after", None: "absent"}.get(state, f"torn: {state}")
         os.write(1, f"{name} {ends_well(here, after)}\n".encode())
         shutil.rmtree(here)
         if status == 0:

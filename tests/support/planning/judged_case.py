@@ -23,7 +23,7 @@ class Judged:
 
     case: Case
     plan: Plan
-    shown: Ended
+    ended: Ended
     """A run that was killed once, at random."""
     kills: int = 0
     ways: int = 0
@@ -38,9 +38,9 @@ def judge(seed: int, home: Path, *, allow_everyone: bool) -> Judged:
     case = random_case(seed, allow_everyone=allow_everyone)
     plan = KilledApply(case=case, home=home, random=Random(seed)).plan()
     whole = KilledApply(case=case, home=home, random=Random(seed)).run(None, Recovery.AGAIN)
-    judged = Judged(case=case, plan=plan, shown=whole)
+    judged = Judged(case=case, plan=plan, ended=whole)
     random = Random(seed)
-    chosen = random.randrange(whole.points) if whole.points else None
+    point = random.randrange(whole.points) if whole.points else None
     regions = listed_denials(plan, case)
     ways = {whole.visible: "undisturbed"}
     judged.wrong += _judge_way(judged, whole.visible, regions, exact=True)
@@ -53,8 +53,8 @@ def judge(seed: int, home: Path, *, allow_everyone: bool) -> Judged:
         label = f"{error.__name__} at {kill}, then {recovery} (killed at {second})"
         judged.kills += 1
         judged.wrong += [f"{label}: {text}" for text in _wrong_end(case, ended)]
-        if kill == chosen:
-            judged.shown = ended
+        if kill == point:
+            judged.ended = ended
         if ended.visible not in ways:
             ways[ended.visible] = label
             judged.wrong += [f"{label}: {text}" for text in _judge_way(judged, ended.visible, regions, exact=False)]
@@ -78,19 +78,19 @@ def _judge_way(
 ) -> Iterator[str]:
     """Yield what is wrong with a sequence of states; `exact`: everything listed must be seen, too."""
     settings = judged.case.settings
-    found = walk(states, settings, regions)
-    judged.denied |= bool(found.denials)
+    walked = walk(states, settings, regions)
+    judged.denied |= bool(walked.denials)
     if exact:
-        yield from (f"transient denials: {text}" for text in found.misclaimed[:3])
+        yield from (f"transient denials: {text}" for text in walked.misclaimed[:3])
     listed = union(regions)
-    for cell, operations in found.denials.items():
+    for cell, operations in walked.denials.items():
         if operations & ~listed(cell.kind, cell.name, cell.principal, cell.host):
             yield f"{cell} is denied on the way, and not listed"
-    yield from (f"{cell} is allowed on the way only" for cell in found.openings)
-    for cell, operations in found.flaps.items():
-        if operations & ~found.denials.get(cell, 0):
+    yield from (f"{cell} is allowed on the way only" for cell in walked.openings)
+    for cell, operations in walked.flaps.items():
+        if operations & ~walked.denials.get(cell, 0):
             yield f"{cell} flaps"
-    if found.denials and (not settings.allow_everyone or judged.case.batching is Batching.ALL):
+    if walked.denials and (not settings.allow_everyone or judged.case.batching is Batching.ALL):
         yield "denials where none can be"
 
 

@@ -81,7 +81,7 @@ class KilledApply:
     random: Random
     place: MemoryPlace = field(init=False)
     fuse: Fuse = field(factory=Fuse)
-    told: list[str] = field(factory=list)
+    notices: list[str] = field(factory=list)
     """What the applies told."""
     _applies: int = 0
 
@@ -119,7 +119,7 @@ class KilledApply:
         mark = JournalMark(
             path=str(self.journal), id=journal.id, entries=len(journal.entries), checksum=journal.checksum
         )
-        found = Circumstances(
+        circumstances = Circumstances(
             place=PlanPlace(address=ADDRESS, identity=self.place.identity(), batching=case.batching),
             state=state,
             settings=case.settings,
@@ -128,14 +128,14 @@ class KilledApply:
             origin=BEFORE,
             journal=mark,
         )
-        made = make_plan(change, found)
-        plan = parse_plan([line.encode() for line in plan_lines(made)], "PLAN")
-        assert plan == made
+        original = make_plan(change, circumstances)
+        plan = parse_plan([line.encode() for line in plan_lines(original)], "PLAN")
+        assert plan == original
         return plan
 
     def owned(self, journal: Journal, contents: AbstractSet[bytes]) -> AbstractSet[bytes]:
         """Return what is owned, an apply that has not ended settled."""
-        return settle(journal, contents, self.place.made).journal.owned
+        return settle(journal, contents, self.place.completion).journal.owned
 
     def apply(self, plan: Plan, *, resume: bool = False) -> Outcome | None:
         """What `apply` does with a plan, if it is not empty."""
@@ -151,8 +151,10 @@ class KilledApply:
             _fragile_journal(self.fuse),
             open_journal(self.journal, mark.id, lambda _: None, is_new=mark.entries == 0) as journal,
         ):
-            applying = Applying(plan=plan, place=self.place, journal=journal, options=options, notify=self.told.append)
-            return applying.make(applying.check(), lambda _made, _all: None)
+            applying = Applying(
+                plan=plan, place=self.place, journal=journal, options=options, notify=self.notices.append
+            )
+            return applying.make(applying.check(), lambda _done, _all: None)
 
     def run(
         self,
@@ -192,12 +194,12 @@ class KilledApply:
             self.apply(self.plan())
             return
         if recovery is Recovery.RESUME and not self._has_begun(plan):
-            there, kept = self.place.rules, self.entries()
+            there, entries = self.place.rules, self.entries()
             try:
                 self.apply(plan, resume=True)
             except RefusedError:
                 assert self.place.rules == there
-                assert self.entries() == kept
+                assert self.entries() == entries
             else:
                 raise AssertionError("--resume went on with what had not begun")
             recovery = Recovery.AGAIN

@@ -10,7 +10,7 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import content_of
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
-from aclog.planning.plan import ApplyNote, Batching, Made, PlaceState, Step
+from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
 from aclog.targets.cluster import independent_runs
 
@@ -64,7 +64,7 @@ class MemoryPlace:
     def fingerprint(self, end_offset: int) -> str | None:
         return None
 
-    def premises(self, given) -> Premises:
+    def premises(self, configs) -> Premises:
         """Return none."""
         return ALL_KNOWN
 
@@ -91,10 +91,10 @@ class MemoryPlace:
     def was_noted(self, apply: str) -> bool:
         return False
 
-    def made(self, apply: str) -> Made | None:
+    def completion(self, apply: str) -> Completion | None:
         if self.batching is not Batching.ALL:
             return None
-        return Made.ALL if apply in self.applied else Made.NONE
+        return Completion.ALL if apply in self.applied else Completion.NONE
 
     def check(self, steps: Sequence[Step]) -> None:
         pass

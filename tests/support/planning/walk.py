@@ -43,35 +43,35 @@ class Walk:
 def walk(states: Sequence[Iterable[StandardAcl]], settings: Settings, claimed: Iterable[Region] = ()) -> Walk:
     """Look at every representative cell in every state; `claimed` are regions that should hold just the denials."""
     regions, policies = list(claimed), [Policy(image_of(list(state)), settings) for state in states]
-    models, said, found = [PolicyModel(policy) for policy in policies], union(regions), Walk()
+    models, claim, result = [PolicyModel(policy) for policy in policies], union(regions), Walk()
     kinds = {rule.acl.resource_type for policy in policies for rule in policy.acls}
     kinds |= {region.resource_type for region in regions}
     for cell in map(Cell._make, Cells.of(*policies, regions=regions).all()):
         if cell.kind not in kinds:
             continue
-        seen = [model.allowed(cell.principal, cell.host, cell.kind, cell.name) for model in models]
-        _look(cell, seen, found)
-        listed = said(cell.kind, cell.name, cell.principal, cell.host)
-        if listed != found.denials.get(cell, 0):
-            found.misclaimed.append(f"{cell}: {found.denials.get(cell, 0):x}, not {listed:x}")
-    return found
+        masks = [model.allowed(cell.principal, cell.host, cell.kind, cell.name) for model in models]
+        _look(cell, masks, result)
+        listed = claim(cell.kind, cell.name, cell.principal, cell.host)
+        if listed != result.denials.get(cell, 0):
+            result.misclaimed.append(f"{cell}: {result.denials.get(cell, 0):x}, not {listed:x}")
+    return result
 
 
-def _look(cell: Cell, seen: Sequence[int], found: Walk) -> None:
-    always, ever = seen[0], seen[0]
+def _look(cell: Cell, masks: Sequence[int], result: Walk) -> None:
+    always, ever = masks[0], masks[0]
     changed = again = 0
-    for before, after in pairwise(seen):
+    for before, after in pairwise(masks):
         again |= changed & (before ^ after)
         changed |= before ^ after
         always, ever = always & after, ever | after
-    ends = seen[0] | seen[-1]
-    for kept, operations in (
-        (found.denials, seen[0] & seen[-1] & ~always),
-        (found.openings, ever & ~ends),
-        (found.flaps, again),
+    ends = masks[0] | masks[-1]
+    for cells, operations in (
+        (result.denials, masks[0] & masks[-1] & ~always),
+        (result.openings, ever & ~ends),
+        (result.flaps, again),
     ):
         if operations:
-            kept[cell] = operations
+            cells[cell] = operations
 
 
 def states_of(base: Iterable[StandardAcl], steps: Iterable[Step]) -> Iterator[frozenset[StandardAcl]]:

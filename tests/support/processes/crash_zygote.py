@@ -64,9 +64,9 @@ def write(directory: Path, seed: int, opened: int) -> None:
     time.sleep(60)
 
 
-def follow(directory: Path, seen: Path) -> None:
+def follow(directory: Path, report: Path) -> None:
     """One line `OFFSET VALUE` for each record, `mark N` for each mark that is met."""
-    stop = seen.with_name(seen.name + ".stop")
+    stop = report.with_name(report.name + ".stop")
     while True:
         try:
             reader = open_reader(directory)
@@ -75,7 +75,7 @@ def follow(directory: Path, seen: Path) -> None:
             continue
         break
     offset, mark = reader.start_offset(), -1
-    with seen.open("w") as out:
+    with report.open("w") as out:
         while reader.wait(offset, 0.05) or not stop.exists():
             if reader.high_watermark() != mark:
                 mark = reader.high_watermark()

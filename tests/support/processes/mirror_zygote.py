@@ -1,6 +1,6 @@
 """A process that has everything imported and forks mirrors that die, as often as a test asks for it.
 
-Commands on stdin, one a line. `step DIRECTORY GIVEN NUMBER`: bring the mirror in DIRECTORY up with what is in GIVEN
+Commands on stdin, one a line. `step DIRECTORY SOURCE NUMBER`: bring the mirror in DIRECTORY up with what is in SOURCE
 (see `bring`), but end at once in the midst of the call number NUMBER to the operating system that changes something;
 says `died`, or `done` where there were not as many. `follow DIRECTORY ADDRESS COUNT/SECONDS`: mirror the quorum at
 ADDRESS, and be killed (SIGKILL) that long after so many stretches have been appended; says `died`. Being
@@ -33,15 +33,15 @@ DIED = 9
 _CHANGING = ("open", "write", "pwrite", "fsync", "replace", "rename", "mkdir", "unlink", "ftruncate")
 
 
-def bring(directory: Path, given: Path) -> None:
-    """Bring a mirror up: to the snapshot in `given`, if one is there and it is not that far, and to the end of LOG."""
+def bring(directory: Path, source: Path) -> None:
+    """Bring a mirror up: to the snapshot in `source`, if one is there and it is not that far, and to the end of LOG."""
     with open_mirror(directory, segment_bytes=SEGMENT_BYTES, fsync=os.fsync) as mirror:
         mirror.bind(CLUSTER)
-        snapshot = next(iter(list_checkpoints(given)), None)
+        snapshot = next(iter(list_checkpoints(source)), None)
         start = 0 if snapshot is None else snapshot.end_offset
         if mirror.end is None or mirror.end.end_offset < start:
             mirror.begin(snapshot)
-        append_rest(mirror, (given / LOG).read_bytes())
+        append_rest(mirror, (source / LOG).read_bytes())
 
 
 def append_rest(mirror: MirrorLog, batches: bytes) -> None:
@@ -58,12 +58,12 @@ def dying_at(number: int) -> None:
     written, so nobody waits for the disk.
     """
     os.fsync = lambda fd: None
-    left = [number]
+    remaining = [number]
 
     def counted(name, real):
         def call(*arguments, **named):
-            left[0] -= 1
-            if left[0] < 0:
+            remaining[0] -= 1
+            if remaining[0] < 0:
                 if name == "write":
                     real(arguments[0], arguments[1][: len(arguments[1]) // 2])
                 os._exit(DIED)
@@ -75,24 +75,24 @@ def dying_at(number: int) -> None:
         setattr(os, name, counted(name, getattr(os, name)))
 
 
-def step(directory: Path, given: Path, number: int) -> None:
+def step(directory: Path, source: Path, number: int) -> None:
     dying_at(number)
-    bring(directory, given)
+    bring(directory, source)
 
 
-def follow(directory: Path, address: str, told: int) -> None:
+def follow(directory: Path, address: str, pipe: int) -> None:
     """Mirror for ever, without waiting for a busy disk: a kill loses nothing that was written."""
     host, _, port = address.rpartition(":")
     servers = (HostPort(host=host, port=int(port)),)
     os.fsync = lambda fd: time.sleep(0.0003)
     with open_mirror(directory, segment_bytes=20 * SEGMENT_BYTES, fsync=os.fsync) as mirror:
-        os.write(told, b"!")
+        os.write(pipe, b"!")
         options = ObserverOptions(retry_backoff=0.005, max_wait_ms=50, fetch_bytes=20_000)
         end = mirror.end
         after = None if end is None else EpochEnd(epoch=end.epoch, end_offset=end.end_offset)
         with QuorumLog(servers=servers, cluster_id=mirror.cluster_id, options=options, after=after) as quorum:
             QuorumMirror(
-                quorum=quorum, mirror=mirror, stop=threading.Event(), advance=lambda done, total: os.write(told, b"!")
+                quorum=quorum, mirror=mirror, stop=threading.Event(), advance=lambda done, total: os.write(pipe, b"!")
             ).run(once=False)
 
 
@@ -109,25 +109,25 @@ def forked(work, *arguments) -> int:
 
 
 def killed_after(count: int, seconds: float, directory: Path, address: str) -> int:
-    told, tells = os.pipe()
+    reader, tells = os.pipe()
     child = forked(follow, directory, address, tells)
     os.close(tells)
     for _ in range(count + 1):
-        os.read(told, 1)
+        os.read(reader, 1)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    os.close(told)
+    os.close(reader)
     return child
 
 
 def main() -> None:
     for line in sys.stdin:
-        command, directory, given, number = line.split()
+        command, directory, source, number = line.split()
         if command == "step":
-            child = forked(step, Path(directory), Path(given), int(number))
+            child = forked(step, Path(directory), Path(source), int(number))
         else:
             count, seconds = number.split("/")
-            child = killed_after(int(count), float(seconds), Path(directory), given)
+            child = killed_after(int(count), float(seconds), Path(directory), source)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         answers = {0: "done", DIED: "died", -signal.SIGKILL: "died"}
         os.write(1, f"{answers.get(code, f'failed with {code}')}\n".encode())
@@ -146,9 +146,9 @@ class MirrorZygote:
             cwd=Path(__file__).parents[3],
         )
 
-    def died_at(self, directory: Path, given: Path, number: int) -> bool:
+    def died_at(self, directory: Path, source: Path, number: int) -> bool:
         """Bring a mirror up, and die at a call of this number; False where it was done before that."""
-        return self._ask(f"step {directory} {given} {number}") == "died"
+        return self._ask(f"step {directory} {source} {number}") == "died"
 
     def follow_and_die(self, directory: Path, address: object, count: int, seconds: float) -> None:
         """Mirror until the process is killed, that long after so many stretches have been appended."""

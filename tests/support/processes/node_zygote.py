@@ -1,7 +1,7 @@
 """A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
 
-Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT HELD ARGUMENT...` forks `aclog ARGUMENT...` in that
-directory, what it prints appended to the file OUTPUT there, and says its process id; unless HELD is empty, a controller
+Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT GATE ARGUMENT...` forks `aclog ARGUMENT...` in that
+directory, what it prints appended to the file OUTPUT there, and says its process id; unless GATE is empty, a controller
 that has replayed its log stays as it is until there is a file of that name. `poll PID` says the exit code as Popen has
 it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
 """
@@ -39,9 +39,9 @@ class NodeZygote:
             cwd=root,
         )
 
-    def spawn(self, home: Path, arguments: Sequence[str], output: str = "aclog.log", held: str = "") -> "ForkedNode":
-        """`aclog` with these arguments, running in `home`; its replay is `held` until there is a file of that name."""
-        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), output, held, *arguments)))
+    def spawn(self, home: Path, arguments: Sequence[str], output: str = "aclog.log", gate: str = "") -> "ForkedNode":
+        """`aclog` with these arguments, running in `home`; its replay waits until there is the file `gate`."""
+        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), output, gate, *arguments)))
 
     def ask(self, *command: str) -> str:
         """The answer to a command."""
@@ -115,23 +115,23 @@ def _hold_replay(until: Path) -> None:
 
     replay = controller_server.replay
 
-    def held(*arguments: Any) -> tuple[str, ...]:
+    def waiting(*arguments: Any) -> tuple[str, ...]:
         notes = replay(*arguments)
         while not until.exists():
             time.sleep(0.01)
         return notes
 
-    controller_server.replay = held
+    controller_server.replay = waiting
 
 
-def _run(home: str, output_name: str, held: str, arguments: list[str]) -> None:
+def _run(home: str, output_name: str, gate: str, arguments: list[str]) -> None:
     """In the child: become the command."""
     from aclog.__main__ import main
 
     os.setsid()
     os.chdir(home)
-    if held:
-        _hold_replay(Path(held))
+    if gate:
+        _hold_replay(Path(gate))
     output = os.open(output_name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, source in enumerate((nothing, output, output)):
@@ -173,8 +173,8 @@ def main() -> None:
         else:
             child = int(argument)
             if children[child] is None:
-                found, status = os.waitpid(child, os.WNOHANG)
-                children[child] = os.waitstatus_to_exitcode(status) if found else None
+                pid, status = os.waitpid(child, os.WNOHANG)
+                children[child] = os.waitstatus_to_exitcode(status) if pid else None
             answer = "running" if children[child] is None else str(children[child])
         os.write(1, f"{answer}\n".encode())
     for child, code in children.items():

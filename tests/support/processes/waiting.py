@@ -18,7 +18,7 @@ def wait_until(
 ) -> T:
     """Ask again and again until the answer is true; return it. An AssertionError says what did not come about."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, f"{what() if callable(what) else what}: not within {seconds:g} s"
         time.sleep(every)
-    return found
+    return result

@@ -112,7 +112,7 @@ class PullRequest:
 
     name: str
     edits: tuple[Edit, ...]
-    seen: tuple[str, ...]
+    expected: tuple[str, ...]
     """Parts of the first five lines."""
     removed: tuple[str, ...] = ()
     added: Mapping[str, str] = {}
@@ -134,12 +134,12 @@ PULL_REQUESTS = (
                 "User:orders-etl,Topic,PREFIXED,orders,Read",
             ),
         ),
-        seen=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* but orders.*",),
+        expected=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* but orders.*",),
     ),
     PullRequest(
         name="dropped deny",
         edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
-        seen=(
+        expected=(
             "GAINED  User:audit, User:billing: up to ALL on TOPIC billing.pii.*, from any host",
             "(a bound on who and hosts)",
             "gain what other rules allow of it: 2 principals",
@@ -149,24 +149,24 @@ PULL_REQUESTS = (
     PullRequest(
         name="renamed principal",
         edits=(_edit("teams/billing.csv", "User:billing,", "User:biling,"),),
-        seen=("principal renamed: User:billing -> User:biling: 4 rules; User:billing has none left", "breaks"),
+        expected=("principal renamed: User:billing -> User:biling: 4 rules; User:billing has none left", "breaks"),
     ),
     PullRequest(
         name="moved file",
         edits=(),
         removed=("kafka/teams/billing.csv",),
         added={"kafka/finance/billing.csv": BILLING},
-        seen=("no effective change", "5 rules moved from kafka/teams/billing.csv to kafka/finance/billing.csv"),
+        expected=("no effective change", "5 rules moved from kafka/teams/billing.csv to kafka/finance/billing.csv"),
     ),
     PullRequest(
         name="reordered count index",
         edits=(_edit("catalog/main.tf", '["search", "stock", "mail"]', '["mail", "search", "stock"]'),),
-        seen=("no effective change", "Terraform replaces 3 rules of kafka_acl.read"),
+        expected=("no effective change", "Terraform replaces 3 rules of kafka_acl.read"),
     ),
     PullRequest(
         name="host typo",
         edits=(_edit("teams/orders.csv", "orders.placed,Read,Allow,10.1.0.7", "orders.placed,Read,Allow,10.1.0.77"),),
-        seen=("LOST  User:orders-web: READ, DESCRIBE on TOPIC orders.placed, from 10.1.0.7", "breaks", "10.1.0.77"),
+        expected=("LOST  User:orders-web: READ, DESCRIBE on TOPIC orders.placed, from 10.1.0.7", "breaks", "10.1.0.77"),
     ),
     PullRequest(
         name="group forgotten",
@@ -177,7 +177,7 @@ PULL_REQUESTS = (
                 "User:orders-app,Topic,LITERAL,orders.shipped,Read,Allow,*\nUser:orders-web,Topic",
             ),
         ),
-        seen=("new lint: ", "User:orders-app", "group"),
+        expected=("new lint: ", "User:orders-app", "group"),
     ),
     PullRequest(
         name="transactional id forgotten",
@@ -188,7 +188,7 @@ PULL_REQUESTS = (
                 "".join(_BILLING_LINES[1:4]).replace("User:billing,", "User:billing-v2,"),
             ),
         ),
-        seen=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint: ", "billing-tx"),
+        expected=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint: ", "billing-tx"),
     ),
     PullRequest(
         name="star for a prefix",
@@ -199,9 +199,9 @@ PULL_REQUESTS = (
                 "User:orders-etl,Topic,LITERAL,orders.*,Read",
             ),
         ),
-        seen=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC orders.*", "new lint: ", "orders.*"),
+        expected=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC orders.*", "new lint: ", "orders.*"),
     ),
-    PullRequest(name="nothing at all", edits=(_edit("audit.csv", "\n", "\n\n"),), seen=("no effective change",)),
+    PullRequest(name="nothing at all", edits=(_edit("audit.csv", "\n", "\n\n"),), expected=("no effective change",)),
 )
 
 

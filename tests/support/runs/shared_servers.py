@@ -110,8 +110,8 @@ def shared_servers(request: pytest.FixtureRequest) -> SharedServers:
 @pytest.fixture(scope="session")
 def topic_kafka(shared_servers: SharedServers) -> SharedKafka:
     """A real Kafka of one node, for tests that bring topics of their own and do not stop it."""
-    found = shared_servers.find("kafka")
-    return SharedKafka.of(shared_servers.directory / "kafka", found["broker"], found["controller"])
+    ports = shared_servers.find("kafka")
+    return SharedKafka.of(shared_servers.directory / "kafka", ports["broker"], ports["controller"])
 
 
 @pytest.fixture(scope="session")

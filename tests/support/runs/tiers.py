@@ -177,8 +177,8 @@ def sampled(steps: Sequence[T], size: int) -> Sequence[T]:
     """So many of these, in their order, always the same ones."""
     if len(steps) <= size:
         return steps
-    chosen = sorted(random.Random(SEED).sample(range(len(steps)), size))
-    return [steps[index] for index in chosen]
+    indexes = sorted(random.Random(SEED).sample(range(len(steps)), size))
+    return [steps[index] for index in indexes]
 
 
 class Guard:
@@ -294,7 +294,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     only_all = left_out(items)
     highest = tier_of_run(config)
     lowest = left_to_others(config)
-    kept, dropped = [], []
+    selected, dropped = [], []
     for item in items:
         try:
             tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
@@ -304,10 +304,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tier = Tier(lowest + 1)
         item.stash[_TIER] = tier
         tries_more_now = highest is Tier.ALL and lowest and tries_more(item)
-        (kept if lowest < tier <= highest or tries_more_now else dropped).append(item)
+        (selected if lowest < tier <= highest or tries_more_now else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-        items[:] = kept
+        items[:] = selected
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,7 +7,7 @@ import pytest
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.acls_image import FileOrigin
+from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import read_tree
@@ -38,8 +38,8 @@ def read_rules(
     """Read a file or a directory. Raises as read_tree."""
     names = None if topics is None else lambda: topics
     context = ReadContext(tree=DirectoryTree(str(path)), topics=names, strict=strict)
-    found = read_tree(context, form)
-    return RulesRead(rules=_lines(found.stated), ignored=dict(context.ignored))
+    tree = read_tree(context, form)
+    return RulesRead(rules=_lines(tree.stated), ignored=dict(context.ignored))
 
 
 def _lines(stated: StatedRules) -> dict[str, list[int]]:

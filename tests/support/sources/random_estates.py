@@ -37,13 +37,13 @@ def random_rules(form: str, seed: int, unfit: Callable[[StandardAcl], str | None
     """Return up to 40 rules without duplicates; `unfit` returns why one is left out."""
     random = Random(f"{form}{seed}")
     tls = random.random() < 0.5
-    wanted = random.randrange(1, 40)
-    found: dict[StandardAcl, None] = {}
-    for _ in range(wanted * 20):
+    count = random.randrange(1, 40)
+    rules: dict[StandardAcl, None] = {}
+    for _ in range(count * 20):
         rule = _rule(random, form, tls=tls)
-        if len(found) < wanted and unfit(rule) is None:
-            found[rule] = None
-    return list(found)
+        if len(rules) < count and unfit(rule) is None:
+            rules[rule] = None
+    return list(rules)
 
 
 def _rule(random: Random, form: str, *, tls: bool) -> StandardAcl:

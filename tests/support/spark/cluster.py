@@ -91,9 +91,9 @@ def _start(stack: ExitStack, command: list[str], environment: dict[str, str], lo
 def _wait_for(log: Path, pattern: str, process: "subprocess.Popen[bytes]") -> str:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        found = re.search(pattern, log.read_text(errors="replace"))
-        if found:
-            return found[1]
+        match = re.search(pattern, log.read_text(errors="replace"))
+        if match:
+            return match[1]
         if process.poll() is not None:
             break
         time.sleep(0.1)

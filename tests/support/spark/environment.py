@@ -24,9 +24,9 @@ def pack_environment(scratch: Path) -> Path:
         for name in ("aclog", "pyspark_aclog"):
             tar.add(ROOT / name, packages / name)
         for name in needed(requirements("spark")) - {"pyspark", "py4j"}:
-            found = distribution(name)
-            for file in found.files or ():
+            package = distribution(name)
+            for file in package.files or ():
                 # with the compiled modules: each executor would compile them anew
                 if not _UNUSED & {*file.parts}:
-                    tar.add(found.locate_file(file), packages / file)
+                    tar.add(package.locate_file(file), packages / file)
     return archive

@@ -54,15 +54,15 @@ def _rows(batch):
         else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=batch.header.max_timestamp)
     )
     for record in batch.records:
-        found = None if batch.header.is_control else decode_record(record.value)
+        decoded = None if batch.header.is_control else decode_record(record.value)
         yield {
             "offset": batch.header.base_offset + record.offset_delta,
             "batch_offset": batch.header.base_offset,
             "batch_end_offset": batch.header.end_offset,
             "leader_epoch": batch.header.leader_epoch,
             "timestamp": time,
-            "record_type": "control" if found is None else record_json(found)["type"],
-            "acl": _acl(found),
+            "record_type": "control" if decoded is None else record_json(decoded)["type"],
+            "acl": _acl(decoded),
         }
 
 

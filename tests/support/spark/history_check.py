@@ -43,27 +43,27 @@ def rule_key(rule):
 
 def states(directory, start=Image.EMPTY):
     """[(base offset, max timestamp, image after)] of every batch of the log, before `start` the image there."""
-    applier, data, found = Applier(image=start), log_bytes(directory), []
+    applier, data, result = Applier(image=start), log_bytes(directory), []
     for position, header in iter_batches(data):
         if header.base_offset >= start.end_offset:
             applier.apply(data, position, position + header.size)
-        found.append((header.base_offset, header.max_timestamp, applier.image))
-    return found
+        result.append((header.base_offset, header.max_timestamp, applier.image))
+    return result
 
 
-def check_offsets(rows, found, start=Image.EMPTY):
+def check_offsets(rows, history, start=Image.EMPTY):
     """At every end offset of a visible state (of many, at some of them) the rows in force are its rules."""
-    spans, images = _spans(rows), {image.end_offset: image for _, _, image in found} | {start.end_offset: start}
+    spans, images = _spans(rows), {image.end_offset: image for _, _, image in history} | {start.end_offset: start}
     for end in _some(sorted(images), rows):
         in_force = sorted(s.key for s in spans if s.added < end and (s.removed is None or s.removed >= end))
         assert in_force == sorted(map(rule_key, images[end].acls)), f"at offset {end}"
 
 
-def check_times(rows, found, start=Image.EMPTY, known_from=None):
+def check_times(rows, history, start=Image.EMPTY, known_from=None):
     """At every ms around the time of a batch (or at some) the visible rows are the rules of the state then."""
-    spans, times = _spans(rows), {time + delta for _, time, _ in found for delta in (-1, 0, 1)}
+    spans, times = _spans(rows), {time + delta for _, time, _ in history for delta in (-1, 0, 1)}
     for time in _some(sorted(time for time in times if known_from is None or time >= known_from), rows):
-        assert _visible(spans, time) == sorted(map(rule_key, _state_at(found, start, time).acls)), f"at {time} ms"
+        assert _visible(spans, time) == sorted(map(rule_key, _state_at(history, start, time).acls)), f"at {time} ms"
 
 
 def _some(places, rows):
@@ -79,9 +79,9 @@ def check_recovered(rows, directory, times):
         assert _visible(spans, time) == sorted(map(rule_key, image.acls))
 
 
-def _state_at(found, start, time):
+def _state_at(history, start, time):
     image = start
-    for _, timestamp, after in found:
+    for _, timestamp, after in history:
         if timestamp > time:
             break
         image = after

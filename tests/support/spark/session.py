@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def settings(spark, wanted):
+def settings(spark, values):
     """A session with other settings, for as long as this lasts."""
-    before = {name: spark.conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield

@@ -34,9 +34,9 @@ def read_rows(
     path: Path, selection: RowSelection | None = None, schema: pa.Schema = LOG_SCHEMA, **options: object
 ) -> list[dict]:
     """The rows of a path by the planner and the reader, as Spark would call them."""
-    chosen = read_options({"path": str(path)} | {name: str(value) for name, value in options.items()})
-    query = Query(selection=selection or RowSelection(), schema=schema, set_aside=chosen.set_aside)
-    return [row for place in plan(chosen, query.selection) for row in rows_of(read_range(place, query))]
+    parsed = read_options({"path": str(path)} | {name: str(value) for name, value in options.items()})
+    query = Query(selection=selection or RowSelection(), schema=schema, set_aside=parsed.set_aside)
+    return [row for place in plan(parsed, query.selection) for row in rows_of(read_range(place, query))]
 
 
 def expected_rows(paths: Iterable[Path]) -> list[dict]:
@@ -58,11 +58,11 @@ def segments(directory: Path) -> list[Path]:
 
 
 def _bounds(path: Path) -> dict[int, tuple[int, int]]:
-    found = {}
+    by_offset = {}
     for _, header in iter_batches(path.read_bytes()):
         bounds = (header.base_offset, header.end_offset)
-        found |= dict.fromkeys(range(*bounds), bounds)
-    return found
+        by_offset |= dict.fromkeys(range(*bounds), bounds)
+    return by_offset
 
 
 @cache
@@ -77,16 +77,16 @@ def _of_broker(row: dict, path: Path) -> dict:
     return {"opaque": _values(path)[row["offset"]]} if "BROKER" in row["record_type"] else {}
 
 
-def _row(said: dict, bounds: dict[int, tuple[int, int]]) -> dict:
-    kind, data = said["type"], said["data"]
+def _row(record: dict, bounds: dict[int, tuple[int, int]]) -> dict:
+    kind, data = record["type"], record["data"]
     row = {
-        "offset": said["offset"],
-        "batch_offset": bounds[said["offset"]][0],
-        "batch_end_offset": bounds[said["offset"]][1],
-        "leader_epoch": said["leaderEpoch"],
-        "timestamp": time_of(said["timestamp"]),
+        "offset": record["offset"],
+        "batch_offset": bounds[record["offset"]][0],
+        "batch_end_offset": bounds[record["offset"]][1],
+        "leader_epoch": record["leaderEpoch"],
+        "timestamp": time_of(record["timestamp"]),
         "record_type": kind,
-        "version": said["version"],
+        "version": record["version"],
         "acl": _acl(data) if "ACCESS_CONTROL" in kind else None,
         "scram": _scram(data) if "SCRAM" in kind else None,
         "token": _token(data) if "TOKEN" in kind else None,

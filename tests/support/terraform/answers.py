@@ -43,12 +43,12 @@ def answer(expression: str) -> dict[str, object]:
 
 def recorded(line: str) -> dict[str, object]:
     """Return an answer of the judge as `answer` gives ours."""
-    told = json.loads(line, parse_float=Decimal)
-    if "error" in told:
+    row = json.loads(line, parse_float=Decimal)
+    if "error" in row:
         return {"error": True}
-    if told.get("unknown"):
+    if row.get("unknown"):
         return {"unknown": True}
-    return {"type": told["type"], "value": told.get("value")}
+    return {"type": row["type"], "value": row.get("value")}
 
 
 def _type(kind: Type) -> object:
@@ -73,10 +73,10 @@ def read_directory(directory: Path) -> list[tuple[object, ...]]:
 
 def rows(rules: Iterable[LocatedRule], directory: Path) -> list[tuple[object, ...]]:
     """Return rules as rows of RULE_KEYS, sorted; files are named from the directory."""
-    made: list[tuple[object, ...]] = []
+    result: list[tuple[object, ...]] = []
     for rule in rules:
         acl, origin = rule.acl, rule.origin
-        made.append(
+        result.append(
             (
                 ResourceType(acl.resource_type).name,
                 acl.resource_name,
@@ -89,20 +89,20 @@ def rows(rules: Iterable[LocatedRule], directory: Path) -> list[tuple[object, ..
                 origin.line,
             )
         )
-    return sorted(made, key=repr)
+    return sorted(result, key=repr)
 
 
-def judged(told: dict[str, object]) -> list[tuple[object, ...]] | None:
+def judged(verdict: dict[str, object]) -> list[tuple[object, ...]] | None:
     """Return the rules that the judge tells, as `rows` gives ours; None: there are none, as something is wrong."""
-    rules = told["rules"]
-    if "error" in told or not isinstance(rules, list):
+    rules = verdict["rules"]
+    if "error" in verdict or not isinstance(rules, list):
         return None
     return sorted((tuple(rule[key] for key in RULE_KEYS) for rule in rules), key=repr)
 
 
-def digest(found: list[tuple[object, ...]] | None) -> str:
+def digest(rules: list[tuple[object, ...]] | None) -> str:
     """Return a short word for rules, to record; `refused` for none."""
-    if found is None:
+    if rules is None:
         return "refused"
-    text = json.dumps(found, ensure_ascii=False)
-    return f"{len(found)} rules, {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    text = json.dumps(rules, ensure_ascii=False)
+    return f"{len(rules)} rules, {hashlib.sha256(text.encode()).hexdigest()[:16]}"

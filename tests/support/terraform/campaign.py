@@ -31,24 +31,24 @@ class Tally:
     wrong: list[str] = field(factory=list)
     mistakes: Counter[str] = field(factory=Counter)
 
-    def add(self, commit: Commit, directory: Path, told: dict[str, object]) -> None:
+    def add(self, commit: Commit, directory: Path, verdict: dict[str, object]) -> None:
         """Read a commit and compare."""
-        expected = judged(told)
+        expected = judged(verdict)
         started = time.perf_counter()
         try:
-            found, message = read_directory(directory), ""
+            rules, message = read_directory(directory), ""
         except ConfigError as error:
-            found, message = None, str(error)
+            rules, message = None, str(error)
         self.seconds.append(time.perf_counter() - started)
         self.commits += 1
-        self.rules += len(found or ())
-        self.most = max(self.most, len(found or ()))
+        self.rules += len(rules or ())
+        self.most = max(self.most, len(rules or ()))
         if commit.broken:
             self.broken += 1
             self.mistakes[commit.message] += 1
-        if found != expected or commit.broken != (found is None) or (found is None and not _names_a_line(message)):
-            theirs = told.get("error", len(expected or ()))
-            self.wrong.append(f"{commit.message}: {message or len(found or ())}; judge: {theirs}")
+        if rules != expected or commit.broken != (rules is None) or (rules is None and not _names_a_line(message)):
+            theirs = verdict.get("error", len(expected or ()))
+            self.wrong.append(f"{commit.message}: {message or len(rules or ())}; judge: {theirs}")
 
 
 def _names_a_line(message: str) -> bool:
@@ -67,16 +67,16 @@ def run(seeds: int, commits: int, drawn: int) -> str:
             for commit in history(seed, commits):
                 write_commit(directory, commit)
                 tally.add(commit, directory, rules_of(program, directory))
-        asked = expressions(seeds + 1, drawn)
-        answers = values_of(program, asked)
-        differ = [e for e, line in zip(asked, answers, strict=True) if not _same(e, line)]
+        texts = expressions(seeds + 1, drawn)
+        answers = values_of(program, texts)
+        differ = [e for e, line in zip(texts, answers, strict=True) if not _same(e, line)]
     typical = sorted(tally.seconds)[len(tally.seconds) // 2]
     lines += [
         f"commits {tally.commits:,}, of which broken on purpose {tally.broken:,} in {len(tally.mistakes)} ways",
         f"rules read {tally.rules:,}, at most {tally.most:,} in a commit; median {typical:.2f} s a commit",
         f"commits that differ from the judge, or whose error names no line: {len(tally.wrong)}",
         *tally.wrong[:10],
-        f"expressions {len(asked):,}, with another value than the judge's: {len(differ)}",
+        f"expressions {len(texts):,}, with another value than the judge's: {len(differ)}",
         *differ[:10],
     ]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ def _lines(name: str) -> list[str]:
 
 VALUES = _lines("values.jsonl")
 """Of every type."""
-CHOSEN = _lines("chosen.jsonl")
+EXAMPLES = _lines("chosen.jsonl")
 """Expressions written one by one: where the language has corners."""
 _STRINGS = [value for value in VALUES if value.startswith('"')]
 _NUMBERS = [value for value in VALUES if value[-1].isdigit()]
@@ -134,10 +134,10 @@ _OPERATORS = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "
 
 def expressions(seed: int, drawn: int) -> list[str]:
     """Return the chosen expressions, every function and operator on values, and as many drawn at random, each once."""
-    made = [*VALUES, *CHOSEN, *_systematic(seed)]
+    texts = [*VALUES, *EXAMPLES, *_systematic(seed)]
     draw = random.Random(seed)
-    made += [_drawn(draw, 3) for _ in range(drawn)]
-    return list(dict.fromkeys(made))
+    texts += [_drawn(draw, 3) for _ in range(drawn)]
+    return list(dict.fromkeys(texts))
 
 
 def _systematic(seed: int) -> Iterator[str]:

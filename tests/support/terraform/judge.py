@@ -32,5 +32,5 @@ def values_of(program: Path, expressions: Sequence[str]) -> list[str]:
 def rules_of(program: Path, directory: Path) -> dict[str, object]:
     """Return the rules of a directory, or the error."""
     (answer,) = ask(program, "rules", str(directory))
-    told: dict[str, object] = json.loads(answer)
-    return told
+    verdict: dict[str, object] = json.loads(answer)
+    return verdict

@@ -24,25 +24,25 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         program = build(Path(scratch))
         answers = values_of(program, expressions(SEED, DRAWN))
-        known = [line for line in answers if not json.loads(line).get("unknown")]
-        _write("expressions.jsonl", known)
+        settled = [line for line in answers if not json.loads(line).get("unknown")]
+        _write("expressions.jsonl", settled)
         repository = Path(scratch) / "repository"
-        told = []
+        lines = []
         for commit in history(SEED, COMMITS, TEAMS):
             write_commit(repository, commit)
-            found = judged(rules_of(program, repository))
-            told.append({"commit": commit.message, "answer": digest(found)})
-            if len(told) == 1:
-                _keep(commit.files, found or [])
-        _write("history.jsonl", map(json.dumps, told))
+            rules = judged(rules_of(program, repository))
+            lines.append({"commit": commit.message, "answer": digest(rules)})
+            if len(lines) == 1:
+                _keep(commit.files, rules or [])
+        _write("history.jsonl", map(json.dumps, lines))
 
 
-def _keep(files: dict[str, str], found: list[tuple[object, ...]]) -> None:
+def _keep(files: dict[str, str], rules: list[tuple[object, ...]]) -> None:
     for path, text in files.items():
-        kept = DATA / "repository" / path
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
-    _write("repository.jsonl", [json.dumps(row, ensure_ascii=False) for row in found])
+        target = DATA / "repository" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    _write("repository.jsonl", [json.dumps(row, ensure_ascii=False) for row in rules])
 
 
 def _write(name: str, lines: Iterable[str]) -> None:

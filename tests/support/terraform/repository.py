@@ -80,15 +80,15 @@ def history(seed: int, commits: int, teams: int = 52) -> Iterator[Commit]:
     estate.shared = [(f"User:app{n}", f"shared.{n % 7}", draw.choice(OPERATIONS)) for n in range(teams)]
     estate.partners = {f"partner{n}": [estate.fresh("feed.") for _ in range(3)] for n in range(max(teams // 4, 1))}
     yield Commit(files.render(estate), "begin", broken=False)
-    made = 1
-    while made < commits:
+    number = 1
+    while number < commits:
         if draw.random() < 0.12:
             what, broken = files.broken(files.render(estate), draw)
             yield Commit(broken, f"break: {what}", broken=True)
         else:
             message = _change(estate)
             yield Commit(files.render(estate), message, broken=False)
-        made += 1
+        number += 1
 
 
 def _change(estate: Estate) -> str:  # noqa: PLR0911

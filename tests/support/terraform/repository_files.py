@@ -285,7 +285,7 @@ output "principal" {
 
 def render(estate: "Estate") -> dict[str, str]:
     """Return the files of the repository, by path."""
-    made = {
+    files = {
         "README.md": "Access to Kafka.\n",
         "modules/naming/main.tf": _NAMING,
         "modules/team/main.tf": _TEAM,
@@ -295,27 +295,27 @@ def render(estate: "Estate") -> dict[str, str]:
     }
     for root, teams in estate.teams.items():
         home = f"clusters/{root}"
-        made[f"{home}/variables.tf"] = _VARIABLES
-        made[f"{home}/locals.tf"] = _LOCALS.replace("%(root)s", root)
-        made[f"{home}/main.tf"] = _MAIN
-        made[f"{home}/partners.tf"] = _PARTNERS[estate.style]
-        made[f"{home}/terraform.tfvars"] = _settings(estate)
+        files[f"{home}/variables.tf"] = _VARIABLES
+        files[f"{home}/locals.tf"] = _LOCALS.replace("%(root)s", root)
+        files[f"{home}/main.tf"] = _MAIN
+        files[f"{home}/partners.tf"] = _PARTNERS[estate.style]
+        files[f"{home}/terraform.tfvars"] = _settings(estate)
         half = len(teams) // 2
         if estate.style % 2:
-            made[f"{home}/teams.auto.tfvars.json"] = json.dumps(
+            files[f"{home}/teams.auto.tfvars.json"] = json.dumps(
                 {"teams": {team.name: _json(team) for team in teams}}, indent=1
             )
         else:
-            made[f"{home}/teams.auto.tfvars"] = (
+            files[f"{home}/teams.auto.tfvars"] = (
                 "teams = {\n" + "".join(map(_hcl, [*teams[half:], *teams[:half]])) + "}\n"
             )
         if root == "stage":
-            made[f"{home}/extra.tf.json"] = json.dumps(_EXTRA, indent=2)
+            files[f"{home}/extra.tf.json"] = json.dumps(_EXTRA, indent=2)
             if not estate.strict:
-                made[f"{home}/audit_override.tf"] = (
+                files[f"{home}/audit_override.tf"] = (
                     'resource "kafka_acl" "audit" {\n  count = 2\n  acl_host = "10.9.9.${count.index}"\n}\n'
                 )
-    return made
+    return files
 
 
 _EXTRA = {
@@ -365,23 +365,23 @@ def _hcl(team: "Team") -> str:
     return "\n".join([*lines, "  }"]) + "\n"
 
 
-def broken(made: dict[str, str], draw: random.Random) -> tuple[str, dict[str, str]]:
+def broken(files: dict[str, str], draw: random.Random) -> tuple[str, dict[str, str]]:
     """Return what is wrong, and the files with that mistake."""
     name = draw.choice(sorted(_MISTAKES))
-    return name, _MISTAKES[name](dict(made))
+    return name, _MISTAKES[name](dict(files))
 
 
 def _replaced(path: str, old: str, new: str) -> Callable[[dict[str, str]], dict[str, str]]:
-    def break_it(made: dict[str, str]) -> dict[str, str]:
-        assert old in made[path], (path, old)
-        made[path] = made[path].replace(old, new, 1)
-        return made
+    def break_it(files: dict[str, str]) -> dict[str, str]:
+        assert old in files[path], (path, old)
+        files[path] = files[path].replace(old, new, 1)
+        return files
 
     return break_it
 
 
 def _added(path: str, text: str) -> Callable[[dict[str, str]], dict[str, str]]:
-    return lambda made: {**made, path: made.get(path, "") + text}
+    return lambda files: {**files, path: files.get(path, "") + text}
 
 
 _PROD = "clusters/prod"
@@ -423,7 +423,7 @@ _MISTAKES: dict[str, Callable[[dict[str, str]], dict[str, str]]] = {
     ),
     "a list in for_each": _replaced("modules/team/main.tf", "var.strict ? toset(var.groups) : toset([])", "var.groups"),
     "a wrong type": _added(f"{_PROD}/z.auto.tfvars", 'teams = "many"\n'),
-    "a file is missing": lambda made: {path: text for path, text in made.items() if path != "data/shared.csv"},
+    "a file is missing": lambda files: {path: text for path, text in files.items() if path != "data/shared.csv"},
     "an index too large": _added(f"{_PROD}/new.tf", _RULE % '["a"][1]'),
     "an attribute that is not there": _added(f"{_PROD}/new.tf", _RULE % '{ a = "x" }.b'),
     "two resources of one name": _added(f"{_PROD}/new.tf", _RULE % '"x"' + _RULE % '"y"'),

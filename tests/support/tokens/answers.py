@@ -48,17 +48,17 @@ class Answer:
 def created(version: int, payload: bytes) -> dict[str, Any]:
     """A CreateDelegationTokenResponse."""
     answer = Answer(payload, flexible=version >= 2)
-    found: dict[str, Any] = {"code": answer.number("h")}
-    found["who"] = [answer.text() for _ in range(4 if version >= 3 else 2)]
-    found["times"] = [answer.number("q") for _ in range(3)]
-    found |= {"token_id": answer.text(), "hmac": answer.binary()}
+    fields: dict[str, Any] = {"code": answer.number("h")}
+    fields["who"] = [answer.text() for _ in range(4 if version >= 3 else 2)]
+    fields["times"] = [answer.number("q") for _ in range(3)]
+    fields |= {"token_id": answer.text(), "hmac": answer.binary()}
     answer.end()
-    return found
+    return fields
 
 
 def changed(version: int, payload: bytes) -> tuple[int, int]:
     """A Renew- or ExpireDelegationTokenResponse: the error code and the expiry."""
     answer = Answer(payload, flexible=version >= 2)
-    found = answer.number("h"), answer.number("q")
+    fields = answer.number("h"), answer.number("q")
     answer.end()
-    return found
+    return fields

@@ -78,14 +78,14 @@ class TokenClient:
             ),
             "max_lifetime": timedelta(milliseconds=lifetime),
         }
-        made = token_answers.created(version, self._ask(by or self.user(user), CREATE, version, **fields))
-        told = [made["code"], *made["who"], *(ahead(at, begun) for at in made["times"])]
-        token_id, token_hmac = made["token_id"], made["hmac"]
-        if not made["code"]:
+        answer = token_answers.created(version, self._ask(by or self.user(user), CREATE, version, **fields))
+        row = [answer["code"], *answer["who"], *(ahead(at, begun) for at in answer["times"])]
+        token_id, token_hmac = answer["token_id"], answer["hmac"]
+        if not answer["code"]:
             self.ids[name or f"token {len(self.ids)}"] = token_id
             self.settle()
-            told.append("right" if token_hmac == hmac_of(token_id) else "another HMAC")
-        return [*told, len(token_id), len(token_hmac)]
+            row.append("right" if token_hmac == hmac_of(token_id) else "another HMAC")
+        return [*row, len(token_id), len(token_hmac)]
 
     def renew(self, user: str, token: str, period: int = -1, version: int = 2, by: WireClient | None = None) -> Any:
         """RenewDelegationToken of a named token; any other text is an HMAC that there is not."""
@@ -116,12 +116,12 @@ class TokenClient:
     ) -> Any:
         """DescribeDelegationToken: tokens by their names, in order."""
         begun, names = time.time(), {token_id: name for name, token_id in self.ids.items()}
-        asked = owners and tuple(
+        principals = owners and tuple(
             nested(DESCRIBE, version, "DescribeDelegationTokenOwner", principal_type=kind, principal_name=owner)
             for kind, owner in (text.split(":", 1) for text in owners)
         )
-        answer = (by or self.user(user)).ask(DESCRIBE, version, owners=asked)
-        found = []
+        answer = (by or self.user(user)).ask(DESCRIBE, version, owners=principals)
+        rows = []
         for token in answer.tokens:
             who = [token.principal_type, token.principal_name]
             if version >= 3:
@@ -129,8 +129,8 @@ class TokenClient:
             times = [token.issue_timestamp, token.expiry_timestamp, token.max_timestamp]
             renewers = [[each.principal_type, each.principal_name] for each in token.renewers]
             right = bytes(token.hmac) == hmac_of(token.token_id)
-            found.append([names[token.token_id], *who, *(ahead(at, begun) for at in times), renewers, right])
-        return [int(answer.error_code), *sorted(found)]
+            rows.append([names[token.token_id], *who, *(ahead(at, begun) for at in times), renewers, right])
+        return [int(answer.error_code), *sorted(rows)]
 
     def log_in(self, token: str, mechanism: str = "SCRAM-SHA-256") -> WireClient:
         """A connection that has logged in by a named token."""

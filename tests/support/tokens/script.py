@@ -52,10 +52,10 @@ def run(kind: type[AclogNode] | type[RealNode], home: Path) -> Iterator[Row]:
             stack.enter_context(kind(home / name, ports, properties).format())
             client = stack.enter_context(TokenClient(ports, plaintext))
             for number, step in enumerate(steps):
-                yield {"step": f"{name} {number:02d} {step.__name__}", "found": _found(step, client)}
+                yield {"step": f"{name} {number:02d} {step.__name__}", "found": _outcome(step, client)}
 
 
-def _found(step: Callable[[TokenClient], Any], client: TokenClient) -> Any:
+def _outcome(step: Callable[[TokenClient], Any], client: TokenClient) -> Any:
     return json.loads(json.dumps(step(client)))
 
 
@@ -64,13 +64,13 @@ def recorded() -> list[Row]:
     return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
-def differences(expected: list[Row], found: list[Row]) -> list[str]:
+def differences(expected: list[Row], actual: list[Row]) -> list[str]:
     """One text for each step with another outcome."""
-    assert [row["step"] for row in expected] == [row["step"] for row in found], "record the golden file again"
+    assert [row["step"] for row in expected] == [row["step"] for row in actual], "record the golden file again"
     return [
-        f"{wanted['step']}\n  kafka: {json.dumps(wanted['found'])}\n  aclog: {json.dumps(got['found'])}"
-        for wanted, got in zip(expected, found, strict=True)
-        if wanted != got
+        f"{kafka['step']}\n  kafka: {json.dumps(kafka['found'])}\n  aclog: {json.dumps(got['found'])}"
+        for kafka, got in zip(expected, actual, strict=True)
+        if kafka != got
     ]
 
 

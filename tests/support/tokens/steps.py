@@ -40,8 +40,8 @@ def for_another_without_permission(c: TokenClient) -> Any:
 
 def for_another_with_permission(c: TokenClient) -> Any:
     allowed = c.allow("alice", CREATE_TOKENS, USER, "User:carol")
-    made = c.create("alice", "carol's by alice", owner=("User", "carol"), renewers=BOB)
-    return [allowed, made, c.create("alice", owner=("User", "carol"), renewers=(("Group", "g"),))]
+    token = c.create("alice", "carol's by alice", owner=("User", "carol"), renewers=BOB)
+    return [allowed, token, c.create("alice", owner=("User", "carol"), renewers=(("Group", "g"),))]
 
 
 def for_another_as_super_user(c: TokenClient) -> Any:
@@ -102,8 +102,16 @@ def expired(c: TokenClient) -> Any:
 
 
 def describing(c: TokenClient) -> Any:
-    asked = (None, (), ("User:alice",), ("User:bob",), ("User:carol", "User:owner1"), ("Group:g",), ("User:nobody",))
-    return {user: [c.describe(user, owners) for owners in asked] for user in ("alice", "bob", "carol", "admin")}
+    owner_lists = (
+        None,
+        (),
+        ("User:alice",),
+        ("User:bob",),
+        ("User:carol", "User:owner1"),
+        ("Group:g",),
+        ("User:nobody",),
+    )
+    return {user: [c.describe(user, owners) for owners in owner_lists] for user in ("alice", "bob", "carol", "admin")}
 
 
 def describing_in_every_version(c: TokenClient) -> Any:

@@ -98,8 +98,8 @@ class TokenTools:
         """Every command in order, then another client."""
         try:
             for number, command in enumerate(COMMANDS):
-                found = self._row(command)
-                yield {"step": f"{number:02d} {command.who} {command.line}", "found": found}
+                row = self._row(command)
+                yield {"step": f"{number:02d} {command.who} {command.line}", "found": row}
             yield {"step": "confluent-kafka by a token", "found": self._confluent()}
         finally:
             self._barrier.close()
@@ -113,9 +113,9 @@ class TokenTools:
             str(self._config(command.who)),
         ]
         printed = self._pipe.run(command.main, [*where, *shlex.split(line)])
-        made = re.search(r"with tokenId : (\S+)", printed.out)
-        if made:
-            self.ids[command.makes] = made[1]
+        match = re.search(r"with tokenId : (\S+)", printed.out)
+        if match:
+            self.ids[command.makes] = match[1]
         if "--describe" not in command.line and "--list" not in command.line:
             self._barrier.wait(leave_nothing=True)
         err = [text for text in self._neutral(printed.err).splitlines() if text and not text.startswith("\tat ")]

@@ -42,7 +42,7 @@ def take(index: UsageIndex, number: int) -> None:
     index.take(evolve(run, contents=contents, contents_version=version), [tally_of(uses)])
 
 
-def told(index: UsageIndex) -> tuple[object, ...]:
+def contents_of(index: UsageIndex) -> tuple[object, ...]:
     """Return all that the index says."""
     used, window = index.used(0, 30_000), index.window(19_000, 21_000)
     covered, last_use = index.coverage(), index.last_use(used.numbers)
@@ -64,7 +64,7 @@ def state(directory: Path) -> tuple[object, ...]:
     """Return what a reader is told; nothing if there is no index yet."""
     try:
         with UsageIndex.open(directory) as index:
-            return told(index)
+            return contents_of(index)
     except ConfigError as error:
         if "has no index" not in str(error) and "is empty" not in str(error):
             raise
@@ -80,7 +80,7 @@ def main(work: Path, how: str, age: str, step: int) -> None:
             take(index, 1)
     shutil.copytree(base, whole)
     with UsageIndex.create(whole) as index:
-        empty = told(index)
+        empty = contents_of(index)
         take(index, 2)
     before, after = state(base), state(whole)
     for write in range(1, 10_000, step):
@@ -90,9 +90,9 @@ def main(work: Path, how: str, age: str, step: int) -> None:
         if not child:
             os._exit(run(here, write, full=how == "full"))
         _, status = os.waitpid(child, 0)
-        found = state(here)
+        outcome = state(here)
         # a new index may have been made already, with nothing in it
-        name = {before: "before", after: "after"}.get(found, "before" if found == empty else f"torn: {found}")
+        name = {before: "before", after: "after"}.get(outcome, "before" if outcome == empty else f"torn: {outcome}")
         with UsageIndex.create(here) as index:  # the same run once more
             take(index, 2)
         name += "" if state(here) == after else " and counted twice"

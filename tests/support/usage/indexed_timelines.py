@@ -48,13 +48,13 @@ def take(
     """Add accesses to an index, judged by these rules."""
     names = sorted({each.broker for each in accesses}, key=str)
     times = np.array([each.time for each in accesses], np.int64)
-    asked = [
+    requests = [
         (r.principal, r.host, AclOperation(r.operation).name, ResourceType(r.resource_type).name, r.resource_name)
         for r in (each.request for each in accesses)
     ]
     acls = NecessaryAcls.of(rules.intervals, settings) if own_time else None
     counter = AccessCounter(SeenAccesses(acls, version=len(change_times(rules.intervals))), by_day=True)
-    counter.add([pa.array(column, pa.string()) for column in zip(*asked, strict=True)], times)
+    counter.add([pa.array(column, pa.string()) for column in zip(*requests, strict=True)], times)
     run = Run(
         rules=seen_rules(rules, own_time=own_time),
         source="a test",

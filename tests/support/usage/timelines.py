@@ -84,13 +84,13 @@ class Timeline:
                 needed += self.letter(rules, each.request) != self.letter(rules - {life.rule}, each.request)
         return matched, needed
 
-    def flips(self, gone: frozenset[StandardAclWithId], start: int, until: int) -> list[Access]:
+    def flips(self, removed: frozenset[StandardAclWithId], start: int, until: int) -> list[Access]:
         """The accesses decided otherwise without the rules that are gone, by the rules of their time or of now."""
         return [
             each
             for each in self.between(start, until)
             for rules in (self.at(each.time), self.now())
-            if self.letter(rules, each.request) != self.letter(rules - gone, each.request)
+            if self.letter(rules, each.request) != self.letter(rules - removed, each.request)
         ]
 
     def silences(self, broker: str | None, start: int, until: int, gap: int) -> list[tuple[int, int]]:
@@ -161,13 +161,13 @@ def random_timeline(random: Random, *, days: int = 12, rules: int = 12, brokers:
     for rule, (_, begin, end) in zip(with_ids([acl for acl, *_ in comings]), comings, strict=True):
         lives.append(Life(rule=rule, begin=begin, end=end))
     accesses = []
-    asked = [random_request(random) for _ in range(random.choice([2, 5, 12]))]
+    requests = [random_request(random) for _ in range(random.choice([2, 5, 12]))]
     for number in range(brokers):
         silent = {day for day in range(days) if random.random() < 0.1 * number}
         for day in set(range(days)) - silent:
             for _ in range(random.randint(1, 4)):
                 time = day * DAY + random.randrange(DAY)
-                accesses.append(Access(time=time, broker=f"{number}", request=random.choice(asked)))
+                accesses.append(Access(time=time, broker=f"{number}", request=random.choice(requests)))
     return Timeline(lives=lives, accesses=sorted(accesses, key=lambda each: each.time))
 
 

@@ -38,8 +38,8 @@ def ask(
 ) -> Reply:
     """Send one request from an address; what is not bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"content-type": "application/json", **{key.lower(): value for key, value in (headers or {}).items()}}
-    return asyncio.run(_ask(app, method, path, data, given, address))
+    fields = {"content-type": "application/json", **{key.lower(): value for key, value in (headers or {}).items()}}
+    return asyncio.run(_ask(app, method, path, data, fields, address))
 
 
 def post(app: Any, path: str, body: bytes | Any, headers: dict[str, str] | None = None) -> Reply:
@@ -66,6 +66,6 @@ async def _ask(app: Any, method: str, path: str, data: bytes, headers: dict[str,
 
     await app(scope, receive, send)
     start = sent[0]
-    found = {key.decode().lower(): value.decode() for key, value in start["headers"]}
+    fields = {key.decode().lower(): value.decode() for key, value in start["headers"]}
     cookies = tuple(value.decode() for key, value in start["headers"] if key == b"set-cookie")
-    return Reply(start["status"], found, b"".join(message.get("body", b"") for message in sent[1:]), cookies)
+    return Reply(start["status"], fields, b"".join(message.get("body", b"") for message in sent[1:]), cookies)

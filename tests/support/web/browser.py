@@ -36,12 +36,14 @@ class Browser:
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
         """Send a request with the cookies that there are."""
         jar = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        given = {"Host": self.host, **({"Cookie": jar} if jar else {}), **headers}
-        reply = ask(self.app, method, path, body, {name: value for name, value in given.items() if value}, self.address)
+        fields = {"Host": self.host, **({"Cookie": jar} if jar else {}), **headers}
+        reply = ask(
+            self.app, method, path, body, {name: value for name, value in fields.items() if value}, self.address
+        )
         for cookie in reply.set_cookies:
             self._keep(cookie)
-        if found := _TOKEN.search(reply.body.decode("utf-8", "replace")):
-            self.token = found[1]
+        if match := _TOKEN.search(reply.body.decode("utf-8", "replace")):
+            self.token = match[1]
         return reply
 
     def _keep(self, cookie: str) -> None:

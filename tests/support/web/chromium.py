@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 HOME = ROOT / "build" / "browser"
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _UNPACKED = HOME / "usr" / "lib" / "chromium" / "chromium"
-_WANTED = (
+_ADVICE = (
     "tests of the console drive Chromium, and apt-get cannot fetch it: install chromium, "
     "or run .venv/bin/playwright install --with-deps chromium"
 )
@@ -64,7 +64,7 @@ class Program:
         )
 
 
-def found(playwright: Playwright) -> Program:
+def working_program(playwright: Playwright) -> Program:
     """Return the first Chromium that starts. Raises NoBrowserError: none does."""
     on_path = [Program(path=path) for path in map(shutil.which, _NAMES) if path]
     own = Program(path=playwright.chromium.executable_path)
@@ -77,7 +77,7 @@ def found(playwright: Playwright) -> Program:
 def launch(playwright: Playwright) -> Browser:
     """Start Chromium, headless. Raises NoBrowserError: there is none."""
     expect.set_options(timeout=PATIENCE_MS)
-    program = found(playwright)
+    program = working_program(playwright)
     return playwright.chromium.launch(
         executable_path=program.path, env={**os.environ, **program.environment}, args=list(_FLAGS)
     )
@@ -92,13 +92,13 @@ def make_ready() -> None:
             launch(playwright).close()
         except NoBrowserError:
             if not unpack(HOME, "--download-only", "--reinstall", "install", "chromium", "fonts-dejavu-core"):
-                sys.exit(_WANTED)
+                sys.exit(_ADVICE)
             _write_fonts()
             _starts.cache_clear()
             try:
                 launch(playwright).close()
             except NoBrowserError:
-                sys.exit(_WANTED)
+                sys.exit(_ADVICE)
 
 
 def _write_fonts() -> None:

@@ -49,9 +49,9 @@ class ConsoleProcess:
     def stop(self) -> None:
         """End it."""
         self._process.send_signal(signal.SIGTERM)
-        said = self._process.communicate(timeout=SECONDS)
+        printed = self._process.communicate(timeout=SECONDS)
         if self._process.returncode not in {0, -signal.SIGTERM}:
-            raise ConsoleError(f"it ended with {self._process.returncode}: {said}")
+            raise ConsoleError(f"it ended with {self._process.returncode}: {printed}")
 
     def wait_for(self, path: str, text: str) -> None:
         """Wait until a page has a text."""

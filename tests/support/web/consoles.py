@@ -2,7 +2,7 @@
 
 from aclog.authorizer.settings import Settings
 from aclog.console.live import LiveState
-from aclog.console.pages.page import Asked, Cell, CommandLine, Page, Table, url
+from aclog.console.pages.page import Cell, CommandLine, Page, Parameters, Table, url
 from aclog.console.pages.states import Console, States
 from aclog.console.pages.views import VIEWS
 from aclog.snapshots.state_source import StateSource
@@ -25,22 +25,22 @@ def look(console: Console) -> None:
     console.states.live._look()
 
 
-def view(console: Console, path: str, **asked: object) -> Page:
+def view(console: Console, path: str, **fields: object) -> Page:
     """What a view shows, asked as by its address."""
-    return VIEWS[path](console, Asked.of(url("", **asked).removeprefix("?")))
+    return VIEWS[path](console, Parameters.of(url("", **fields).removeprefix("?")))
 
 
 def table(page: Page, key: str) -> Table:
     """One of its tables."""
-    [found] = [each for each in page.tables() if each.key == key]
-    return found
+    [match] = [each for each in page.tables() if each.key == key]
+    return match
 
 
 def column(page: Page, key: str, title: str) -> list[str]:
     """The texts of a column."""
-    found = table(page, key)
-    place = [each.key for each in found.columns].index(title)
-    return [row.cells[place].text for row in found.rows]
+    rows = table(page, key)
+    place = [each.key for each in rows.columns].index(title)
+    return [row.cells[place].text for row in rows.rows]
 
 
 def cells(page: Page) -> list[Cell]:

@@ -11,14 +11,14 @@ from tests.support.analysis.policies import image_of
 
 def plan_of(*, added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> Plan:
     """A plan for a log that has what is to be removed."""
-    gone = tuple(removed)
-    found = Circumstances(
+    removals = tuple(removed)
+    circumstances = Circumstances(
         place=PlanPlace(address=PlaceAddress(kind=PlaceKind.LOG, value="/d"), identity="id", batching=Batching.ALL),
-        state=PlaceState.of_image(image_of(gone)),
+        state=PlaceState.of_image(image_of(removals)),
         settings=Settings(),
         settings_known=True,
         settings_by_place=False,
         origin=Origin(at="2026-01-01T00:00:00Z", who="me"),
         journal=None,
     )
-    return make_plan(PlannedChange(added=tuple(added), removed=gone), found)
+    return make_plan(PlannedChange(added=tuple(added), removed=removals), circumstances)

@@ -7,8 +7,8 @@ from attrs import define, evolve, field
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import LocatedRule
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.acls_image import FileOrigin
-from aclog.console.findings import Archived, Finder, Item, Kind, Looked, Lookout, Subject
+from aclog.authorizer.origin import FileOrigin
+from aclog.console.findings import Archived, Finder, Item, Kind, Lookout, LookResult, Subject
 from aclog.console.pages.states import Console, NotReadyError, State
 
 
@@ -16,7 +16,7 @@ from aclog.console.pages.states import Console, NotReadyError, State
 class HeldFinder:
     """Finds what a test sets; an error is raised."""
 
-    found: Looked | Exception
+    answer: LookResult | Exception
     before: frozenset[str] | Exception = frozenset()
     """What an earlier state had."""
     files: object = None
@@ -26,14 +26,14 @@ class HeldFinder:
     looks: list[int] = field(factory=list)
     """How many rules there were, at each look."""
 
-    def look(self, subject: Subject) -> Looked:
+    def look(self, subject: Subject) -> LookResult:
         self.looks.append(len(subject.image.acls))
         self.during()
-        if isinstance(self.found, Exception):
-            raise self.found
-        return self.found
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
-    def had(self, then: Subject, found: Looked) -> frozenset[str]:
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
         if isinstance(self.before, Exception):
             raise self.before
         return self.before

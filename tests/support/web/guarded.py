@@ -28,7 +28,7 @@ ADMIN_AND_ALICE = image_of(
 )
 
 
-class Held:
+class NewestState:
     """The newest state, which a test replaces."""
 
     def __init__(self, image: Image | None = ADMIN_AND_ALICE):
@@ -50,7 +50,7 @@ def guard_of(
 ) -> Guard:
     return Guard(
         way=way,
-        sights=Sights(newest=newest or Held(), settings=settings or Settings()),
+        sights=Sights(newest=newest or NewestState(), settings=settings or Settings()),
         hosts=hosts or Hosts.of(listen="127.0.0.1", is_local=True, base_url=None),
         cookies=Cookies(secure=secure, port=8181),
         audit=None if audit is None else LineFile(audit),
@@ -70,8 +70,10 @@ def app_of(guard: Guard) -> Any:
 
     async def rules(request: Request) -> Response:
         sight, newest = guard.sight(request), guard.sights.newest()
-        shown = [] if newest is None else [str(rule.acl.principal) for rule in guard.sights.image(newest, sight).acls]
-        return JSONResponse({"rules": sorted(shown), "notice": sight.notice if isinstance(sight, Own) else None})
+        principals = (
+            [] if newest is None else [str(rule.acl.principal) for rule in guard.sights.image(newest, sight).acls]
+        )
+        return JSONResponse({"rules": sorted(principals), "notice": sight.notice if isinstance(sight, Own) else None})
 
     async def change(request: Request) -> Response:
         async with request.form() as form:

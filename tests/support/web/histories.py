@@ -30,20 +30,20 @@ def live_history(source: StateSource, **options: int) -> Iterator[LiveHistory]:
 
 def whole(history: LiveHistory) -> KnownHistory:
     """What is known when nothing older is being read any more."""
-    wait_until(lambda: history.known is not None and not history.known.is_reading)
-    assert history.known is not None
-    return history.known
+    wait_until(lambda: history.current is not None and not history.current.is_reading)
+    assert history.current is not None
+    return history.current
 
 
 @contextmanager
 def console_on(directory: Path, settings: Settings | None = None, **options: int) -> Iterator[Console]:
     """A console on a log; its history is being read."""
-    chosen = settings or Settings()
+    effective = settings or Settings()
     with live_history(LogSource(directory, lambda _: None), **options) as history:
-        wait_until(lambda: history.known is not None)
+        wait_until(lambda: history.current is not None)
         yield Console(
             name="a log",
-            states=States(live=history.live, settings=chosen),
+            states=States(live=history.live, settings=effective),
             command=CommandLine(source=("--log", "DIR")),
-            history=History(live=history, settings=chosen, applies=FollowedApplies(directory)),
+            history=History(live=history, settings=effective, applies=FollowedApplies(directory)),
         )

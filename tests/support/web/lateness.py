@@ -35,15 +35,15 @@ def milliseconds_to_the_mark(page: Page, log: Path, rules: Iterable[StandardAcl]
     every so often, and has just asked when a mark appears: unless the appends are spread, each waits the longest.
     """
     page.evaluate(_WATCH)
-    found = []
+    times = []
     with open_log(log) as writer:
         for number, rule in enumerate(rules):
             page.wait_for_timeout(spread_ms * (number * _GOLDEN % 1))
             begun = time.time_ns() / 1e6
             writer.append([encode_record(added(rule))], timestamp=int(begun)).result(60)
             marked = page.wait_for_function("principal => window.markedAt[principal]", arg=rule.principal)
-            found.append(marked.json_value() - begun)
-    return found
+            times.append(marked.json_value() - begun)
+    return times
 
 
 def summary(milliseconds: Sequence[float]) -> str:
@@ -64,9 +64,9 @@ def measured(home: Path, changes: int) -> str:
         page = browser.new_page()
         page.goto(f"{console.url}/rules")
         rules = [acl("clicks", f"User:new-{each}") for each in range(changes)]
-        found = milliseconds_to_the_mark(page, log, rules, _SPREAD_MS)
+        times = milliseconds_to_the_mark(page, log, rules, _SPREAD_MS)
         browser.close()
-    return summary(found)
+    return summary(times)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class OidcProvider:
     answer: Callable[[], Response] | None = None
     """What the token endpoint answers, if not a token."""
     secret: str | None = SECRET
-    asked: list[str] = field(factory=list)
+    requests: list[str] = field(factory=list)
     key: Any = field(factory=lambda: RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig"}))
     published: list[Any] = field(factory=list)
     _codes: dict[str, dict[str, str]] = field(factory=dict)
@@ -66,8 +66,8 @@ class OidcProvider:
         )
 
     async def _metadata(self, _request: Request) -> Response:
-        self.asked.append("metadata")
-        found = {
+        self.requests.append("metadata")
+        document = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
@@ -75,36 +75,36 @@ class OidcProvider:
             "id_token_signing_alg_values_supported": ["RS256", "ES256", "HS256", "none"],
             "authorization_response_iss_parameter_supported": True,
         }
-        return JSONResponse({**found, **self.metadata})
+        return JSONResponse({**document, **self.metadata})
 
     async def _keys(self, _request: Request) -> Response:
-        self.asked.append("keys")
+        self.requests.append("keys")
         return JSONResponse(KeySet(self.published).as_dict(private=False))
 
     async def _authorize(self, request: Request) -> Response:
-        given = dict(request.query_params)
-        assert given["response_type"] == "code"
-        assert given["client_id"] == CLIENT
-        assert given["code_challenge_method"] == "S256"
-        assert "openid" in given["scope"].split()
+        parameters = dict(request.query_params)
+        assert parameters["response_type"] == "code"
+        assert parameters["client_id"] == CLIENT
+        assert parameters["code_challenge_method"] == "S256"
+        assert "openid" in parameters["scope"].split()
         code = secrets.token_urlsafe(16)
-        self._codes[code] = given
-        back = {"code": code, "state": given["state"], "iss": self.issuer}
-        return RedirectResponse(f"{given['redirect_uri']}?{urlencode(back)}", 302)
+        self._codes[code] = parameters
+        back = {"code": code, "state": parameters["state"], "iss": self.issuer}
+        return RedirectResponse(f"{parameters['redirect_uri']}?{urlencode(back)}", 302)
 
     async def _token(self, request: Request) -> Response:
-        self.asked.append("token")
+        self.requests.append("token")
         form = {key: values[0] for key, values in parse_qs((await request.body()).decode()).items()}
         if self.answer is not None:
             return self.answer()
-        asked = self._codes.pop(form["code"], None)  # a code is good once
+        login = self._codes.pop(form["code"], None)  # a code is good once
         challenge = b64(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         if not self._is_client(request, form):
             return JSONResponse({"error": "invalid_client"}, 401)
-        if asked is None or challenge != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
+        if login is None or challenge != login["code_challenge"] or form["redirect_uri"] != login["redirect_uri"]:
             return JSONResponse({"error": "invalid_grant", "error_description": form["code"]}, 400)
         now = int(time.time())
-        claims = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": asked["nonce"]}
+        claims = {"iss": self.issuer, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": login["nonce"]}
         claims |= self.claims
         self.change(claims)
         encode = self.encode or self.signed

@@ -180,9 +180,9 @@ def _smaller(png: bytes) -> bytes:
     nearest = ((parts[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1).astype(np.uint8)
     few = Image.fromarray(nearest[places.reshape(packed.shape)], "P")
     few.putpalette(palette.astype(np.uint8).tobytes())
-    found = BytesIO()
-    few.save(found, "PNG", optimize=True)
-    return found.getvalue()
+    buffer = BytesIO()
+    few.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 @contextmanager
@@ -195,14 +195,14 @@ def gallery(home: Path) -> Iterator[Gallery]:
     findings = ("--accesses", accesses.name, "--tests", "tests.yaml")
     edit = ("--edit", "--journal", "rules.journal", "--no-allow-everyone-if-no-acl-found")
     with ExitStack() as stack:
-        shown = ConsoleProcess("--log", log.name, *findings, *edit, home=home)
+        console = ConsoleProcess("--log", log.name, *findings, *edit, home=home)
         guarded = ConsoleProcess("--log", log.name, "--login", "logins", ready="/healthz", home=home)
-        stack.enter_context(shown)
+        stack.enter_context(console)
         stack.enter_context(guarded)
-        shown.wait_for("/findings?kind=unused", "User:Shop")
-        shown.wait_for("/findings?kind=lint", "shadowed")
-        shown.wait_for("/changes", "2 rule changes")
-        yield Gallery(shown, guarded, home)
+        console.wait_for("/findings?kind=unused", "User:Shop")
+        console.wait_for("/findings?kind=lint", "shadowed")
+        console.wait_for("/changes", "2 rule changes")
+        yield Gallery(console, guarded, home)
 
 
 def take_all(home: Path, folder: Path) -> None:
@@ -210,10 +210,10 @@ def take_all(home: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.png"):
         old.unlink()
-    with gallery(home) as found, sync_playwright() as playwright:
+    with gallery(home) as pictures, sync_playwright() as playwright:
         browser = launch(playwright)
         for picture in PICTURES:
-            path = found.take(browser, picture, folder)
+            path = pictures.take(browser, picture, folder)
             sys.stderr.write(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB\n")
         browser.close()
 
@@ -221,5 +221,5 @@ def take_all(home: Path, folder: Path) -> None:
 if __name__ == "__main__":
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory() as made:
-        take_all(Path(made), FOLDER)
+    with TemporaryDirectory() as scratch:
+        take_all(Path(scratch), FOLDER)

@@ -29,7 +29,7 @@ ASSETS = Path(__file__).parents[3] / "docs" / "assets"
 class HeldSource:
     """A state source whose state a test sets; None fails."""
 
-    held: Image | None
+    current: Image | None
     name: str = "held"
     log: None = None
     asked_in: list[threading.Thread] = field(factory=list)
@@ -42,9 +42,9 @@ class HeldSource:
     def image(self) -> Image:
         if self.trouble is not None:
             raise DecodeError(self.trouble)
-        if self.held is None:
+        if self.current is None:
             raise LogError("gone")
-        return self.held
+        return self.current
 
     def image_at(self, moment: Any) -> Image:
         self.asked_in.append(threading.current_thread())

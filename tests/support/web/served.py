@@ -94,11 +94,11 @@ class ServedPoint(ServedApp):
 
 def read_all(connection: socket.socket) -> bytes:
     """All that the other side sends until it closes, or resets."""
-    found = bytearray()
+    data = bytearray()
     with suppress(ConnectionResetError):
         while piece := connection.recv(1 << 16):
-            found += piece
-    return bytes(found)
+            data += piece
+    return bytes(data)
 
 
 def post_bytes(path: str, body: object, *headers: str) -> bytes:

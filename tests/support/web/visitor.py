@@ -15,7 +15,7 @@ from tests.support.web.chromium import PATIENCE_MS
 _TABS = 600
 """A page with more stops than this is not one for the keyboard."""
 # A question that cannot be asked, which Chromium calls an error; and one that a newer one overtook.
-_KNOWN = ("htmx:sendAbort", "htmx:afterRequest", "status of 400", "status of 404", "status of 503")
+_ALWAYS_EXPECTED = ("htmx:sendAbort", "htmx:afterRequest", "status of 400", "status of 404", "status of 503")
 _TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("policy violated: " + event.violatedDirective + " by " + event.blockedURI));"""
 
@@ -59,17 +59,17 @@ class Visitor:
 
     def fill(self, label: str, text: str) -> None:
         """Enter something into the first field with this label, or choose it."""
-        found = self.page.locator("main").get_by_label(label, exact=True).first
-        is_choice = found.evaluate("each => each.tagName") == "SELECT"
+        control = self.page.locator("main").get_by_label(label, exact=True).first
+        is_choice = control.evaluate("each => each.tagName") == "SELECT"
         if self.hands is Hands.KEYS:
-            self._tab_to(found)
+            self._tab_to(control)
             if not is_choice:
                 self.page.keyboard.press("ControlOrMeta+A")
             self.page.keyboard.type(text)
         elif is_choice:
-            found.select_option(text)
+            control.select_option(text)
         else:
-            found.fill(text)
+            control.fill(text)
 
     def open_file(self, path: Path) -> None:
         """Choose a file, which a window of the system would ask for."""
@@ -116,29 +116,33 @@ class Visitor:
 
 
 @contextmanager
-def watched(browser: Browser, base: str, *, known: Sequence[str] = (), **options: object) -> Iterator[BrowserContext]:
+def watched(
+    browser: Browser, base: str, *, expected: Sequence[str] = (), **options: object
+) -> Iterator[BrowserContext]:
     """A context in which nothing may go wrong: no error, no dialog, no other host, and nothing against the policy.
 
-    `known` are parts of errors that a test brings about; `options` are those of Browser.new_context.
+    `expected` are parts of errors that a test brings about; `options` are those of Browser.new_context.
     """
     troubles: list[str] = []
     context = browser.new_context(**options)  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE_MS)
     context.add_init_script(_TELL_VIOLATIONS)
 
-    def said(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and not any(each in message.text for each in (*_KNOWN, *known)):
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(
+            each in message.text for each in (*_ALWAYS_EXPECTED, *expected)
+        ):
             troubles.append(message.text)
 
-    def asked(request: Request) -> None:
+    def on_request(request: Request) -> None:
         address = urlsplit(request.url)
         if address.netloc != urlsplit(base).netloc or address.path == CSP_REPORT:
             troubles.append(f"asked {request.url} {request.post_data}")
 
-    context.on("console", said)
+    context.on("console", on_console)
     context.on("weberror", lambda error: troubles.append(str(error.error)))
     context.on("dialog", lambda dialog: troubles.append(dialog.message))
-    context.on("request", asked)
+    context.on("request", on_request)
     try:
         yield context
         if troubles:

@@ -80,12 +80,12 @@ def compare(connect: str, real: RealAclAuthorizer, random: Random, *, requests: 
         assert not any(ours_create(ours, acls[:half]))
         assert not any(real.create(acls[half:]))
         letters += _agree(ours, real, set(acls), random, requests // 2)
-        gone = random.sample(acls, len(acls) // 3)
-        for number, acl in enumerate(gone):
-            wanted = exactly(acl)
-            deleted = ours_delete(ours, [wanted]) if number % 2 else real.delete([wanted])
+        removed = random.sample(acls, len(acls) // 3)
+        for number, acl in enumerate(removed):
+            acl_filter = exactly(acl)
+            deleted = ours_delete(ours, [acl_filter]) if number % 2 else real.delete([acl_filter])
             assert deleted == [{acl}]
-        letters += _agree(ours, real, set(acls) - set(gone), random, requests - requests // 2)
+        letters += _agree(ours, real, set(acls) - set(removed), random, requests - requests // 2)
     real.close()
     return letters
 

@@ -32,8 +32,8 @@ ALLOW_EVERYONE = [None, None, "true", " TRUE ", "false"]
 
 def name(random: Random) -> str:
     """A name that a path can hold."""
-    made = random.choice(NAMES) if random.randrange(2) else "".join(random.choices(LETTERS, k=random.randint(1, 4)))
-    return "a" if made in {".", ".."} else made
+    text = random.choice(NAMES) if random.randrange(2) else "".join(random.choices(LETTERS, k=random.randint(1, 4)))
+    return "a" if text in {".", ".."} else text
 
 
 def rule(random: Random, types: Sequence[ResourceType]) -> StandardAcl:
@@ -59,11 +59,11 @@ def estate(random: Random, most: int = 60) -> list[StandardAcl]:
 
 def properties(random: Random) -> dict[str, str]:
     """Super users and allow.everyone.if.no.acl.found, or neither."""
-    chosen = {
+    values = {
         "super.users": random.choice(SUPER_USERS),
         "allow.everyone.if.no.acl.found": random.choice(ALLOW_EVERYONE),
     }
-    return {key: value for key, value in chosen.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def asks(random: Random, acls: Sequence[StandardAcl], count: int) -> list[Ask]:
@@ -73,7 +73,7 @@ def asks(random: Random, acls: Sequence[StandardAcl], count: int) -> list[Ask]:
 
 def _ask(random: Random, acls: Sequence[StandardAcl]) -> Ask:
     near = random.choice(acls) if acls and random.randrange(4) else rule(random, TYPES)
-    asked = near.resource_name + random.choice(["", "", "x", "*"]) if random.randrange(3) else name(random)
+    resource = near.resource_name + random.choice(["", "", "x", "*"]) if random.randrange(3) else name(random)
     operation = near.operation if random.randrange(2) else random.choice([*OPERATIONS, *AclOperation])
     by_type = random.randrange(5) == 0
     kind = near.resource_type if random.randrange(8) else random.choice([*ResourceType])
@@ -84,5 +84,5 @@ def _ask(random: Random, acls: Sequence[StandardAcl]) -> Ask:
         host=random.choice([near.host if near.host in HOSTS else HOSTS[0], *HOSTS]),
         operation=operation,
         resource_type=kind,
-        name=None if by_type else random.choice(["", asked, asked, asked, asked]),
+        name=None if by_type else random.choice(["", resource, resource, resource, resource]),
     )

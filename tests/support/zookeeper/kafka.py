@@ -54,5 +54,5 @@ class ZooKeeperKafka(KafkaServer):
             with suppress(OSError), socket.create_connection(("localhost", self.port), timeout=5):
                 return
             if not self.running or time.monotonic() > deadline:
-                raise KafkaError(f"Kafka 3.9 did not start: {self._said()[-4000:]}")
+                raise KafkaError(f"Kafka 3.9 did not start: {self._output()[-4000:]}")
             time.sleep(0.1)

@@ -70,19 +70,19 @@ class RealAclAuthorizer:
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> list[set[StandardAcl] | str]:
         """deleteAcls: what each filter deleted, or its error."""
-        replies = self._ask("delete", filters=[row_of(wanted) for wanted in filters])["results"]
+        replies = self._ask("delete", filters=[row_of(acl_filter) for acl_filter in filters])["results"]
         failed = [row for reply in replies for row in reply["deleted"] if row[7] is not None]
         if failed:
             raise RealError(f"not deleted: {failed}")
         return [reply["error"] or {acl_of(row) for row in reply["deleted"]} for reply in replies]
 
-    def acls(self, wanted: AclBindingFilter | None = None) -> set[StandardAcl]:
+    def acls(self, acl_filter: AclBindingFilter | None = None) -> set[StandardAcl]:
         """acls(filter); all rules without one."""
-        rows = self._ask("acls", filter=row_of(wanted or AclBindingFilter()))["acls"]
-        found = [acl_of(row) for row in rows]
-        if len(found) != len(set(found)):
+        rows = self._ask("acls", filter=row_of(acl_filter or AclBindingFilter()))["acls"]
+        rules = [acl_of(row) for row in rows]
+        if len(rules) != len(set(rules)):
             raise RealError("a rule stands twice")
-        return set(found)
+        return set(rules)
 
     def decide(self, asks: Sequence[Ask]) -> str:
         """A letter a request: A allowed, D denied, E it throws."""
@@ -95,9 +95,9 @@ class RealAclAuthorizer:
 
     def wait_until(self, ask: Ask, *, allowed: bool, seconds: float = SECONDS) -> float:
         """When authorize() gave this answer first: seconds since 1970."""
-        asked = {"principal": ask.principal, "host": ask.host, "operation": ask.operation, "type": ask.resource_type}
+        request = {"principal": ask.principal, "host": ask.host, "operation": ask.operation, "type": ask.resource_type}
         millis = int(seconds * 1000)
-        return self._ask("await", **asked, name=ask.name, allowed=allowed, millis=millis)["micros"] / 1e6
+        return self._ask("await", **request, name=ask.name, allowed=allowed, millis=millis)["micros"] / 1e6
 
     def begin(self, op: str, **arguments: object) -> None:
         """Send a message, whose answer `reply` reads."""

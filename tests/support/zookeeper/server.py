@@ -79,8 +79,8 @@ class ZooKeeperServer:
         deadline = time.monotonic() + SECONDS
         while not self.ask("srvr").startswith("Zookeeper version"):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                said = (self.home / "server.log").read_text(errors="replace")
-                raise AssertionError(f"ZooKeeper did not start on port {self.port}: {said[-4000:]}")
+                log = (self.home / "server.log").read_text(errors="replace")
+                raise AssertionError(f"ZooKeeper did not start on port {self.port}: {log[-4000:]}")
             time.sleep(0.05)
 
     def ask(self, command: str) -> str:

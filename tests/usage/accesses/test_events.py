@@ -51,7 +51,7 @@ def test_audit_events_in_avro(tmp_path):
     found = find_accesses([str(tmp_path)], UTC)
     new = only_new(found, frozenset(), lambda done, total: None)
     assert [type(part) for part in new.input.parts] == [AvroPart, AvroPart]
-    known = {part.content.known for part in new.contents}
+    known = {part.content.key for part in new.contents}
     (tmp_path / "copy.avro").write_bytes((tmp_path / "new.avro").read_bytes())
     assert not only_new(find_accesses([str(tmp_path)], UTC), known, lambda done, total: None).input.parts
     data = (tmp_path / "new.avro").read_bytes()

@@ -31,7 +31,7 @@ def _new(known: set[tuple[int, bytes]], *paths: Path) -> tuple[list[str], NewAcc
     for part in found.input.parts:
         for batch in read_part(part):
             names += batch.rows.column("resourceName").cast(pa.string()).to_pylist()
-    known |= {part.content.known for part in found.contents}
+    known |= {part.content.key for part in found.contents}
     return names, found
 
 

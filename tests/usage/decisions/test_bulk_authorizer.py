@@ -25,7 +25,7 @@ from aclog.usage.decisions.decisions import DecisionCode, KafkaTimes, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, AclIntervals, rule_table
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
-from tests.support.models.engine_answers import decided, engine, told
+from tests.support.models.engine_answers import answer_of, decided, engine
 from tests.support.runs.profiles import examples
 
 LAST = 6
@@ -55,7 +55,7 @@ def test_golden_estates(number):
     for half in pairs[::2], pairs[1::2]:  # the second batch uses decisions of the first
         codes = authorizer.decide(columns_of([request for request, _ in half])).tolist()
         for (request, expected), code in zip(half, codes, strict=True):
-            letter, rule = told(code, table)
+            letter, rule = answer_of(code, table)
             assert letter == expected.letter, request
             assert letter == "E" or rule == expected.rule, request
 
@@ -132,7 +132,7 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr)
     codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
     engines = {time: engine_at(intervals, time, asked_as) for time in times}
     for (request, time), code in zip(rows, codes, strict=True):
-        assert _known(told(code, table)) == _known(answer(engines[time], request)), (request, time)
+        assert _known(answer_of(code, table)) == _known(answer(engines[time], request)), (request, time)
 
 
 @st.composite
@@ -169,7 +169,7 @@ def test_each_row_by_the_kafka_of_its_time(intervals, estate, requests, kafka):
         if deciding[time] is Ranges.UNKNOWN and by_range and request.principal not in asked_as.super_users:
             assert code == DecisionCode.UNKNOWN_KAFKA, (request, time)
         else:
-            assert _known(told(code, table)) == _known(answer(engines[time], request)), (request, time)
+            assert _known(answer_of(code, table)) == _known(answer(engines[time], request)), (request, time)
 
 
 def is_by_range(rule: StandardAcl, request) -> bool:
@@ -215,7 +215,7 @@ def _known(given: tuple[str, str]) -> str:
 def test_without_times_the_last_version_decides(intervals, request):
     table = table_of(intervals)
     (code,) = BulkAuthorizer.of(AclIntervals.of_table(table), Settings()).decide(columns_of([request])).tolist()
-    assert _known(told(code, table)) == _known(answer(engine_at(intervals, 1 << 40, Settings()), request))
+    assert _known(answer_of(code, table)) == _known(answer(engine_at(intervals, 1 << 40, Settings()), request))
 
 
 def test_an_acl_added_and_removed_ten_thousand_times():
@@ -332,5 +332,5 @@ def test_ranges_match_many_requests_as_they_match_one():
     ]
     for some in (asked[:3], asked * 40):
         codes = bulk.decide([pa.array(column) for column in zip(*some, strict=True)]).tolist()
-        assert [told(code, table) for code in codes] == [decided(single, *each)[:2] for each in some]
-    assert len({told(code, table)[1] for code in codes}) > 6
+        assert [answer_of(code, table) for code in codes] == [decided(single, *each)[:2] for each in some]
+    assert len({answer_of(code, table)[1] for code in codes}) > 6

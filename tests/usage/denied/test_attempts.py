@@ -83,9 +83,9 @@ def test_added_rules_mend_exactly_what_no_deny_is_in_the_way_of(acls, accesses, 
     image = AclsImage.from_acls(with_ids(acls))
     found = refusals(counted(accesses), Rules.of_image(image), how)
     refused = [access for access in accesses if not is_allowed(acls, access, how)]
-    assert len(found.found) == len(refused)
+    assert len(found.refusals) == len(refused)
     assert found.refused == sum(number + 1 for number, access in enumerate(accesses) if access in refused)
-    attempts = attempts_of(found.found)
+    attempts = attempts_of(found.refusals)
     assert sum(attempt.accesses for attempt in attempts) == found.refused
     added = {rule for attempt in attempts for rule in attempt.missing}
     assert added.isdisjoint(acls)
@@ -113,7 +113,7 @@ def test_added_rules_mend_exactly_what_no_deny_is_in_the_way_of(acls, accesses, 
 def test_a_describe_and_what_follows_it_are_one_attempt():
     topic = ("User:a", "10.0.0.1", AclOperation.DESCRIBE, ResourceType.TOPIC, "t")
     accesses = [topic, (*topic[:2], AclOperation.WRITE, *topic[3:]), ("User:a", "10.0.0.2", *topic[2:])]
-    (attempt,) = attempts_of(refusals(counted(accesses), Rules.of_image(AclsImage.from_acls([])), Settings()).found)
+    (attempt,) = attempts_of(refusals(counted(accesses), Rules.of_image(AclsImage.from_acls([])), Settings()).refusals)
     assert (attempt.attempts, attempt.accesses, attempt.first, attempt.last) == (2 + 3, 6, 0, 2)
     assert attempt.intent == "produce"
     assert [(rule.host, rule.operation) for rule in attempt.missing] == [
@@ -126,7 +126,7 @@ def test_what_no_rule_may_be_for_implies_nothing():
     described = ("User:a", "10.0.0.1", AclOperation.DESCRIBE, ResourceType.TOPIC, "t")
     accesses = [described, (*described[:2], AclOperation.ALL, *described[3:])]
     found = refusals(counted(accesses), Rules.of_image(AclsImage.from_acls([])), Settings())
-    missing = [rule.operation for attempt in attempts_of(found.found) for rule in attempt.missing]
+    missing = [rule.operation for attempt in attempts_of(found.refusals) for rule in attempt.missing]
     assert missing == [AclOperation.DESCRIBE]
 
 
@@ -134,7 +134,7 @@ def test_intents():
     def intents(*asked):
         accesses = [("User:a", "10.0.0.1", operation, kind, name) for operation, kind, name in asked]
         found = refusals(counted(accesses), Rules.of_image(AclsImage.from_acls([])), Settings())
-        return {(each.resource_name, each.intent) for each in attempts_of(found.found)}
+        return {(each.resource_name, each.intent) for each in attempts_of(found.refusals)}
 
     read, write, topic = AclOperation.READ, AclOperation.WRITE, ResourceType.TOPIC
     assert intents((read, topic, "t"), (write, topic, "t")) == {("t", "consume"), ("t", "produce")}

@@ -30,7 +30,7 @@ def counted(rows) -> UnreadAccesses:
     for principal, decision, reason, first, length in rows:
         last = None if length is None else (first or 0) + length
         counter.add(principal, decision, reason, UnreadSpan(1, first, last))
-    return counter.found
+    return counter.total
 
 
 def use(day):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 
-from aclog.analysis.who_can import Intent
+from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

@@ -61,7 +61,7 @@ def use_of(timeline: Timeline, window: JudgedWindow) -> WindowUse:
         needed=np.array([needed > 0 for _, needed in uses], np.bool_),
         worth=lambda numbers: np.array([uses[number][0] for number in numbers], np.int64),
         sets=AccessSets.of(sets),
-        heard=heard,
+        broker_hours=heard,
         first_access=first_heard(heard.values(), start),
     )
 

@@ -93,12 +93,12 @@ def test_known_acls_may_be_stale(store):
     store.update(PATH, lambda held: held | {entry_of(rule(2))})
     store.update(PATH, lambda held: held - {entry_of(rule(1))})
     for known in (old, None):
-        after = store.update(PATH, lambda held: held | {entry_of(rule(1))}, known=known)
+        after = store.update(PATH, lambda held: held | {entry_of(rule(1))}, last_read=known)
         assert {entry.principal for entry in after.entries} == {"User:u1", "User:u2"}
-    gone = store.update(PATH, lambda held: held - {entry_of(rule(1)), entry_of(rule(2))}, known=old)
+    gone = store.update(PATH, lambda held: held - {entry_of(rule(1)), entry_of(rule(2))}, last_read=old)
     assert gone.entries == frozenset()
     assert store.client.get(PATH) is None
-    again = store.update(PATH, lambda held: held | {entry_of(rule(3))}, known=old)
+    again = store.update(PATH, lambda held: held | {entry_of(rule(3))}, last_read=old)
     assert store.read(ORDERS) == again
 
 

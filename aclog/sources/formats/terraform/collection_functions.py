@@ -59,10 +59,10 @@ class Function:
             ValueFault: the arguments are too few, too many, or not what it takes.
 
         """
-        count, given = len(self.parameters), len(arguments)
-        if given < count - self.optional or (given > count and self.rest is None):
-            raise ValueFault(f"takes {self._count_text()}, and {given} are given")
-        types = (*self.parameters[:given], *([self.rest or DYNAMIC] * (given - count)))
+        count, total = len(self.parameters), len(arguments)
+        if total < count - self.optional or (total > count and self.rest is None):
+            raise ValueFault(f"takes {self._count_text()}, and {total} are given")
+        types = (*self.parameters[:total], *([self.rest or DYNAMIC] * (total - count)))
         ready = [
             self._argument(n, value, kind) for n, (value, kind) in enumerate(zip(arguments, types, strict=True), 1)
         ]
@@ -167,12 +167,12 @@ def _concat(*values: Value) -> Value:
     return tuple_value(item for value in values for item in value.items)
 
 
-def _contains(collection: Value, wanted: Value) -> Value:
+def _contains(collection: Value, value: Value) -> Value:
     if collection.is_null:
         raise ValueFault("the list is null")
     missing: Unknown | None = None
     for item in sequence_of(collection):
-        same = equal(wanted, item)
+        same = equal(value, item)
         if same is True:
             return boolean(True)
         missing = missing or (same if isinstance(same, Unknown) else None)
@@ -180,17 +180,17 @@ def _contains(collection: Value, wanted: Value) -> Value:
 
 
 def _distinct(values: Value) -> Value:
-    found: list[Value] = []
-    seen: set[object] = set()
+    result: list[Value] = []
+    payloads: set[object] = set()
     for item in values.items:
         if values.type.item.is_primitive:
-            if item.payload in seen:
+            if item.payload in payloads:
                 continue
-            seen.add(item.payload)
-            found.append(item)
-        elif not any(equal(item, each) is True for each in found):
-            found.append(item)
-    return listed(found, values.type.item)
+            payloads.add(item.payload)
+            result.append(item)
+        elif not any(equal(item, each) is True for each in result):
+            result.append(item)
+    return listed(result, values.type.item)
 
 
 def _element(values: Value, index: Value) -> Value:
@@ -213,9 +213,9 @@ def _flat(items: Sequence[Value]) -> Iterable[Value]:
             yield item
 
 
-def _index(values: Value, wanted: Value) -> Value:
+def _index(values: Value, value: Value) -> Value:
     for position, item in enumerate(sequence_of(values)):
-        if equal(item, wanted) is True:
+        if equal(item, value) is True:
             return number(position)
     raise ValueFault("there is no such element")
 
@@ -236,27 +236,27 @@ def _lookup(value: Value, key: Value, *default: Value) -> Value:
     missing = value.unknown or key.unknown
     if missing is not None:
         return Value(DYNAMIC, missing)
-    found = _mapping(value).get(key.text)
-    if found is not None:
-        return found
+    entry = _mapping(value).get(key.text)
+    if entry is not None:
+        return entry
     if not default:
         raise ValueFault("there is no such key, and no default is given")
     return convert(default[0], value.type.item) if value.type.kind is Kind.MAP else default[0]
 
 
-def _matchkeys(values: Value, keys: Value, wanted: Value) -> Value:
+def _matchkeys(values: Value, keys: Value, searchset: Value) -> Value:
     if len(values.items) != len(keys.items):
         raise ValueFault("there must be as many keys as values")
-    common = unify([keys.type, wanted.type])
+    common = unify([keys.type, searchset.type])
     if common is None:
         raise ValueFault("keys and wanted keys must be of one type")
-    sought = convert(wanted, common).items
-    found = [
+    sought = convert(searchset, common).items
+    result = [
         item
         for item, key in zip(values.items, convert(keys, common).items, strict=True)
         if any(equal(key, each) is True for each in sought)
     ]
-    return listed(found, values.type.item)
+    return listed(result, values.type.item)
 
 
 def _merge(*values: Value) -> Value:
@@ -289,14 +289,14 @@ def _range(*limits: Value) -> Value:
     step = numbers[2] if len(numbers) == 3 else (1 if end >= start else -1)
     if step == 0 or ((step > 0) != (end >= start) and start != end):
         raise ValueFault("the step leads nowhere")
-    found = []
+    result = []
     current = start
     while (current < end) if step > 0 else (current > end):
-        found.append(number(current))
+        result.append(number(current))
         current += step
-        if len(found) > 1024:
+        if len(result) > 1024:
             raise ValueFault("more than 1,024 elements")
-    return listed(found, NUMBER)
+    return listed(result, NUMBER)
 
 
 def _reverse(value: Value) -> Value:

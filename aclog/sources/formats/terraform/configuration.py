@@ -12,8 +12,8 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.acls_image import FileOrigin
 from aclog.authorizer.control import refusal
+from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.rule import LocatedRule, ReadContext
@@ -62,21 +62,21 @@ def root_module(modules: Modules, directory: str) -> Module:
         root=directory,
         functions=functions,
         progress=Progress(modules.budget),
-        given=_given(modules.context, directory),
+        assignments=_assignments(modules.context, directory),
     )
 
 
-def _given(context: ReadContext, directory: str) -> dict[str, tuple[Attribute, Scope]]:
+def _assignments(context: ReadContext, directory: str) -> dict[str, tuple[Attribute, Scope]]:
     """Return the values of variables, in Terraform's order of precedence: later files win."""
     names = context.tree.entries(directory)
     automatic = sorted(name for name in names if name.endswith((".auto.tfvars", ".auto.tfvars.json")))
-    given: dict[str, tuple[Attribute, Scope]] = {}
+    assignments: dict[str, tuple[Attribute, Scope]] = {}
     for name in ("terraform.tfvars", "terraform.tfvars.json", *automatic):
         if name in names:
             file = SourceFile(context.tree, posixpath.join(directory, name))
             scope = Scope(file.name, NoNames(), {})
-            given.update({key: (attribute, scope) for key, attribute in _values(file).items()})
-    return given
+            assignments.update({key: (attribute, scope) for key, attribute in _values(file).items()})
+    return assignments
 
 
 def _values(file: SourceFile) -> dict[str, Attribute]:
@@ -92,9 +92,9 @@ def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Bu
     def _render(path: Value, names: Value) -> Value:
         if names.type.kind not in MAPPINGS:
             raise ValueFault("the second argument must be a map or an object")
-        text, shown = files.text(path.text), files.tree.display(files.path(path.text))
-        scope = Scope(shown, NoNames(), functions, names.entries, budget)
-        return evaluate(read_template(text, shown), scope)
+        text, display = files.text(path.text), files.tree.display(files.path(path.text))
+        scope = Scope(display, NoNames(), functions, names.entries, budget)
+        return evaluate(read_template(text, display), scope)
 
     return Function(parameters=(STRING, DYNAMIC), body=_render, structural=True)
 
@@ -153,11 +153,11 @@ class AclSchema:
         """
 
         def _word(name: str, words: Mapping[str, _Member]) -> _Member:
-            found = words.get(texts[name])
-            if found is None:
-                shown = "" if name in hidden else f" {texts[name][:40]!r}"
-                raise error(name, f"{name}{shown} is not one of {', '.join(words)}")
-            return found
+            member = words.get(texts[name])
+            if member is None:
+                value = "" if name in hidden else f" {texts[name][:40]!r}"
+                raise error(name, f"{name}{value} is not one of {', '.join(words)}")
+            return member
 
         acl = StandardAcl(
             resource_type=_word(self.resource_type, self.resource_types),
@@ -275,13 +275,13 @@ def _rules(module: Module, only_file: str | None, above: str) -> Iterator[Locate
     for (kind, name), block in module.source.resources.items():
         schema = SCHEMAS.get(kind)
         if schema is not None and only_file in (None, block.file):
-            for key, local in module.instances(block).known().items():
+            for key, local in module.instances(block).by_key().items():
                 address = f"{above}{kind}.{name}{_index(key)}"
                 origin = FileOrigin(file=block.file, line=block.line, address=address)
                 yield LocatedRule(acl=_acl(module, block, schema, local), origin=origin)
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
-            for key in module.instances(block).known():
+            for key in module.instances(block).by_key():
                 yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.")
 
 
@@ -381,14 +381,14 @@ def read_json(file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:
         version = str(top["format_version"])
         if not version.startswith(_FORMATS):
             raise file.error(top.line_of("format_version"), f"format_version {version[:20]!r}: expected 0.x or 1.x")
-        yield from _shown(file, top, context)
+        yield from _show_output(file, top, context)
     elif str(top.get("version")) == "4":
         yield from _state(file, top, context)
     else:
         raise file.error(top.line, "neither `terraform show -json` nor a state of version 4")
 
 
-def _shown(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
+def _show_output(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
     if top.get("errored") is True:
         raise file.error(top.line_of("errored"), "the plan failed: it does not hold all resources")
     unknowns = _unknown_after(top)
@@ -419,12 +419,12 @@ def _shown(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
 def _unknown_after(top: LocatedObject) -> Mapping[str, object]:
     """Return what a plan says of each resource that is known after apply only."""
     changes = top.get("resource_changes")
-    found: dict[str, object] = {}
+    by_address: dict[str, object] = {}
     for change in changes if isinstance(changes, list) else []:
         inner = change.get("change") if isinstance(change, LocatedObject) else None
         if isinstance(change, LocatedObject) and isinstance(inner, LocatedObject):
-            found[str(change.get("address"))] = inner.get("after_unknown")
-    return found
+            by_address[str(change.get("address"))] = inner.get("after_unknown")
+    return by_address
 
 
 def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:

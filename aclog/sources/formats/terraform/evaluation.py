@@ -163,13 +163,13 @@ class Progress:
             return self._done[key]  # type: ignore[return-value]
         with self._opened(key, name, where):
             try:
-                found = find()
+                result = find()
             except EvaluationError as error:
                 raise ConfigError(str(error)) from error
             except TooLargeError as error:
                 raise ConfigError(f"{where}: {error}") from error
-        self._done[key] = found
-        return found
+        self._done[key] = result
+        return result
 
     @contextmanager
     def _opened(self, key: Hashable, name: str, where: str) -> Iterator[None]:
@@ -189,16 +189,16 @@ class Progress:
 # Operators of Terraform's language.
 
 
-def binary(operator: str, left: Value, right: Value) -> Value:
+def binary(operator: str, first: Value, second: Value) -> Value:
     """Return what an operator makes of two values. Raises ValueFault: they are not of its types."""
     if operator in ("==", "!="):
-        same = equal(left, right)
+        same = equal(first, second)
         if isinstance(same, Unknown):
             return Value(BOOL, same)
         return boolean(same is (operator == "=="))
     if operator in ("&&", "||"):
-        return _logical(operator, convert(left, BOOL), convert(right, BOOL))
-    one, other = _operand(left, NUMBER), _operand(right, NUMBER)
+        return _logical(operator, convert(first, BOOL), convert(second, BOOL))
+    one, other = _operand(first, NUMBER), _operand(second, NUMBER)
     missing = one.unknown or other.unknown
     result_type = BOOL if operator in _COMPARISONS else NUMBER
     if missing is not None:
@@ -216,19 +216,19 @@ def unary(operator: str, operand: Value) -> Value:
     return boolean(value.payload is False) if operator == "!" else number(-value.number)
 
 
-def _operand(value: Value, wanted: Type) -> Value:
+def _operand(value: Value, kind: Type) -> Value:
     if value.is_null:
-        raise ValueFault(f"an operand is null: expected a {wanted}")
-    return convert(value, wanted)
+        raise ValueFault(f"an operand is null: expected a {kind}")
+    return convert(value, kind)
 
 
-def _logical(operator: str, left: Value, right: Value) -> Value:
+def _logical(operator: str, first: Value, second: Value) -> Value:
     deciding = operator == "||"
-    if deciding in (left.payload, right.payload):
+    if deciding in (first.payload, second.payload):
         return boolean(deciding)
-    if left.is_null or right.is_null:
+    if first.is_null or second.is_null:
         raise ValueFault("an operand is null: expected a bool")
-    missing = left.unknown or right.unknown
+    missing = first.unknown or second.unknown
     return boolean(not deciding) if missing is None else Value(BOOL, missing)
 
 
@@ -360,12 +360,12 @@ def _conditional(expression: Conditional, scope: Scope) -> Value:
     if condition.unknown is not None:
         return with_sensitivity(Value(kind, condition.unknown), condition)
     try:
-        taken = 0 if convert(condition, BOOL).payload else 1
-        failure = errors[taken]
+        index = 0 if convert(condition, BOOL).payload else 1
+        failure = errors[index]
         if failure is not None:
             raise failure
         scope.budget.spend_on(TRUE, *branches)  # to convert it, and to find the type that both have in common
-        return with_sensitivity(convert(branches[taken], kind), condition)
+        return with_sensitivity(convert(branches[index], kind), condition)
     except ValueFault as fault:
         raise scope.error(expression.line, f"in a condition: {fault}") from fault
 
@@ -383,7 +383,7 @@ def _common_type(yes: Value, no: Value) -> Any:
 def _binary(expression: Binary, scope: Scope) -> Value:
     values: list[Value] = []
     errors: list[EvaluationError] = []
-    for operand in (expression.left, expression.right):
+    for operand in (expression.first, expression.second):
         try:
             values.append(evaluate(operand, scope))
         except EvaluationError as error:
@@ -446,8 +446,8 @@ def _iterations(names: tuple[str | None, str], collection: Value, scope: Scope) 
     key_name, item_name = names
     for key, item in elements(collection):
         scope.budget.spend()
-        held = with_sensitivity(item, collection)
-        yield {item_name: held} if key_name is None else {key_name: key, item_name: held}
+        element = with_sensitivity(item, collection)
+        yield {item_name: element} if key_name is None else {key_name: key, item_name: element}
 
 
 def _for(expression: For, scope: Scope) -> Value:

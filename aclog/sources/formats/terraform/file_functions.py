@@ -76,20 +76,20 @@ class ModuleFiles:
 
     def matching(self, directory: str, pattern: str) -> list[str]:
         """Return the paths of the files under a directory that match a pattern, from the directory."""
-        base, wanted = self.path(directory), _pattern(pattern)
-        return [path for path in self._under(base, "", 0) if wanted.match(path)]
+        base, regex = self.path(directory), _pattern(pattern)
+        return [path for path in self._under(base, "", 0) if regex.match(path)]
 
     def _under(self, directory: str, prefix: str, depth: int) -> list[str]:
-        found: list[str] = []
+        paths: list[str] = []
         if depth > 32:
-            return found
+            return paths
         for name in self.tree.entries(directory):
             path = posixpath.join(directory, name)
             if self.tree.is_file(path):
-                found.append(prefix + name)
+                paths.append(prefix + name)
             else:
-                found += self._under(path, f"{prefix}{name}/", depth + 1)
-        return found
+                paths += self._under(path, f"{prefix}{name}/", depth + 1)
+        return paths
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
@@ -116,8 +116,8 @@ def file_functions(files: ModuleFiles) -> dict[str, Function]:
 
     def _digest(name: str, *, as_base64: bool = False) -> Function:
         def _hash_of(path: Value) -> Value:
-            found = hashlib.new(name, files.content(path.text), usedforsecurity=False).digest()
-            return string(base64.b64encode(found).decode() if as_base64 else found.hex())
+            digest = hashlib.new(name, files.content(path.text), usedforsecurity=False).digest()
+            return string(base64.b64encode(digest).decode() if as_base64 else digest.hex())
 
         return Function(parameters=(STRING,), body=_hash_of)
 

@@ -94,7 +94,7 @@ def _cidrsubnet(prefix: Value, bits: Value, position: Value) -> Value:
 
 
 def _cidrsubnets(prefix: Value, *sizes: Value) -> Value:
-    network, found, start = _network(prefix.text), [], 0
+    network, subnets, start = _network(prefix.text), [], 0
     start = int(network.network_address)
     for size in sizes:
         length = network.prefixlen + whole(size)
@@ -104,9 +104,9 @@ def _cidrsubnets(prefix: Value, *sizes: Value) -> Value:
         start = -(-start // width) * width
         if start + width > int(network.network_address) + network.num_addresses:
             raise ValueFault("the range has not enough room")
-        found.append(string(f"{type(network)((start, length))}"))
+        subnets.append(string(f"{type(network)((start, length))}"))
         start += width
-    return listed(found, STRING)
+    return listed(subnets, STRING)
 
 
 ADDRESS_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
@@ -296,17 +296,17 @@ def format_text(text: str, values: Sequence[Value]) -> str:
 
     """
     result, position, following, used = list[str](), 0, 0, 0
-    for found in _VERB.finditer(text):
-        result.append(text[position : found.start()])
-        position = found.end()
-        if found[0] == "%%":
+    for match in _VERB.finditer(text):
+        result.append(text[position : match.start()])
+        position = match.end()
+        if match[0] == "%%":
             result.append("%")
             continue
-        index = _count(found[4]) - 1 if found[4] else following
+        index = _count(match[4]) - 1 if match[4] else following
         following, used = index + 1, max(used, index + 1)
         if not 0 <= index < len(values):
-            raise ValueFault(f"there is no value for {found[0]!r}: {len(values)} are given")
-        verb = _Verb(found[1], _count(found[2] or "0"), _count(found[3]) if found[3] else None, found[5])
+            raise ValueFault(f"there is no value for {match[0]!r}: {len(values)} are given")
+        verb = _Verb(match[1], _count(match[2] or "0"), _count(match[3]) if match[3] else None, match[5])
         result.append(_formatted(verb, values[index]))
     if used < len(values) and "%[" not in text:
         raise ValueFault(f"{len(values)} values are given, and {used} are used")
@@ -368,32 +368,32 @@ def _magnitude(text: str) -> int:
 
 
 def _whole(verb: _Verb, value: Value) -> str:
-    wanted = convert(value, NUMBER).number
-    if not isinstance(wanted, int):
+    operand = convert(value, NUMBER).number
+    if not isinstance(operand, int):
         raise ValueFault(f"%{verb.mode}: a whole number is required")
-    digits = format(abs(wanted), {"b": "b", "o": "o", "x": "x", "X": "X"}.get(verb.mode, "d"))
+    digits = format(abs(operand), {"b": "b", "o": "o", "x": "x", "X": "X"}.get(verb.mode, "d"))
     if verb.precision is not None:
         digits = digits.rjust(verb.precision, "0")
     prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}.get(verb.mode, "") if "#" in verb.flags else ""
-    sign = "-" if wanted < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
+    sign = "-" if operand < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
     return _signed(verb, sign + prefix, digits, zeros=verb.precision is None)
 
 
 def _decimal(verb: _Verb, value: Value) -> str:
-    wanted = convert(value, NUMBER).number
+    operand = convert(value, NUMBER).number
     if "#" in verb.flags:
         raise ValueFault(f"%#{verb.mode}: aclog does not know this verb")
     if verb.mode in "gG" and verb.precision is None:
-        text = _general(-wanted if wanted < 0 else wanted)
+        text = _general(-operand if operand < 0 else operand)
         text = text.upper() if verb.mode == "G" else text
     elif verb.mode == "f":
         places = 6 if verb.precision is None else verb.precision
-        scaled = round(abs(wanted) * 10**places)
+        scaled = round(abs(operand) * 10**places)
         digits = str(scaled).rjust(places + 1, "0")
         text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
     else:
-        text = format(abs(float(wanted)), f".{6 if verb.precision is None else verb.precision}{verb.mode}")
-    sign = "-" if wanted < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
+        text = format(abs(float(operand)), f".{6 if verb.precision is None else verb.precision}{verb.mode}")
+    sign = "-" if operand < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
     return _signed(verb, sign, text, zeros=True)
 
 
@@ -563,10 +563,10 @@ _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
 
 def _compile(pattern: str) -> Any:
     """Return the pattern of a function that returns groups."""
-    made = _compile_any(pattern)
-    if made.groupindex and len(made.groupindex) != made.groups:
+    regex = _compile_any(pattern)
+    if regex.groupindex and len(regex.groupindex) != regex.groups:
         raise ValueFault("a pattern cannot have both groups with names and groups without")
-    return made
+    return regex
 
 
 def _compile_any(pattern: str) -> Any:
@@ -577,25 +577,25 @@ def _compile_any(pattern: str) -> Any:
         raise ValueFault(f"not a regular expression that Terraform takes: {error}") from error
 
 
-def _value(found: Any) -> Value:
-    pattern = found.re
+def _value(match: Any) -> Value:
+    pattern = match.re
     if not pattern.groups:
-        return string(found.group(0))
-    values = [Value(STRING, None) if text is None else string(text) for text in found.groups()]
+        return string(match.group(0))
+    values = [Value(STRING, None) if text is None else string(text) for text in match.groups()]
     if not pattern.groupindex:
         return tuple_value(values)
     return object_value({name: values[number - 1] for name, number in pattern.groupindex.items()})
 
 
 def _regex(pattern: Value, text: Value) -> Value:
-    for found in matches(_compile(pattern.text), text.text):
-        return _value(found)
+    for match in matches(_compile(pattern.text), text.text):
+        return _value(match)
     raise ValueFault("the pattern does not match any part of the string")
 
 
 def _regexall(pattern: Value, text: Value) -> Value:
-    made = _compile(pattern.text)
-    return Value(list_of(_type(made)), tuple(_value(found) for found in matches(made, text.text)))
+    regex = _compile(pattern.text)
+    return Value(list_of(_type(regex)), tuple(_value(match) for match in matches(regex, text.text)))
 
 
 def _type(pattern: Any) -> Type:
@@ -616,15 +616,15 @@ def replace_all(pattern: str, text: str, replacement: str) -> str:
     if (len(text) + 1) * len(replacement) > _LARGEST:
         raise TooLargeError("replace() by a pattern: the string or the replacement is too long")
     parts, end = list[str](), 0
-    for found in matches(_compile_any(pattern), text):
-        parts += (text[end : found.start()], _expanded(replacement, found))
-        end = found.end()
+    for match in matches(_compile_any(pattern), text):
+        parts += (text[end : match.start()], _expanded(replacement, match))
+        end = match.end()
     return "".join((*parts, text[end:]))
 
 
-def _expanded(replacement: str, found: Any) -> str:
-    groups = {name: found.group(number) for name, number in found.re.groupindex.items()}
-    groups |= {str(number): found.group(number) for number in range(found.re.groups + 1)}
+def _expanded(replacement: str, match: Any) -> str:
+    groups = {name: match.group(number) for name, number in match.re.groupindex.items()}
+    groups |= {str(number): match.group(number) for number in range(match.re.groups + 1)}
     return _REFERENCE.sub(lambda one: "$" if one[3] else groups.get(one[1] or one[2]) or "", replacement)
 
 
@@ -857,17 +857,17 @@ class _Values:
         done = self.sizes.get(id(node))
         if done is None:
             before = self.count
-            made = self._made(node)
+            value = self._node_value(node)
             self.count += 1
-            self.sizes[id(node)] = made, self.count - before
+            self.sizes[id(node)] = value, self.count - before
         else:
-            made = done[0]
+            value = done[0]
             self.count += done[1]
         if self.count > _MOST:
             raise ValueFault(f"more than {_MOST:,} values")
-        return made
+        return value
 
-    def _made(self, node: yaml.Node) -> Value:
+    def _node_value(self, node: yaml.Node) -> Value:
         if isinstance(node, yaml.MappingNode):
             return object_value(self._members(node))
         if isinstance(node, yaml.SequenceNode):

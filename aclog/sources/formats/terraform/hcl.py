@@ -70,14 +70,14 @@ def parse_located(content: bytes, name: str) -> object:
 
     def _make(members: list[tuple[str, object]]) -> LocatedObject:
         line, lines = next(closings)
-        made = LocatedObject(members, line, lines)
-        if len(made) < len(members):
-            seen: set[str] = set()
+        result = LocatedObject(members, line, lines)
+        if len(result) < len(members):
+            keys: set[str] = set()
             for (key, _), at in zip(members, lines, strict=True):
-                if key in seen:
+                if key in keys:
                     raise ConfigError(f"{name}:{at}: the key {key[:60]!r} stands twice")
-                seen.add(key)
-        return made
+                keys.add(key)
+        return result
 
     def _refuse(word: str) -> None:
         raise ConfigError(f"{name}: not JSON: {word}")
@@ -92,7 +92,7 @@ def parse_located(content: bytes, name: str) -> object:
 
 def _closings(text: str) -> list[tuple[int, list[int]]]:
     """Return for each object, in the order in which they end, the line on which it begins, and those of its keys."""
-    ends = [found.start() for found in re.finditer("\n", text)]
+    ends = [match.start() for match in re.finditer("\n", text)]
     opened: list[tuple[int, list[int]]] = []
     closed = []
     for token in _TOKEN.finditer(text):
@@ -133,10 +133,10 @@ def unescaped_template(text: str) -> str:
     return text.replace("$${", "${").replace("%%{", "%{")
 
 
-def _unescape(found: re.Match[str]) -> str:
-    if found[2]:
-        return found[2][0]
-    code = found[1]
+def _unescape(match: re.Match[str]) -> str:
+    if match[2]:
+        return match[2][0]
+    code = match[1]
     if code in _SIMPLE:
         return _SIMPLE[code]
     if code[:1] in ("u", "U") and len(code) > 1:
@@ -222,10 +222,10 @@ def _check_text(content: bytes, name: str) -> None:
 def _masked(content: bytes) -> bytes:
     """Return the content with what the grammar does not know in another form of the same length."""
     masked = bytearray(content)
-    for found in _NUMBER.finditer(content):
-        masked[found.start() : found.end()] = b"0" * (found.end() - found.start())
-    for found in _NAME_THEN_KEY.finditer(content):
-        masked[found.start(1) : found.end(1)] = b","
+    for match in _NUMBER.finditer(content):
+        masked[match.start() : match.end()] = b"0" * (match.end() - match.start())
+    for match in _NAME_THEN_KEY.finditer(content):
+        masked[match.start(1) : match.end(1)] = b","
     return bytes(masked)
 
 
@@ -234,9 +234,9 @@ def _syntax_error(file: ParsedFile) -> ConfigError:
     if node.is_missing:
         return file.error(node, f"not HCL: {node.type!r} is missing")
     text = file.content[node.start_byte : node.end_byte].decode(errors="replace").strip()
-    shown = text.splitlines()[0][:20] if text else ""
+    excerpt = text.splitlines()[0][:20] if text else ""
     # A string may be a secret.
-    return file.error(node, f"not HCL: unexpected {shown!r}" if shown and '"' not in shown else "not HCL")
+    return file.error(node, f"not HCL: unexpected {excerpt!r}" if excerpt and '"' not in excerpt else "not HCL")
 
 
 def _errors(root: Node) -> Iterator[Node]:
@@ -272,7 +272,7 @@ def check_body_layout(file: ParsedFile, items: list[Node]) -> None:
     """
     for before, item in pairwise(items):
         if item.start_point[0] == before.end_point[0]:
-            raise _wanted(file, item)
+            raise _line_end_error(file, item)
 
 
 def check_block_layout(file: ParsedFile, parts: list[Node], items: list[Node]) -> None:
@@ -292,9 +292,9 @@ def check_block_layout(file: ParsedFile, parts: list[Node], items: list[Node]) -
     if first_row == last_row and len(items) == 1 and items[0].type == "attribute":
         return
     if items[0].start_point[0] == first_row:
-        raise _wanted(file, items[0])
+        raise _line_end_error(file, items[0])
     if items[-1].end_point[0] == last_row:
-        raise _wanted(file, closing)
+        raise _line_end_error(file, closing)
 
 
 def check_expression_layout(file: ParsedFile, attribute: Node) -> None:
@@ -338,7 +338,7 @@ def _check_object(file: ParsedFile, parts: list[Node]) -> None:
             _check(file, part, free=False)
 
 
-def _wanted(file: ParsedFile, node: Node) -> ConfigError:
+def _line_end_error(file: ParsedFile, node: Node) -> ConfigError:
     return file.error(node, "the end of a line is missing before this")
 
 
@@ -447,8 +447,8 @@ class Binary:
 
     line: int
     operator: str
-    left: "Expression"
-    right: "Expression"
+    first: "Expression"
+    second: "Expression"
 
 
 @frozen
@@ -573,9 +573,9 @@ def stripped(pieces: Sequence[Piece]) -> list[Piece]:
     for index, (before, after) in enumerate(pairwise(pieces)):
         if isinstance(before, Marker) and before.strips_after and isinstance(after, Text):
             result[index + 1] = evolve(after, text=after.text.lstrip())
-        kept = result[index]
-        if isinstance(kept, Text) and isinstance(after, Marker) and after.strips_before:
-            result[index] = evolve(kept, text=kept.text.rstrip())
+        neighbour = result[index]
+        if isinstance(neighbour, Text) and isinstance(after, Marker) and after.strips_before:
+            result[index] = evolve(neighbour, text=neighbour.text.rstrip())
     return result
 
 
@@ -767,8 +767,8 @@ class ExpressionReader:
         if inner.type == "unary_operation":
             return Unary(line, self.file.text(parts[0]), self._nested(parts[1:]))
         middle = next(n for n, part in enumerate(parts) if part.type in _OPERATORS)
-        left, right = self._nested(parts[:middle]), self._nested(parts[middle + 1 :])
-        return Binary(line, self.file.text(parts[middle]), left, right)
+        first, second = self._nested(parts[:middle]), self._nested(parts[middle + 1 :])
+        return Binary(line, self.file.text(parts[middle]), first, second)
 
     def _nested(self, terms: list[Node]) -> Expression:
         self.depth += 1
@@ -836,12 +836,12 @@ class ExpressionReader:
 
     def _call(self, node: Node) -> Expression:
         parts = parts_of(node)
-        given = [child for part in parts if part.type == "function_arguments" for child in parts_of(part)]
+        children = [child for part in parts if part.type == "function_arguments" for child in parts_of(part)]
         return Call(
             line=self.file.line(node),
             name=self.file.text(parts[0]),
-            arguments=tuple(self.read(child) for child in given if child.type == "expression"),
-            expand=any(child.type == "ellipsis" for child in given),
+            arguments=tuple(self.read(child) for child in children if child.type == "expression"),
+            expand=any(child.type == "ellipsis" for child in children),
         )
 
     def _template(self, node: Node) -> Expression:

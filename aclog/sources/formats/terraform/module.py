@@ -88,13 +88,13 @@ def module_files(directory: str, names: Iterable[str]) -> list[str]:
         ConfigError: `x.tofu` beside `x.tf`, which OpenTofu reads instead of that, and Terraform does not read.
 
     """
-    found = [name for name in names if is_module_file(name)]
-    for name in found:
+    files = [name for name in names if is_module_file(name)]
+    for name in files:
         replaced = name.replace(".tofu", ".tf")
-        if name != replaced and replaced in found:
+        if name != replaced and replaced in files:
             what = f"OpenTofu reads it in place of {replaced}, Terraform does not: expected one of the two"
             raise ConfigError(f"{posixpath.join(directory, name)}: {what}")
-    return found
+    return files
 
 
 def is_override(name: str) -> bool:
@@ -157,11 +157,11 @@ def _locals_of(block: Block) -> Mapping[str, Attribute]:
     return block.body.attributes if block.type == "locals" else {}
 
 
-def _add(known: "dict[_Key, _Item]", key: "_Key", item: _Item, name: str) -> None:
-    if key in known:
-        first = known[key]
+def _add(items: "dict[_Key, _Item]", key: "_Key", item: _Item, name: str) -> None:
+    if key in items:
+        first = items[key]
         raise _error(item, f"{name} is declared twice, first in {first.file}:{first.line}")
-    known[key] = item
+    items[key] = item
 
 
 _Key = TypeVar("_Key", str, tuple[str, ...])
@@ -170,8 +170,8 @@ _Key = TypeVar("_Key", str, tuple[str, ...])
 def _merged(block: Block, over: Block) -> Block:
     """Return a block with the attributes of an override, and its nested blocks in place of those of the same type."""
     replaced = {_nested_type(inner) for inner in over.body.blocks}
-    kept = [inner for inner in block.body.blocks if _nested_type(inner) not in replaced]
-    body = Body({**block.body.attributes, **over.body.attributes}, (*kept, *over.body.blocks))
+    blocks = [inner for inner in block.body.blocks if _nested_type(inner) not in replaced]
+    body = Body({**block.body.attributes, **over.body.attributes}, (*blocks, *over.body.blocks))
     return evolve(block, body=body)
 
 
@@ -185,8 +185,8 @@ def _error(item: Attribute | Block, what: str) -> ConfigError:
 
 def attribute_value(block: Block, name: str) -> Expression | None:
     """Return the expression of an attribute of a block, if it has it."""
-    found = block.body.attributes.get(name)
-    return found.value if found is not None else None
+    attribute = block.body.attributes.get(name)
+    return attribute.value if attribute is not None else None
 
 
 # Modules of a tree: parsed once each, and where a call of one leads.
@@ -207,17 +207,17 @@ class Modules:
     def source(self, directory: str) -> ModuleSource:
         """Return the module in a directory. Raises ConfigError, OSError: its files cannot be read, or are wrong."""
         directory = posixpath.normpath(directory)
-        found = self._sources.get(directory)
-        if found is None:
+        source = self._sources.get(directory)
+        if source is None:
             names = module_files(self.context.tree.display(directory), self.context.tree.entries(directory))
             bodies = {name: self._body(posixpath.join(directory, name)) for name in names}
-            found = merge_files(
+            source = merge_files(
                 directory,
                 [body for name, body in bodies.items() if not is_override(name)],
                 [body for name, body in bodies.items() if is_override(name)],
             )
-            self._sources[directory] = found
-        return found
+            self._sources[directory] = source
+        return source
 
     def read(self) -> list[ModuleSource]:
         """Return all modules that were asked for, in the order of their directories."""
@@ -246,8 +246,8 @@ class Modules:
         """Return the directory to which a call leads from another directory; None: that is not in the tree."""
         if source.startswith(("./", "../")) or source in (".", ".."):
             return posixpath.normpath(posixpath.join(directory, source))
-        given = self.context.modules.get(source)
-        return None if given is None else self._given(given)
+        vendored = self.context.modules.get(source)
+        return None if vendored is None else self._from_root(vendored)
 
     def target(self, root: str, path: tuple[str, ...], call: Block, directory: str) -> str:
         """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
@@ -257,21 +257,21 @@ class Modules:
 
         """
         source = _source_text(call)
-        found = self.local_target(directory, source)
-        if found is None:
+        target = self.local_target(directory, source)
+        if target is None:
             vendored = self._manifest(root).get(".".join(path))
-            found = None if vendored is None else posixpath.normpath(posixpath.join(root, vendored))
-        if found is None:
+            target = None if vendored is None else posixpath.normpath(posixpath.join(root, vendored))
+        if target is None:
             raise ConfigError(
                 f"{call.file}:{call.line}: module {call.labels[0]}: {source!r} is not in this tree, and it may hold "
                 f"rules: run `terraform init` ({_MANIFEST}), or give its directory by --module '{source}=DIR'"
             )
-        if not any(map(is_module_file, self.context.tree.entries(found))):
-            shown = self.context.tree.display(found)
-            raise ConfigError(f"{call.file}:{call.line}: module {call.labels[0]}: {shown} has no .tf files")
-        return found
+        if not any(map(is_module_file, self.context.tree.entries(target))):
+            display = self.context.tree.display(target)
+            raise ConfigError(f"{call.file}:{call.line}: module {call.labels[0]}: {display} has no .tf files")
+        return target
 
-    def _given(self, directory: str) -> str:
+    def _from_root(self, directory: str) -> str:
         """Return a directory, absolute or from the top of what the tree is part of, as one from the tree's root."""
         if directory.startswith("/"):
             return posixpath.normpath(directory)
@@ -280,12 +280,12 @@ class Modules:
 
     def _manifest(self, root: str) -> Mapping[str, str]:
         """Return the directories of the modules that `terraform init` fetched, by their path of calls."""
-        known = self._manifests.get(root)
-        if known is None:
+        manifest = self._manifests.get(root)
+        if manifest is None:
             path = posixpath.join(root, _MANIFEST)
-            known = _manifest_of(SourceFile(self.context.tree, path)) if self.context.tree.is_file(path) else {}
-            self._manifests[root] = known
-        return known
+            manifest = _manifest_of(SourceFile(self.context.tree, path)) if self.context.tree.is_file(path) else {}
+            self._manifests[root] = manifest
+        return manifest
 
     def _body(self, path: str) -> Body:
         file = SourceFile(self.context.tree, path)
@@ -334,7 +334,7 @@ class Instances:
     where: str = ""
     """`FILE:LINE` of count or for_each."""
 
-    def known(self) -> "Mapping[Key, Mapping[str, Value]]":
+    def by_key(self) -> "Mapping[Key, Mapping[str, Value]]":
         """Return the instances. Raises ConfigError: how many there are is unknown."""
         if self.unknown is not None:
             raise ConfigError(f"{self.where}: {self.repeated} depends on {self.unknown}")
@@ -389,10 +389,10 @@ def _for_each(attribute: Attribute, scope: Scope) -> Instances:
         pairs = {item.text: item for item in value.items}
     else:
         raise ConfigError(f"{where}: for_each is a {value.type}: expected a map or a set of strings (toset)")
-    made: dict[Key, Mapping[str, Value]] = {
+    entries: dict[Key, Mapping[str, Value]] = {
         key: {"each": object_value({"key": string(key), "value": item})} for key, item in pairs.items()
     }
-    return Instances("for_each", made, where=where)
+    return Instances("for_each", entries, where=where)
 
 
 # A module, evaluated: what its names mean.
@@ -420,7 +420,7 @@ class Module:
     """The names of the calls that lead to it from the root module."""
     arguments: Mapping[str, tuple[Attribute, Scope]] | None = None
     """What its call gives, and where that stands; None: it is the root module."""
-    given: Mapping[str, tuple[Attribute, Scope]] = field(factory=dict)
+    assignments: Mapping[str, tuple[Attribute, Scope]] = field(factory=dict)
     """Of a root module: what its files of variables say."""
 
     def scope(self, file: str, local: Mapping[str, Value] | None = None) -> Scope:
@@ -474,7 +474,7 @@ class Module:
         if block is None:
             raise scope.refusal(line, f"var.{name} is not declared in this module")
         key, where = (self._id, "var", name), f"{scope.file}:{line}"
-        return self.progress.once(key, self._shown(f"var.{name}"), where, lambda: self._variable_value(name, block))
+        return self.progress.once(key, self._display(f"var.{name}"), where, lambda: self._variable_value(name, block))
 
     def _variable_value(self, name: str, block: Block) -> Value:
         scope = self.scope(block.file)
@@ -496,23 +496,23 @@ class Module:
         return evolve(value, sensitive=True) if _flag(block, "sensitive", scope) else value
 
     def _given_value(self, name: str) -> Value | None:
-        found = (self.given if self.arguments is None else self.arguments).get(name)
-        return None if found is None else evaluate(found[0].value, found[1])
+        assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
+        return None if assignment is None else evaluate(assignment[0].value, assignment[1])
 
     def _place_of(self, name: str, otherwise: str) -> str:
-        found = (self.given if self.arguments is None else self.arguments).get(name)
-        return otherwise if found is None else f"{found[0].file}:{found[0].line}"
+        assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
+        return otherwise if assignment is None else f"{assignment[0].file}:{assignment[0].line}"
 
     def _local(self, name: str, line: int, scope: Scope) -> Value:
-        found = self.source.locals.get(name)
-        if found is None:
+        definition = self.source.locals.get(name)
+        if definition is None:
             raise scope.refusal(line, f"local.{name} is not declared in this module")
         where = f"{scope.file}:{line}"
         return self.progress.once(
             (self._id, "local", name),
-            self._shown(f"local.{name}"),
+            self._display(f"local.{name}"),
             where,
-            lambda: evaluate(found.value, self.scope(found.file)),
+            lambda: evaluate(definition.value, self.scope(definition.file)),
         )
 
     def _data(self, reference: Traversal, scope: Scope) -> Value:
@@ -534,8 +534,8 @@ class Module:
         if block is None:
             raise scope.refusal(reference.line, f"{kind}.{address[1]} is not declared in this module")
         where = f"{scope.file}:{reference.line}"
-        shown = self._shown(".".join(address))
-        value = self.progress.once((self._id, *address), shown, where, lambda: self._configured(address, block, where))
+        name = self._display(".".join(address))
+        value = self.progress.once((self._id, *address), name, where, lambda: self._configured(address, block, where))
         return value, first + 1
 
     def _configured(self, address: Address, block: Block, where: str) -> Value:
@@ -543,9 +543,9 @@ class Module:
         instances = self.instances(block)
         if instances.unknown is not None:
             return Value(DYNAMIC, instances.unknown)
-        name = self._shown(".".join(address))
-        made = {key: self._open(name, block, local, where) for key, local in instances.locals.items()}
-        return _collected(instances, made)
+        name = self._display(".".join(address))
+        values = {key: self._open(name, block, local, where) for key, local in instances.locals.items()}
+        return _collected(instances, values)
 
     def _open(self, name: str, block: Block, local: Mapping[str, Value], where: str) -> Value:
         """Return an object with the attributes that are configured; one that cannot be evaluated is unknown."""
@@ -567,12 +567,12 @@ class Module:
         """Return the instances of a resource or a call of this module. Raises ConfigError: they cannot be made."""
         key = (self._id, "instances", block.type, *block.labels)
         where = f"{block.file}:{block.line}"
-        return self.progress.once(key, self._shown(".".join(block.labels)), where, lambda: self._instances_of(block))
+        return self.progress.once(key, self._display(".".join(block.labels)), where, lambda: self._instances_of(block))
 
     def _instances_of(self, block: Block) -> Instances:
-        found = instances_of(block, self.scope(block.file))
-        self.progress.budget.spend(_STEPS[block.type] * len(found.locals))
-        return found
+        instances = instances_of(block, self.scope(block.file))
+        self.progress.budget.spend(_STEPS[block.type] * len(instances.locals))
+        return instances
 
     # calls
 
@@ -589,8 +589,8 @@ class Module:
         if instances.repeated is not None:
             key = _literal_key(reference, scope)
             if key not in instances.locals:
-                made = {each: self.child(block, each).outputs(where) for each in instances.locals}
-                return _collected(instances, made), 1
+                outputs = {each: self.child(block, each).outputs(where) for each in instances.locals}
+                return _collected(instances, outputs), 1
             used = 2
         child = self.child(block, key)
         step = reference.steps[used] if used < len(reference.steps) else None
@@ -601,7 +601,7 @@ class Module:
     def children(self) -> Iterator["Module"]:
         """Yield every instance of every module that it calls. Raises ConfigError: how many there are is unknown."""
         for block in self.source.calls.values():
-            for key in self.instances(block).known():
+            for key in self.instances(block).by_key():
                 yield self.child(block, key)
 
     def child(self, block: Block, key: Key) -> "Module":
@@ -613,22 +613,22 @@ class Module:
         """
         return self.progress.once(
             (self._id, "child", block.labels[0], key),
-            self._shown(f"module.{block.labels[0]}"),
+            self._display(f"module.{block.labels[0]}"),
             f"{block.file}:{block.line}",
             lambda: self._called(block, key),
         )
 
     def _called(self, block: Block, key: Key) -> "Module":
-        shown = "" if key is None else f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
-        path = (*self.path, block.labels[0] + shown)
+        suffix = "" if key is None else f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
+        path = (*self.path, block.labels[0] + suffix)
         if len(path) > _DEEPEST:
             raise ConfigError(f"{block.file}:{block.line}: modules call each other more than {_DEEPEST} deep")
         plain = tuple(part.partition("[")[0] for part in path)
         directory = self.modules.target(self.root, plain, block, self.source.directory)
         source = self.modules.source(directory)
-        scope = self.scope(block.file, self.instances(block).known()[key])
-        given = {name: each for name, each in block.body.attributes.items() if name not in _CALL_WORDS}
-        _check_arguments(block, given, source)
+        scope = self.scope(block.file, self.instances(block).by_key()[key])
+        arguments = {name: each for name, each in block.body.attributes.items() if name not in _CALL_WORDS}
+        _check_arguments(block, arguments, source)
         return Module(
             modules=self.modules,
             source=source,
@@ -636,7 +636,7 @@ class Module:
             functions=self.functions,
             progress=self.progress,
             path=path,
-            arguments={name: (each, scope) for name, each in given.items()},
+            arguments={name: (each, scope) for name, each in arguments.items()},
         )
 
     def output(self, name: str, where: str) -> Value:
@@ -644,12 +644,12 @@ class Module:
         block = self.source.outputs.get(name)
         if block is None:
             raise ConfigError(f"{where}: module.{'.'.join(self.path)} has no output {name}")
-        found = attribute_value(block, "value")
-        if found is None:
+        expression = attribute_value(block, "value")
+        if expression is None:
             raise ConfigError(f"{block.file}:{block.line}: output {name} has no value")
         scope = self.scope(block.file)
         value = self.progress.once(
-            (self._id, "output", name), self._shown(f"output.{name}"), where, lambda: evaluate(found, scope)
+            (self._id, "output", name), self._display(f"output.{name}"), where, lambda: evaluate(expression, scope)
         )
         return evolve(value, sensitive=True) if _flag(block, "sensitive", scope) else value
 
@@ -661,16 +661,16 @@ class Module:
     def _id(self) -> tuple[str, ...]:
         return self.path
 
-    def _shown(self, name: str) -> str:
+    def _display(self, name: str) -> str:
         return ".".join([*(f"module.{part}" for part in self.path), name])
 
 
-def _collected(instances: Instances, made: Mapping[Key, Value]) -> Value:
+def _collected(instances: Instances, values: Mapping[Key, Value]) -> Value:
     if instances.repeated is None:
-        return made[None]
+        return values[None]
     if instances.repeated == "count":
-        return tuple_value(made.values())
-    return object_value({str(key): value for key, value in made.items()})
+        return tuple_value(values.values())
+    return object_value({str(key): value for key, value in values.items()})
 
 
 def _literal_key(reference: Traversal, scope: Scope) -> Key:
@@ -692,12 +692,12 @@ def _flag(block: Block, name: str, scope: Scope) -> bool | None:
     return payload if isinstance(payload, bool) else None
 
 
-def _check_arguments(block: Block, given: Mapping[str, Attribute], source: ModuleSource) -> None:
-    for name, attribute in given.items():
+def _check_arguments(block: Block, arguments: Mapping[str, Attribute], source: ModuleSource) -> None:
+    for name, attribute in arguments.items():
         if name not in source.variables:
             raise ConfigError(f"{attribute.file}:{attribute.line}: module {block.labels[0]} has no variable {name}")
     for name, variable in source.variables.items():
-        if name not in given and "default" not in variable.body.attributes:
+        if name not in arguments and "default" not in variable.body.attributes:
             raise ConfigError(f"{block.file}:{block.line}: module {block.labels[0]}: the argument {name} is missing")
 
 

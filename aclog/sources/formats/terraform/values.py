@@ -195,54 +195,54 @@ def has_dynamic(kind: Type) -> bool:
 # Which types convert into which, and the one type to which several convert.
 
 
-def convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:
+def convertible(source: Type, target: Type, *, unsafe: bool) -> bool:
     """Return whether a value of one type may be converted into the other; unsafe: if its content allows it."""
-    if given == wanted or wanted.kind is Kind.DYNAMIC:
+    if source == target or target.kind is Kind.DYNAMIC:
         return True
-    if given.kind is Kind.DYNAMIC:
+    if source.kind is Kind.DYNAMIC:
         return unsafe
-    if given.is_primitive and wanted.is_primitive:
-        return wanted.kind is Kind.STRING or (unsafe and given.kind is Kind.STRING)
-    return _structure_convertible(given, wanted, unsafe=unsafe)
+    if source.is_primitive and target.is_primitive:
+        return target.kind is Kind.STRING or (unsafe and source.kind is Kind.STRING)
+    return _structure_convertible(source, target, unsafe=unsafe)
 
 
-def _structure_convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:  # noqa: PLR0911
-    match given.kind, wanted.kind:
+def _structure_convertible(source: Type, target: Type, *, unsafe: bool) -> bool:  # noqa: PLR0911
+    match source.kind, target.kind:
         case Kind.OBJECT, Kind.OBJECT:
             return all(
-                convertible(given.attributes[name], kind, unsafe=unsafe)
-                if name in given.attributes
-                else name in wanted.optional
-                for name, kind in wanted.attributes.items()
+                convertible(source.attributes[name], kind, unsafe=unsafe)
+                if name in source.attributes
+                else name in target.optional
+                for name, kind in target.attributes.items()
             )
         case Kind.TUPLE, Kind.TUPLE:
-            return len(given.elements) == len(wanted.elements) and all(
+            return len(source.elements) == len(target.elements) and all(
                 convertible(one, other, unsafe=unsafe)
-                for one, other in zip(given.elements, wanted.elements, strict=True)
+                for one, other in zip(source.elements, target.elements, strict=True)
             )
         case (Kind.LIST | Kind.SET, Kind.LIST | Kind.SET) | (Kind.MAP, Kind.MAP):
-            if given.kind is Kind.LIST and wanted.kind is Kind.SET and not unsafe:
+            if source.kind is Kind.LIST and target.kind is Kind.SET and not unsafe:
                 return False
-            return convertible(given.item, wanted.item, unsafe=unsafe)
+            return convertible(source.item, target.item, unsafe=unsafe)
         case Kind.TUPLE, Kind.LIST | Kind.SET:
-            return _parts_convertible(given.elements, wanted.item, unsafe=unsafe)
+            return _parts_convertible(source.elements, target.item, unsafe=unsafe)
         case Kind.OBJECT, Kind.MAP:
-            return _parts_convertible(tuple(given.attributes.values()), wanted.item, unsafe=unsafe)
+            return _parts_convertible(tuple(source.attributes.values()), target.item, unsafe=unsafe)
         case Kind.MAP, Kind.OBJECT:
             return unsafe and all(
-                convertible(given.item, kind, unsafe=True) or name in wanted.optional
-                for name, kind in wanted.attributes.items()
+                convertible(source.item, kind, unsafe=True) or name in target.optional
+                for name, kind in target.attributes.items()
             )
     return False
 
 
-def _parts_convertible(parts: Sequence[Type], wanted: Type, *, unsafe: bool) -> bool:
+def _parts_convertible(parts: Sequence[Type], target: Type, *, unsafe: bool) -> bool:
     if not parts:
         return True
-    if wanted.kind is Kind.DYNAMIC:
-        found = unify(parts, unsafe=unsafe)
-        return found is not None
-    return all(convertible(part, wanted, unsafe=unsafe) for part in parts)
+    if target.kind is Kind.DYNAMIC:
+        unified = unify(parts, unsafe=unsafe)
+        return unified is not None
+    return all(convertible(part, target, unsafe=unsafe) for part in parts)
 
 
 def unify_all(types: Sequence[Type]) -> Type | None:
@@ -269,17 +269,17 @@ def unify(types: Sequence[Type], *, unsafe: bool = True) -> Type | None:
     ):
         if solid == {collection, structure}:
             merged = merge([kind for kind in types if kind.kind is structure], unsafe)
-            found = merged and unify([merged if kind.kind is structure else kind for kind in types], unsafe=unsafe)
-            if found and found.kind is collection:
-                return found
+            unified = merged and unify([merged if kind.kind is structure else kind for kind in types], unsafe=unsafe)
+            if unified and unified.kind is collection:
+                return unified
     return _preferred(types, unsafe=unsafe)
 
 
 def _preferred(types: Sequence[Type], *, unsafe: bool) -> Type | None:
     for index in _preference(types):
-        wanted = types[index]
-        if all(convertible(kind, wanted, unsafe=unsafe) for kind in types):
-            return wanted
+        candidate = types[index]
+        if all(convertible(kind, candidate, unsafe=unsafe) for kind in types):
+            return candidate
     return None
 
 
@@ -662,22 +662,22 @@ def _ten_digits(value: Number) -> str:
 _BOOLS: Mapping[str, Value] = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
 
 
-def convert(value: Value, wanted: Type) -> Value:
+def convert(value: Value, target: Type) -> Value:
     """Return the value as one of the type wanted; `any` in it stands for what the value has there.
 
     Raises:
         ValueFault: it cannot be converted.
 
     """
-    given = value.type
-    if given is wanted or wanted.kind is Kind.DYNAMIC or given == wanted:
+    source = value.type
+    if source is target or target.kind is Kind.DYNAMIC or source == target:
         return value
     payload = value.payload
     if payload is None or isinstance(payload, Unknown):
-        if not convertible(value.type, wanted, unsafe=True):
-            raise mismatch(value.type, wanted)
-        return Value(_without_any(wanted, value.type), payload, value.sensitive)
-    return with_sensitivity(_converted(value, wanted), value)
+        if not convertible(value.type, target, unsafe=True):
+            raise mismatch(value.type, target)
+        return Value(_without_any(target, value.type), payload, value.sensitive)
+    return with_sensitivity(_converted(value, target), value)
 
 
 def convert_to_unified(values: Sequence[Value]) -> tuple[Type, list[Value]] | None:
@@ -686,123 +686,123 @@ def convert_to_unified(values: Sequence[Value]) -> tuple[Type, list[Value]] | No
     return None if kind is None else (kind, [convert(value, kind) for value in values])
 
 
-def mismatch(given: Type, wanted: Type) -> ValueFault:
+def mismatch(source: Type, target: Type) -> ValueFault:
     """Return the fault that one type is given where another is wanted."""
-    return ValueFault(f"a {wanted} is required, and this is a {given}")
+    return ValueFault(f"a {target} is required, and this is a {source}")
 
 
-def _converted(value: Value, wanted: Type) -> Value:
-    kind, given = wanted.kind, value.type
-    if wanted.is_primitive:
-        return _primitive(value, wanted)
+def _converted(value: Value, target: Type) -> Value:
+    kind, source = target.kind, value.type
+    if target.is_primitive:
+        return _primitive(value, target)
     if value.unknown is not None and kind is not Kind.OBJECT:
-        return Value(wanted, value.unknown)
-    if kind is Kind.OBJECT and given.kind in (Kind.OBJECT, Kind.MAP):
-        return _to_object(value, wanted)
-    if kind is Kind.TUPLE and given.kind is Kind.TUPLE:
-        if len(value.items) != len(wanted.elements):
-            raise ValueFault(f"a tuple of {len(wanted.elements)} elements is required, and this has {len(value.items)}")
-        return tuple_value(convert(item, each) for item, each in zip(value.items, wanted.elements, strict=True))
-    if kind is Kind.MAP and given.kind in (Kind.MAP, Kind.OBJECT):
-        return _to_map(value, wanted)
-    if kind in (Kind.LIST, Kind.SET) and given.kind in SEQUENCES:
-        return _to_collection(value, wanted)
-    raise mismatch(given, wanted)
+        return Value(target, value.unknown)
+    if kind is Kind.OBJECT and source.kind in (Kind.OBJECT, Kind.MAP):
+        return _to_object(value, target)
+    if kind is Kind.TUPLE and source.kind is Kind.TUPLE:
+        if len(value.items) != len(target.elements):
+            raise ValueFault(f"a tuple of {len(target.elements)} elements is required, and this has {len(value.items)}")
+        return tuple_value(convert(item, each) for item, each in zip(value.items, target.elements, strict=True))
+    if kind is Kind.MAP and source.kind in (Kind.MAP, Kind.OBJECT):
+        return _to_map(value, target)
+    if kind in (Kind.LIST, Kind.SET) and source.kind in SEQUENCES:
+        return _to_collection(value, target)
+    raise mismatch(source, target)
 
 
-def _primitive(value: Value, wanted: Type) -> Value:
+def _primitive(value: Value, target: Type) -> Value:
     payload = value.payload
-    if wanted.kind is Kind.STRING:
+    if target.kind is Kind.STRING:
         if isinstance(payload, bool):
             return string("true" if payload else "false")
         if value.type.kind is Kind.NUMBER:
             return string(number_text(value.number))
     elif isinstance(payload, str):
-        if wanted.kind is Kind.BOOL and payload in _BOOLS:
+        if target.kind is Kind.BOOL and payload in _BOOLS:
             return _BOOLS[payload]
-        if wanted.kind is Kind.NUMBER and (parsed := parse_number(payload)) is not None:
+        if target.kind is Kind.NUMBER and (parsed := parse_number(payload)) is not None:
             return number(parsed)
-        raise ValueFault(f"a {wanted} is required, and this string is none")
-    raise mismatch(value.type, wanted)
+        raise ValueFault(f"a {target} is required, and this string is none")
+    raise mismatch(value.type, target)
 
 
-def _to_object(value: Value, wanted: Type) -> Value:
+def _to_object(value: Value, target: Type) -> Value:
     entries = {}
-    for name, kind in wanted.attributes.items():
+    for name, kind in target.attributes.items():
         if name in value.entries:
             entries[name] = convert(value.entries[name], kind)
         elif value.unknown is not None:
             entries[name] = Value(kind, value.unknown)
-        elif name in wanted.optional:
+        elif name in target.optional:
             entries[name] = Value(_without_any(kind, DYNAMIC), None)
         else:
             raise ValueFault(f"attribute {name!r} is required")
     return object_value(entries)
 
 
-def _to_map(value: Value, wanted: Type) -> Value:
+def _to_map(value: Value, target: Type) -> Value:
     names = list(value.entries)
-    kind, items = _uniform(list(value.entries.values()), wanted, value.type)
+    kind, items = _uniform(list(value.entries.values()), target, value.type)
     missing = next(filter(None, map(first_unknown, items)), None) if kind.kind is Kind.DYNAMIC and items else None
     if missing is not None:
         return Value(map_of(kind), missing)
     return Value(map_of(kind), dict(zip(names, items, strict=True)))
 
 
-def _to_collection(value: Value, wanted: Type) -> Value:
-    kind, items = _uniform(value.items, wanted, value.type)
-    if wanted.kind is Kind.SET:
+def _to_collection(value: Value, target: Type) -> Value:
+    kind, items = _uniform(value.items, target, value.type)
+    if target.kind is Kind.SET:
         return set_value(items, kind)
     missing = next(filter(None, map(first_unknown, items)), None) if kind.kind is Kind.DYNAMIC and items else None
     return Value(list_of(kind), tuple(items) if missing is None else missing)
 
 
-def _uniform(items: Sequence[Value], wanted: Type, given: Type) -> tuple[Type, Sequence[Value]]:
+def _uniform(items: Sequence[Value], target: Type, source: Type) -> tuple[Type, Sequence[Value]]:
     """Return the elements of a collection as the type wanted, all of one type, and that type."""
-    element = wanted.item
+    element = target.item
     if not items:
-        if given.element and not convertible(given.element, element, unsafe=True):
-            raise mismatch(given, wanted)
-        return _without_any(element, given.item if given.element else DYNAMIC), items
+        if source.element and not convertible(source.element, element, unsafe=True):
+            raise mismatch(source, target)
+        return _without_any(element, source.item if source.element else DYNAMIC), items
     if element.kind is Kind.DYNAMIC:
-        found = unify([item.type for item in items])
-        if found is None:
+        unified = unify([item.type for item in items])
+        if unified is None:
             raise ValueFault("the elements have no type in common")
-        return _solid(found, [convert(item, found) for item in items])
+        return _solid(unified, [convert(item, unified) for item in items])
     converted = [convert(item, element) for item in items]
     if not has_dynamic(element):
         return converted[0].type, converted
-    found = unify([item.type for item in converted])
-    if found is None:
+    unified = unify([item.type for item in converted])
+    if unified is None:
         raise ValueFault("the elements have no type in common")
-    return _solid(found, [convert(item, found) for item in converted])
+    return _solid(unified, [convert(item, unified) for item in converted])
 
 
 def _solid(kind: Type, items: Sequence[Value]) -> tuple[Type, Sequence[Value]]:
     """Return the elements as the one type that all have but those that are null."""
     if kind.kind is not Kind.DYNAMIC:
         return kind, items
-    given = [item.type for item in items if item.type.kind is not Kind.DYNAMIC]
-    if any(each != given[0] for each in given[1:]):
+    types = [item.type for item in items if item.type.kind is not Kind.DYNAMIC]
+    if any(each != types[0] for each in types[1:]):
         raise ValueFault("the elements have no type in common")
-    kind = given[0] if given else DYNAMIC
+    kind = types[0] if types else DYNAMIC
     return kind, [convert(item, kind) for item in items]
 
 
-def _without_any(wanted: Type, given: Type) -> Type:
+def _without_any(target: Type, source: Type) -> Type:
     """Return the type wanted, with what is given in place of `any`, and no attribute optional."""
-    if wanted.kind is Kind.DYNAMIC:
-        return given
-    if wanted.element is not None:
-        return Type(wanted.kind, _without_any(wanted.element, given.element or DYNAMIC))
-    if wanted.attributes:
+    if target.kind is Kind.DYNAMIC:
+        return source
+    if target.element is not None:
+        return Type(target.kind, _without_any(target.element, source.element or DYNAMIC))
+    if target.attributes:
         attributes = {
-            name: _without_any(kind, given.attributes.get(name, DYNAMIC)) for name, kind in wanted.attributes.items()
+            name: _without_any(kind, source.attributes.get(name, DYNAMIC)) for name, kind in target.attributes.items()
         }
         return Type(Kind.OBJECT, attributes=attributes)
-    if wanted.elements:
-        return Type(Kind.TUPLE, elements=tuple(_without_any(each, DYNAMIC) for each in wanted.elements))
-    return wanted
+    if target.elements:
+        return Type(Kind.TUPLE, elements=tuple(_without_any(each, DYNAMIC) for each in target.elements))
+    return target
 
 
 def as_text(value: Value) -> str:
@@ -828,9 +828,9 @@ def get_attribute(value: Value, name: str) -> Value:
         return Value(kind, payload, value.sensitive)
     if value.type.kind not in MAPPINGS:
         raise ValueFault(f"attribute {name!r} of a {value.type}: it has none")
-    found = value.entries.get(name)
-    if found is not None:
-        return with_sensitivity(found, value)
+    member = value.entries.get(name)
+    if member is not None:
+        return with_sensitivity(member, value)
     if isinstance(payload, OpenEntries):
         what = Unknown(f"{payload.others.what.split(',')[0]}.{name}, which only Terraform learns", payload.others.where)
         return Value(DYNAMIC, what, value.sensitive)

@@ -152,7 +152,7 @@ class Fate:
 
     def _elect(self, node_id: int) -> None:
         self.wake(node_id)
-        self.topic.elect(node_id, told=self.topic.elected not in self._asleep)
+        self.topic.elect(node_id, notify=self.topic.elected not in self._asleep)
 
     def wake(self, node_id: int) -> None:
         """Resume a node and deliver what it missed."""

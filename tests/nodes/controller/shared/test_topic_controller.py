@@ -362,7 +362,7 @@ class TestDeposed:
             old, log = nodes[1].serving.controller, topic.logs[-1]
             log.holding = True
             waiting = create(nodes[1], "lost")
-            topic.elect(2, told=False)
+            topic.elect(2, notify=False)
             await until(lambda: nodes[2].active)
             log.flush()
             with pytest.raises(OutcomeUnknownError):
@@ -398,7 +398,7 @@ class TestDeposed:
             with pytest.raises(OutcomeUnknownError):
                 await committed(waiting)
             await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
-            topic.elect(2, told=False)
+            topic.elect(2, notify=False)
             await until(lambda: nodes[2].active and not nodes[1].active)
             assert (await committed(create(nodes[2], "t")))[0].error is None
             assert [each.acl.resource_name for each in nodes[2].publisher.current.acls] == ["t"]
@@ -431,7 +431,7 @@ class TestDeposed:
             await committed(create(nodes[1], "t"))
             old = nodes[1].serving.controller
             nodes[1].shared.reader.cut()
-            topic.elect(2, told=False)
+            topic.elect(2, notify=False)
             await until(lambda: nodes[2].active)
             await committed(delete(nodes[2], "t"))
             assert names(nodes[1]) == {"t"}

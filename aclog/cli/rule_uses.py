@@ -30,7 +30,7 @@ from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
 _MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
 
 
-def read_rule_uses(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def read_rule_uses(flags: AccessesFlags, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     """Return when some ACLs of a place were last used, each access judged by what the place has now; or by an index.
 
     Raises:
@@ -41,22 +41,22 @@ def read_rule_uses(flags: AccessesFlags, found: FoundPlace, acls: Sequence[Stand
     """
     indexes = [path for path in flags.accesses if Path(path, FILE).is_file()]
     if not indexes:
-        return _by_log(flags, found, acls)
+        return _by_log(flags, place, acls)
     if len(flags.accesses) > 1:
         raise ConfigError(f"--accesses {indexes[0]}: an index of last use: expected it alone, or access logs")
-    return _by_index(Path(indexes[0]), found, acls)
+    return _by_index(Path(indexes[0]), place, acls)
 
 
-def _by_index(path: Path, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     with UsageIndex.open(path) as index:
-        index.check_cluster(found.identity)
+        index.check_cluster(place.identity)
         coverage = index.coverage()
         if not len(coverage):
             raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog usage-index")
         state = _state_of(acls)
         lives = lives_of(state, index.lives())
-        known = lives.number[lives.number >= 0]
-        last = index.last_use(np.unique(known))
+        numbers = lives.number[lives.number >= 0]
+        last = index.last_use(np.unique(numbers))
         of_rules = {
             state.rule(at).acl: evolve(_use_of(last, number), since=since)
             for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
@@ -71,18 +71,18 @@ def _by_index(path: Path, found: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         )
 
 
-def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def _by_log(flags: AccessesFlags, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     log = AccessLog.of(flags)
     # Whether it will be missed is asked, so what is there now judges, not what was there at the time.
-    settings = evolve(found.settings, is_kafka_stated=found.kafka.is_known)
-    rules, settings = Rules.of_image(found.state.acls).by_kafka(settings, lambda: [(ALWAYS, found.kafka.generations)])
+    settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)
+    rules, settings = Rules.of_image(place.state.acls).by_kafka(settings, lambda: [(ALWAYS, place.kafka.generations)])
     judging = Judging(rules=rules, settings=settings, own_time=False)
     last = LastUse.nothing()
     rejects: Counter[Reason] = Counter()
     unread = list[UnreadAccesses]()
     times: list[int] = []
     accesses = denials = 0
-    for part in _counted(tally_log(log.found.parts, judging.how(None), log.each)):
+    for part in _counted(tally_log(log.accesses.parts, judging.how(None), log.each)):
         last = last.plus(*(tally.last_use for tally in part.tallies))
         rejects += part.counted.rejects
         unread += (part.counted.unread, *(tally.unread for tally in part.tallies))
@@ -99,9 +99,9 @@ def _by_log(flags: AccessesFlags, found: FoundPlace, acls: Sequence[StandardAcl]
         )
     warn_of_rejects(rejects)
     of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
-    unknown = UnreadAccesses.sum_of(unread).but_of(found.settings.super_users)
+    unknown = UnreadAccesses.sum_of(unread).but_of(place.settings.super_users)
     warn_of_unread(unknown, "the last use of ACLs that they may need is unknown")
-    of_rules = _with_unread(of_log, unknown, by_presence=found.settings.allow_everyone)
+    of_rules = _with_unread(of_log, unknown, by_presence=place.settings.allow_everyone)
     return RuleUses(source=name, first=min(times), last=max(times), of_rules=of_rules)
 
 

@@ -1,1 +1,0 @@
-"""What the commands share that make plans and apply them."""
