@@ -5,16 +5,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from aclog.analysis.regions import (
-    Principals,
-    Query,
-)
-from aclog.authorizer.acl import (
-    AclOperation,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from aclog.analysis.regions import Principals, Query
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 
 _READ, _WRITE, _CREATE, _DELETE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DELETE

@@ -5,9 +5,7 @@ from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.acl import (
-    StandardAcl,
-)
+from aclog.authorizer.acl import StandardAcl
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -14,12 +14,7 @@ from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.followers import FollowerStatus
 from aclog.cli.policies import settings_of
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
-from aclog.metalog.records import (
-    FeatureLevelRecord,
-    OpaqueRecord,
-    RecordType,
-    UnregisterBrokerRecord,
-)
+from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType, UnregisterBrokerRecord
 from aclog.snapshots.publisher import Followed
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.logs import LogSource

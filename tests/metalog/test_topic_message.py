@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.batches import read_header
 from aclog.metalog.errors import DecodeError, EncodeError, ReplayError
-from aclog.metalog.topic_message import (
-    Assembler,
-    MessageBatch,
-    Placement,
-    decode_headers,
-    encode_headers,
-    read_batch,
-)
+from aclog.metalog.topic_message import Assembler, MessageBatch, Placement, decode_headers, encode_headers, read_batch
 
 
 def place(offset: int, base: int, count: int, epoch: int = 1) -> Placement:

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, ReplayError
-from aclog.metalog.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    NoOpRecord,
-)
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from aclog.snapshots import applier as applier_module
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.state_source import NewerKafka

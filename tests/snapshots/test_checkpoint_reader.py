@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.batches import build_batch, decode_batch, iter_batches
 from aclog.metalog.codec import encode_record
-from aclog.metalog.control_records import (
-    LeaderChange,
-    SnapshotFooter,
-    SnapshotHeader,
-    control_batch,
-)
+from aclog.metalog.control_records import LeaderChange, SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import CheckpointError, DecodeError
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import BeginTransactionRecord, FeatureLevelRecord

@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.standard import StandardAuthorizer

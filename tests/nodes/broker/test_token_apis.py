@@ -5,13 +5,7 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAclWithId,
-)
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.credentials.tokens import TokenSettings, TokensImage, token_hmac_bytes

@@ -4,12 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ReplayError
-from aclog.metalog.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    NoOpRecord,
-)
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from aclog.pipeline.history.intervals import Marker, Span, TransactionSpans, by_range, range_of, spans_of
 from aclog.snapshots.applier import Transactions
 

@@ -7,16 +7,8 @@ import time
 from collections import Counter
 
 import pytest
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-from confluent_kafka.admin import (
-    AclOperation as Operation,
-)
+from confluent_kafka.admin import AclBindingFilter, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclOperation as Operation
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.settings import KafkaPrincipal

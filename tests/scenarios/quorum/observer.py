@@ -26,13 +26,7 @@ from tests.support.kafka.jvm import ROOT
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.quorum_changes import RuleChanges, make
 from tests.support.kafka.quorum_faults import KINDS, LeaderFaults
-from tests.support.kafka.quorum_observer import (
-    QuorumObserver,
-    assert_same,
-    assert_same_bytes,
-    end_of,
-    start_of,
-)
+from tests.support.kafka.quorum_observer import QuorumObserver, assert_same, assert_same_bytes, end_of, start_of
 from tests.support.kafka.server import ADMIN, AdminClient
 from tests.support.processes.waiting import SECONDS
 

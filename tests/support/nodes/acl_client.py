@@ -5,10 +5,7 @@ from typing import Any, Self, TypeAlias
 
 from attrs import define, frozen
 
-from aclog.authorizer.acl import (
-    AclBindingFilter,
-    StandardAcl,
-)
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.client.connection import Connection, connect
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS

@@ -14,14 +14,7 @@ from aclog.zookeeper.znodes import PREFIXED_TREE, TREES, entry_of, resource_path
 from tests.support.builders.acls import acl
 from tests.support.kafka.server import free_port
 from tests.support.processes.waiting import wait_until
-from tests.support.zookeeper.differential import (
-    ADMIN,
-    exactly,
-    our_authorizer,
-    ours_create,
-    ours_delete,
-    rules_of,
-)
+from tests.support.zookeeper.differential import ADMIN, exactly, our_authorizer, ours_create, ours_delete, rules_of
 from tests.support.zookeeper.impatience import impatient
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, expire, zookeeper_client

@@ -6,14 +6,7 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.metalog.errors import DecodeError
 from tests.support.processes.waiting import wait_until
-from tests.support.zookeeper.differential import (
-    EVERYTHING,
-    exactly,
-    our_authorizer,
-    ours_create,
-    ours_delete,
-    rules_of,
-)
+from tests.support.zookeeper.differential import EVERYTHING, exactly, our_authorizer, ours_create, ours_delete, rules_of
 from tests.support.zookeeper.real_acl_authorizer import RealError
 from tests.support.zookeeper.server import zookeeper_client
 from tests.zkstore.authorizer.test_faults import rule
