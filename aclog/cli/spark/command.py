@@ -12,7 +12,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
-# where PySpark is not installed (jobs.spark_session says what to install).
+# where PySpark is not installed (session.spark_session says what to install).
 
 app = typer.Typer(
     name="spark",
@@ -35,7 +35,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
       aclog spark history --log DIR --out history.parquet
     """
-    from aclog.cli.spark.jobs import check_log, spark_session
+    from aclog.cli.spark.session import check_log, spark_session
     from aclog.pipeline.session import check_new
 
     check_new(out)
@@ -69,7 +69,7 @@ def when(
     """
     from aclog.analysis.timeline import question_of
     from aclog.cli.policies import settings_of
-    from aclog.cli.spark.jobs import check_log, spark_session
+    from aclog.cli.spark.session import check_log, spark_session
 
     action.check()
     how = output.choose()
@@ -105,7 +105,7 @@ def authorize(
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
     from aclog.pipeline.session import check_new
 
     decided.check()
@@ -151,7 +151,7 @@ def ingest(
       aclog spark ingest t.csv --kind csv --column principal=user --out accesses
     """
     from aclog.cli.spark.flags import check_report, column_pairs
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
     from aclog.pipeline.session import check_new
 
     check_report(report, appending)
@@ -190,7 +190,7 @@ def usage(
 
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
     from aclog.pipeline.session import check_new
 
     check_new(out)
@@ -233,7 +233,7 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --remove old.jsonl --out x
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
     from aclog.pipeline.session import check_new
 
     check_new(out)
@@ -283,7 +283,7 @@ def usage_index(
 
     from aclog.cli.index_update import update_index
     from aclog.cli.policies import settings_of
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
 
     settings, how = settings_of(authorizer), output.choose()
     with spark_session(master) as spark:
@@ -320,7 +320,7 @@ def suggest(
     from functools import partial
 
     from aclog.cli.policies import settings_of
-    from aclog.cli.spark.jobs import spark_session
+    from aclog.cli.spark.session import spark_session
     from aclog.cli.suggest_report import print_suggestion
 
     settings, how = settings_of(authorizer), output.choose()

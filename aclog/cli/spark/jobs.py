@@ -1,12 +1,8 @@
 """Spark for a command, and the ACLs and settings by which its jobs decide."""
 
-import logging
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
@@ -20,78 +16,18 @@ from aclog.cli.access_log import unknown_kafka, warn_of_unknown_kafka
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.policies import read_premises, refuse_unless_known
-from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.filelog import open_reader
+from aclog.cli.spark.session import check_log
+from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.snapshots.deciding_kafka import deciding_kafka, possible_generations
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
-from aclog.terminal.output import note, progress, warn
+from aclog.terminal.output import warn
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.rules import deciding_rules_of_state, kafka_of_log
-
-# Spark for a command: its session, its failures in one line, and the check of a log before a job starts.
-
-
-@contextmanager
-def spark_session(master: str | None) -> "Iterator[SparkSession]":
-    """Open a session for one command, with Spark's progress bar on a terminal, and stop it at the end.
-
-    Raises:
-        ConfigError: PySpark is not installed, or the session or a job in it failed; one line with the cause.
-
-    """
-    try:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-
-        from aclog.pipeline.session import open_session
-    except ImportError as error:
-        raise ConfigError(f"{error}: `aclog spark` needs PySpark: pip install 'aclog[spark]', and Java 17") from error
-    root = logging.getLogger()
-    root.addFilter(_says_more)
-    try:
-        with progress("starting Spark"):
-            spark = open_session(master, {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()})
-        try:
-            yield spark
-        finally:
-            spark.stop()
-    except (PySparkException, Py4JError) as error:
-        raise failure(error) from error
-    finally:
-        root.removeFilter(_says_more)
-
-
-def _says_more(record: logging.LogRecord) -> bool:
-    """Return whether a line of the log is more than py4j's traceback of what the command reports, such as Ctrl-C."""
-    return not str(record.msg).endswith("while sending command.")
-
-
-def failure(error: Exception) -> MetadataError:
-    """Return the error to report for a failed job: the one aclog raised in a worker if any, else the last cause."""
-    from aclog.pipeline.session import cause, own_error
-
-    own = own_error(str(error))
-    return ConfigError(own if own is not None else f"Spark failed: {cause(str(error))}")
-
-
-def check_log(log: Path) -> None:
-    """Print notes on where the log of a Kafka node is taken to end, and on what is left out of its tail.
-
-    Raises:
-        LogError: there is no log (checkpoints alone do not count), or it cannot be read.
-        DecodeError: damage near the end of the log.
-
-    """
-    with open_reader(log) as reader:
-        reader.high_watermark()
-        for text in reader.notes:
-            note(text)
-
 
 # The ACLs and settings that a job on Spark decides by, from the flags of a command.
 

@@ -1,6 +1,7 @@
 """Access logs as input: a table of accesses, and a table of what could not be read."""
 
-from aclog.pipeline.accesses.append import (
+from aclog.pipeline.accesses.files import MALFORMED, ChangedFilesError, pinned_accesses, plain_accesses, read_accesses
+from aclog.pipeline.accesses.ingestion import (
     Appended,
     Counts,
     Ingested,
@@ -12,7 +13,6 @@ from aclog.pipeline.accesses.append import (
     ingest,
     write,
 )
-from aclog.pipeline.accesses.files import MALFORMED, ChangedFilesError, pinned_accesses, plain_accesses, read_accesses
 from aclog.pipeline.accesses.kafka_log import NoFilesError
 
 __all__ = [

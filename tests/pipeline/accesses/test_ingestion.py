@@ -12,9 +12,8 @@ import pyarrow.dataset as ds
 import pytest
 
 from aclog.metalog.errors import ConfigError, LockedError
-from aclog.pipeline.accesses import append as ledgers
-from aclog.pipeline.accesses import read_accesses
-from aclog.pipeline.accesses.append import Layout, Ledger, LedgerEntry, RejectRateError, append
+from aclog.pipeline.accesses import ingestion, read_accesses
+from aclog.pipeline.accesses.ingestion import Layout, Ledger, LedgerEntry, RejectRateError, append
 from aclog.usage.accesses import access_log
 from aclog.usage.accesses.access_log import check_whole
 from tests.support.spark.access_logs import audit_text
@@ -190,7 +189,7 @@ def test_what_is_refused_leaves_the_table_as_it_was(logs, tmp_path, taking, spar
 def test_a_log_that_is_rotated_or_grows_meanwhile(logs, tmp_path, taking, monkeypatch):
     log = logs / "app.log"
     log.write_text(lines(0, 30))
-    opened = ledgers.Ledger.latest
+    opened = Ledger.latest
 
     def grow():
         with log.open("a") as file:
@@ -263,7 +262,7 @@ def commit_until(out, step):
         return run
 
     with Ledger.open(out) as ledger:
-        for owner, name in ((Path, "rename"), (Path, "mkdir"), (ledgers, "fsync_directory"), (shutil, "rmtree")):
+        for owner, name in ((Path, "rename"), (Path, "mkdir"), (ingestion, "fsync_directory"), (shutil, "rmtree")):
             setattr(owner, name, counted(getattr(owner, name)))
         ledger._database.set_trace_callback(counted(lambda statement: None))
         ledger.commit(staged(out))
