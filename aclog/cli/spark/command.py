@@ -36,7 +36,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
       aclog spark history --log DIR --out history.parquet
     """
     from aclog.cli.spark.session import check_log, spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     check_log(log)
@@ -106,7 +106,7 @@ def authorize(
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
     from aclog.cli.spark.session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     decided.check()
     check_new(out)
@@ -152,7 +152,7 @@ def ingest(
     """
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_report(report, appending)
     column_pairs(layout.column or ())
@@ -191,7 +191,7 @@ def usage(
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
     from aclog.cli.spark.session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     with spark_session(master) as spark:
@@ -234,7 +234,7 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
     from aclog.cli.spark.session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     after.check(source)

@@ -41,7 +41,7 @@ from aclog.pipeline.authorize import authorize, events, simulate, undecided_by_k
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import contradictions_raised, history
 from aclog.pipeline.history.when import begin_and_intervals
-from aclog.pipeline.session import check_new, new_directory
+from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage import AccessRows, rejected_lines, undecided_accesses, unread_lines, usage
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import complain, emit, note, say, utc_text, warn
