@@ -74,11 +74,12 @@ screenshots: build/browser/.ready  ## the console's pages pictured anew for docs
 	$(BIN)/python -m tests.support.web.pictures
 
 .PHONY: lint
-lint: venv  ## ruff, mypy --strict, import-linter
+lint: venv  ## ruff, mypy --strict, import-linter, banned words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.docs.words
 
 .PHONY: fmt
 fmt: venv  ## format and fix what can be fixed

@@ -56,7 +56,7 @@ def _cluster(operation: AclOperation, text: str = "") -> Need:
 _ALTER, _DESCRIBE = _cluster(AclOperation.ALTER), _cluster(AclOperation.DESCRIBE)
 _ACTION = _cluster(AclOperation.CLUSTER_ACTION)
 _OPEN = Need(text="none: it is answered before the login")
-_NEVER = Need(text="none: everybody gets UNSUPPORTED_VERSION (35)")
+_NEVER = Need(text="none: every client gets UNSUPPORTED_VERSION (35)")
 _HOLDERS = Need(text="to be the token's owner or one of its renewers; others, super users too, get 63", refused=63)
 _TOPIC = Right(operation=AclOperation.DESCRIBE, resource_type=ResourceType.TOPIC, on="each topic that it names")
 _CREATE_TOKENS = Right(
@@ -86,7 +86,7 @@ _ANYWHERE: dict[int, Need] = {
     headers.UNREGISTER_BROKER: _ALTER,
     headers.DESCRIBE_CONFIGS: _cluster(
         AclOperation.DESCRIBE_CONFIGS,
-        "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, asked for "
+        "for `super.users`, `allow.everyone.if.no.acl.found` and `authorizer.class.name` of the node itself, requested "
         "by name; anything else gets UNSUPPORTED_VERSION (35)",
     ),
 }
@@ -103,7 +103,7 @@ NEEDS: dict[str, dict[int, Need]] = {
         headers.DESCRIBE_CLUSTER: Need(text="none"),
         headers.DESCRIBE_DELEGATION_TOKEN: Need(
             rights=(_DESCRIBE_TOKEN, _DESCRIBE_TOKENS),
-            text="(others are left out); none for tokens that one owns, asked for or may renew",
+            text="(others are left out); none for tokens that the user owns, requested or may renew",
             refused=None,
         ),
         headers.DESCRIBE_CLIENT_QUOTAS: _cluster(AclOperation.DESCRIBE_CONFIGS),

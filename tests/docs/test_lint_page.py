@@ -14,4 +14,4 @@ def test_the_page_lists_the_catalogue():
     for lint, entry in zip(LINTS, entries, strict=True):
         kind = "exact" if lint.exact else "heuristic"
         assert re.match(rf"{lint.severity.value}, {kind}[.;]", entry.splitlines()[2]), lint.id
-        assert ("Example: " in entry, "Mend: " in entry) == (True, True), lint.id
+        assert ("Example: " in entry, "Fix: " in entry) == (True, True), lint.id
