@@ -520,7 +520,7 @@ def test_a_plan_says_what_is_hidden_and_what_depends_on_it(broker):
     words = ("grant", "--principal", "User:x", "--intent", "produce", "--topic", "t")
     found = ask(broker, *words)
     assert notes(found)[:1] == [SUPER_USERS_CONFIG]
-    assert "It is not known whether names without rules are open" in found.out
+    assert "allow.everyone.if.no.acl.found is unknown" in found.out
     assert "is unknown" not in ask(broker, *words, *BOTH).err
     broker.configs = CLASS
     assert "is unknown" not in ask(broker, *words).err
@@ -552,13 +552,13 @@ def test_a_delete_that_takes_nothing_away_is_tried_both_ways(broker, tmp_path):
     change.write_text(json.dumps({"action": "REMOVE", "rule": _row(everyone)}) + "\n", encoding="utf-8")
     words = ("plan", "--change", change, "--journal", tmp_path / "journal", "--adopt")
     found = ask(broker, *words)
-    assert "takes nothing away if names without ACLs are open" in found.out
+    assert "no effect if resources without ACLs are open" in found.out
     assert "LOST  everyone: ALL on TOPIC t" in found.out
     assert "no difference: every request is decided the same unless names without ACLs are not open" in found.out
     for flags, text in (((), "unless"), (BOTH[:2], "unless"), (BOTH, "LOST  everyone: ALL on TOPIC t")):
         assert text in ask(broker, *words, *flags).out
     opened = ask(broker, *words, *BOTH[:2], "--allow-everyone-if-no-acl-found").out
-    assert "takes nothing away: every request is decided the same without it" in opened
+    assert "no effect: every request is decided the same without it" in opened
     assert "no difference: every request is decided the same\n" in opened
 
 
