@@ -299,8 +299,8 @@ def test_a_test_that_a_premise_could_turn_does_not_pass(broker, tmp_path):
     assert [each["verdict"] for each in cases] == ["PASSED", "FAILED", "PASSED", "FAILED"]
     said = [each["failures"][0]["found"] for each in cases if each["verdict"] == "FAILED"]
     assert said == [
-        f"it is not known to hold: it does not if {SUPER}",
-        f"it is not known to hold: it does not if {OPEN}",
+        f"not proven: it fails if {SUPER}",
+        f"not proven: it fails if {OPEN}",
     ]
     assert ask(broker, "test", file, *BOTH).code == 0
 
@@ -316,7 +316,7 @@ def test_a_test_that_compares_with_a_live_cluster_is_about_its_settings_too(brok
     )
     found = aclog("test", file, "--acls", rules)
     assert found.code == 1
-    assert found.out.count(f"it is not known to hold: it does not if {OPEN}") == 2
+    assert found.out.count(f"not proven: it fails if {OPEN}") == 2
     assert aclog("test", file, "--acls", rules, BOTH[2]).code == 0
     rules.write_text("".join(json.dumps(_row(each)) + "\n" for each in broker.rules), encoding="utf-8")
     assert aclog("test", file, "--acls", rules).code == 0

@@ -262,7 +262,7 @@ def test_a_journal_that_is_gone_or_damaged_or_anothers_is_refused(source, tmp_pa
     other.make(A)
     assert "not the journal that" in source.apply("--journal", other.journal).complaint
     source.journal.write_bytes(other.journal.read_bytes())
-    assert "expected the same place, or a journal of its own" in look(source).complaint
+    assert "expected the same target, or a journal of its own" in look(source).complaint
     source.journal.write_bytes(kept + b'{"kind":"BEG')
     result = source.apply().ok()
     assert "not a whole line" in result.err

@@ -157,7 +157,7 @@ def test_what_is_not_owned_is_removed_only_if_that_is_said(browser: Browser, est
         ({"rules": "ALLOW"}, "line 1 cannot be read"),
         ({"rules": "ALLOW User:alice READ on TOPIC orders"}, "nothing to do"),
         ({"rules": TEXT, "max_deletes": "some"}, "expected a number such as 50"),
-        ({"rules": "- ALLOW User:alice READ on TOPIC orders", "adopt": "1", "max_deletes": "0"}, "exceed --max-deletes"),
+        ({"rules": "- ALLOW User:alice READ on TOPIC orders", "adopt": "1", "max_deletes": "0"}, "exceed --max"),
     ],
 )
 def test_what_cannot_be_planned_says_why(browser: Browser, fields: dict[str, str], why: str) -> None:

@@ -168,7 +168,7 @@ def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
     [
         ("consume", [(TOPIC, "t")], {}, "intent consume: expected --group, too"),
         ("transact", [(TOPIC, "t")], {}, "intent transact: missing --transactional-id: expected every resource"),
-        ("produce", [], {}, "intent produce: no resource is named"),
+        ("produce", [], {}, "intent produce: no resource named"),
         ("produce", [(GROUP, "g")], {}, "intent produce: expected resources of type TOPIC, not GROUP"),
         ("produce", [(TOPIC, "pay.*")], {}, "an ACL does not expand * inside a name: expected 'pay.'"),
         ("produce", [(TOPIC, "a b")], {}, "not a legal topic name"),
