@@ -175,7 +175,7 @@ def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
         ("produce", [(TOPIC, "")], {}, "a TOPIC with an empty name"),
         ("produce", [(TOPIC, "t")], {"inputs": [(TOPIC, "i")]}, "expected --topic"),
         ("stream", [(GROUP, "app"), (TOPIC, "t")], {}, "expected --input-topic and --output-topic"),
-        ("stream", [], {"inputs": [(TOPIC, "i")]}, "expected one --group, literal: the application id"),
+        ("stream", [], {"inputs": [(TOPIC, "i")]}, "expected one literal --group: the application id"),
         ("stream", [(GROUP, "app")], {}, "expected --input-topic or --output-topic, too"),
         ("produce", [(TOPIC, "*", PREFIXED)], {}, "expected a literal name: a literal * is every name"),
         ("stream", [(GROUP, "app"), (TRANSACTION, "other")], {}, "expected --transactional-id app"),
