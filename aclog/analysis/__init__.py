@@ -1,1 +1,1 @@
-"""What a policy allows, as regions of requests: exact differences, proofs, who can and what can. Pure: no I/O."""
+"""Analysis of policies as regions of requests: exact differences, proofs, who can and what can. Pure: no I/O."""

@@ -48,18 +48,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The exact difference of two policies: every request that one of them allows and the other does not.
+# The exact difference of two policies: every request that one allows and the other denies.
 
 
 def differences(
     old: Policy, new: Policy, *, query: Query | None = None, changed: Iterable[StandardAcl] | None = None
 ) -> Iterator[Difference]:
-    """Yield regions that hold exactly the requests on which two policies decide differently, in a stable order.
+    """Yield regions that contain exactly the requests on which two policies decide differently, in a stable order.
 
-    `query` restricts it to some requests. `changed`: every rule that only one of them has, if known; it saves the
-    comparison of all rules. Regions of one direction may overlap.
+    `query` restricts the result to some requests. `changed`: every ACL that only one of the policies has, if known; it
+    saves the comparison of all ACLs. Regions of one direction may overlap.
 
-    A request on which Kafka's authorizer throws, since an ACL on the resource has a principal without a colon, counts
+    A request on which Kafka's authorizer throws, because an ACL on the resource has a principal without a colon, counts
     as not allowed.
     """
     if changed is None:
@@ -71,9 +71,9 @@ def differences(
 
 
 def allowed(policy: Policy, query: Query) -> Iterator[Region]:
-    """Yield regions that hold exactly the requests of the query that a policy allows, in a stable order.
+    """Yield regions that contain exactly the requests of the query that a policy allows, in a stable order.
 
-    What Kafka's authorizer throws on counts as not allowed (see `differences`). Regions may overlap.
+    A request on which Kafka's authorizer throws counts as not allowed (see `differences`). Regions may overlap.
     """
     nothing = Policy(AclsImage.empty())
     gained = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
@@ -81,9 +81,9 @@ def allowed(policy: Policy, query: Query) -> Iterator[Region]:
 
 
 def denied(policy: Policy, query: Query) -> Iterator[Region]:
-    """Yield regions that hold exactly the requests of the query that a policy does not allow, in a stable order.
+    """Yield regions that contain exactly the requests of the query that a policy does not allow, in a stable order.
 
-    What Kafka's authorizer throws on is among them (see `differences`). Regions may overlap.
+    They include requests on which Kafka's authorizer throws (see `differences`). Regions may overlap.
     """
     everything = Policy(AclsImage.empty(), evolve(policy.settings, allow_everyone=True))
     lost = Exploration.of(everything, policy, query).explore(whole_scope().within(query))
@@ -95,23 +95,23 @@ def denied(policy: Policy, query: Query) -> Iterator[Region]:
 
 @define(eq=False, kw_only=True)
 class Flips:
-    """Distinct accesses, and how often each occurred; immutable by convention."""
+    """Distinct accesses with their counts; immutable by convention."""
 
     total: int
     unread: int = 0
-    """How many other accesses could not be read or decided: each may flip."""
+    """The number of other accesses, which could not be read or decided and so may flip."""
     _by_principal: Mapping[str, list[tuple[Request, int]]]
 
     @staticmethod
     def of(counts: Mapping[Request, int], unread: int = 0) -> "Flips":
-        """Take accesses with their numbers."""
+        """Return the flips with these counts."""
         by_principal: dict[str, list[tuple[Request, int]]] = {}
         for request, count in counts.items():
             by_principal.setdefault(request.principal, []).append((request, count))
         return Flips(total=sum(counts.values()), unread=unread, by_principal=by_principal)
 
     def among(self, requests: Region | Row) -> int:
-        """Return how many of the accesses are in a region, or in a row."""
+        """Return the number of accesses in a region or in a row."""
         of_principals = self._of(requests.principals)
         return sum(count for group in of_principals for request, count in group if request in requests)
 
@@ -121,7 +121,7 @@ class Flips:
         return (self._by_principal[each] for each in principals.named if each in self._by_principal)
 
 
-# A comparison of two policies: regions in which they decide differently, rows for people, and what is counted.
+# A comparison of two policies: regions in which they decide differently, rows for people, and counts.
 
 
 _NO_DIFFERENCE = "no difference: every request is decided the same"
@@ -135,19 +135,19 @@ class Comparison:
     old: Policy
     new: Policy
     changes: Sequence[RuleChange]
-    """The rules that only one of them has."""
+    """The ACLs that only one of the policies has."""
     differences: list[Difference]
     topics: ExistingNames | None = None
-    """The topics that exist, if they are known."""
+    """The existing topics, if known."""
     flips: Flips | None = None
-    """The accesses that flip, if any were given."""
+    """The accesses that flip, if accesses were given."""
     origins: TwoOrigins = field(factory=TwoOrigins)
-    """Where the rules of both stand."""
+    """The locations of the ACLs of both policies."""
     premises: Premises = ALL_KNOWN
-    """What is unknown, and could turn that nothing differs; none if something does."""
+    """The unknown premises that could refute "no difference"; empty if there are differences."""
 
     def __bool__(self) -> bool:
-        """Return whether any request is decided differently: `if old.diff(new)` reads as it says."""
+        """Return whether any request is decided differently, so that `if old.diff(new)` works."""
         return bool(self.differences)
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ class Comparison:
         return arrow_table(_KINDS, map(row_cells, self.rows()))
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
+        """Return the rows for people as a data frame. Raises ConfigError: pandas is not installed."""
         return pandas_frame(_KINDS, map(row_cells, self.rows()))
 
     @staticmethod
@@ -200,7 +200,7 @@ class Comparison:
         )
 
     def json_lines(self) -> Iterator[JsonObject]:
-        """Yield an object for each region (docs/commands); `topics` and `accesses` count, if that is known."""
+        """Yield a JSON object per region (docs/commands), with counts of existing topics and of accesses if known."""
         for difference in self.differences:
             region = difference.region
             example = witness(region)
@@ -214,7 +214,7 @@ class Comparison:
             yield line
 
     def rows(self) -> list[ReportRow]:
-        """Return the rows in which a person reads it."""
+        """Return the rows for people."""
         changed = ((change.added, change.acl) for change in self.changes)
         plain_rows, behind = (
             rows(self.differences, self.old, self.new, changed),
@@ -223,7 +223,7 @@ class Comparison:
         return [self._report(row, behind) for row in plain_rows]
 
     def text_lines(self) -> Iterator[str]:
-        """Yield the rows as lines for people, and the number of rows."""
+        """Yield the rows as lines of text, then their counts."""
         report_rows = self.rows()
         for report in report_rows:
             yield from row_lines(report)
@@ -233,8 +233,9 @@ class Comparison:
         elif len(report_rows) > 1:
             yield f"{len(report_rows):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
-            more = f", and {self.flips.unread:,} that could not be read or decided may" if self.flips.unread else ""
-            yield f"{self.flips.total:,} of the accesses flip{more}"
+            more = f", and {self.flips.unread:,} more, not readable or decidable, may flip" if self.flips.unread else ""
+            total = self.flips.total
+            yield f"total: {total:,} access{' flips' if total == 1 else 'es flip'}{more}"
 
     def _report(self, row: Row, behind: ChangedRules) -> ReportRow:
         return ReportRow(
@@ -263,36 +264,36 @@ def rows_of_each(
     yield from (evolve(report, only=only) for report, only in report_rows)
 
 
-# Which unknown premises could turn a proof that two policies decide the same.
+# The unknown premises that could refute a proof that two policies decide the same.
 
 
 @frozen(kw_only=True)
 class SidePremises:
-    """What is unknown of the settings of two sides.
+    """The unknown settings of two sides.
 
-    Two sides with the same settings have the same super users, whoever they are: those are allowed the same on both.
+    Two sides with the same settings have the same super users, who are allowed everything on both sides.
     """
 
     old: Premises = ALL_KNOWN
     new: Premises = ALL_KNOWN
     same_settings: bool = True
-    """Whether what is unknown on both sides has one value: they have the settings of one cluster."""
+    """Whether an unknown setting has the same value on both sides: they have the settings of one cluster."""
 
     @staticmethod
     def of_one(unknown: Premises, old_given: AbstractSet[str], new_given: AbstractSet[str]) -> "SidePremises":
-        """Return those of two sides with the settings of one cluster, as far as nothing gives them for a side."""
+        """Return the premises of two sides with the settings of one cluster, except those given for a side."""
         return SidePremises(old=unknown.without(old_given), new=unknown.without(new_given))
 
     @property
     def unknown(self) -> Premises:
-        """All that is unknown on a side, each name once."""
+        """All unknown premises of either side, each name once."""
         by_name = {each.name: each for each in (*self.new.unknown, *self.old.unknown)}
         return Premises(tuple(by_name.values()))
 
     def turning(self, direction: Direction | None, differs_when_open: Callable[[], bool]) -> Premises:
-        """Return those that could turn a proof that nothing differs in this direction, or in either.
+        """Return the premises that could refute "no difference" in this direction, or in either one.
 
-        `differs_when_open`: whether something does if both sides allow everyone what no ACL is for.
+        `differs_when_open`: whether there is a difference if resources without ACLs are open to everyone on both sides.
         """
         return Premises(tuple(each for each in self.unknown.unknown if self._turns(each, direction, differs_when_open)))
 
@@ -309,10 +310,10 @@ class SidePremises:
 
 
 def turning(premises: SidePremises, comparison: Comparison, direction: Direction | None = None) -> Premises:
-    """Return those that could turn `comparison`, which has no difference in this direction, or in either."""
+    """Return the premises that could refute that `comparison` has no difference in this direction, or in either one."""
 
     def differs_when_open() -> bool:
-        """Compare the policies once more."""
+        """Return whether the policies differ if resources without ACLs are open to everyone."""
         old, new = opened(comparison.old), opened(comparison.new)
         return bool(Comparison.of(old, new, changes=comparison.changes, direction=direction).differences)
 
@@ -320,10 +321,10 @@ def turning(premises: SidePremises, comparison: Comparison, direction: Direction
 
 
 def turning_same(premises: Premises, comparison: Comparison) -> Premises:
-    """Return those of one source that could make a difference of none between two of its states."""
+    """Return the premises that could give a difference to two states of one source that have none."""
     return ALL_KNOWN if comparison.differences else turning(SidePremises(old=premises, new=premises), comparison)
 
 
 def opened(policy: Policy) -> Policy:
-    """Return the policy with everything open to everyone that no ACL is for."""
+    """Return the policy with resources without ACLs open to everyone."""
     return Policy(policy.acls, evolve(policy.settings, allow_everyone=True))

@@ -1,4 +1,4 @@
-"""Intents: what real clients ask for together, and the requests that each of them makes."""
+"""Intents: the requests that real clients make together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -15,7 +15,7 @@ _TOPIC, _GROUP, _TRANSACTION = ResourceType.TOPIC, ResourceType.GROUP, ResourceT
 
 
 class Intent(StrEnum):
-    """What a client is for."""
+    """The purpose of a client."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -29,24 +29,24 @@ class Intent(StrEnum):
 
 @frozen(kw_only=True)
 class Need:
-    """All of these operations on one resource: one that a pattern covers, whichever; or on every one of them."""
+    """Operations that are all needed on one resource: on some name of the patterns, or on every one."""
 
     resource_type: ResourceType
     operations: int
     """A mask (aclog.analysis.regions)."""
     patterns: tuple[ResourcePattern, ...]
-    """LITERAL: that name; PREFIXED: those that begin with it. Never empty."""
+    """LITERAL: that name; PREFIXED: the names that begin with it. Never empty."""
     every: bool = False
     """Whether the operations are needed on every name that the patterns cover."""
 
     def query(self, principals: Principals, host: str | None = None) -> Query:
-        """Return the query for all that meets the need, by some principals from a host, or from any."""
+        """Return the query for the requests of the need, by some principals from one host, or from any."""
         return Query(resources=self.patterns, operations=self.operations, principals=principals, host=host)
 
 
 @frozen(kw_only=True)
 class _Part:
-    """A need of an intent; `optional` if it exists only for a resource that is named."""
+    """A need of an intent; if `optional`, only for resources that are named."""
 
     resource_type: ResourceType
     operations: int
@@ -83,17 +83,17 @@ _PARTS: Mapping[Intent, tuple[_Part, ...]] = {
     ),
 }
 _INTERNAL_TOPICS = _mask(_READ, _WRITE, _DESCRIBE, _CREATE, _DELETE)
-"""On the changelog and repartition topics of a Streams application, `<application id>-*`."""
+"""Operations on the changelog and repartition topics of a Streams application, `<application id>-*`."""
 
 
 def needs_of(intent: Intent, resources: Sequence[ResourcePattern]) -> tuple[Need, ...]:
-    """Return what a client with this intent asks for on these resources; a resource not named may be any one.
+    """Return the requests of a client with this intent on these resources; for a type not named, any resource counts.
 
-    Several resources of a type are alternatives. For STREAM the one group is the application id, and topics are what
-    the application reads and what it writes; a transactional id stands for exactly-once processing.
+    Several resources of a type are alternatives. For STREAM the only group is the application id, topics are its input
+    and output topics, and a transactional id means exactly-once processing.
 
     Raises:
-        ConfigError: a resource of a type that the intent has no use for, or STREAM without exactly one group.
+        ConfigError: a resource of a type that the intent does not use, or STREAM without exactly one group.
 
     """
     parts = _PARTS[intent]
@@ -118,7 +118,7 @@ def needs_of(intent: Intent, resources: Sequence[ResourcePattern]) -> tuple[Need
 def _internal(resources: Iterable[ResourcePattern]) -> tuple[Need, ...]:
     groups, transactions = _of_type(_GROUP, resources), _of_type(_TRANSACTION, resources)
     if len(groups) != 1 or groups[0].pattern_type != PatternType.LITERAL:
-        raise ConfigError("intent stream: expected one --group, literal: the application id")
+        raise ConfigError("intent stream: expected one literal --group: the application id")
     application = groups[0].name
     internal = _prefixed(_TOPIC, f"{application}-")
     needs = [Need(resource_type=_TOPIC, operations=_INTERNAL_TOPICS, patterns=(internal,), every=True)]

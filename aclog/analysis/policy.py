@@ -1,6 +1,6 @@
 """A policy: ACLs and the settings with which an authorizer decides.
 
-What the engine reads of it, and names of another cluster.
+Also its cells as the engine reads them, and the mapping of resource names between clusters.
 """
 
 from bisect import bisect_left
@@ -35,11 +35,11 @@ from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.errors import ConfigError
 
-# The rules of a state whose host is a range of addresses: what another generation of Kafka decides otherwise.
+# ACLs whose host is a range of addresses: the only ones on which generations of Kafka differ.
 
 
 def range_rules(acls: AclsImage) -> Iterator[StandardAcl]:
-    """Yield the rules whose host Kafka 4.4 takes for a range; it costs no look at the others."""
+    """Yield the ACLs whose host Kafka 4.4 treats as a range, without scanning the others."""
     for principal, host in dict.fromkeys(_range_pairs(acls.index)):
         if is_cidr(host):
             for rule in acls.matching(AclBindingFilter(principal=principal, host=host)):
@@ -53,7 +53,7 @@ def _range_pairs(index: AclIndex) -> Iterator[tuple[str, str]]:
         yield from ((principal, host) for host in hosts)
 
 
-# Names of one cluster as another one has them: rules whose resource names begin otherwise.
+# Mapping of resource names between clusters, by prefix.
 
 
 _MAPPED_TYPES = frozenset((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID))
@@ -61,7 +61,7 @@ _MAPPED_TYPES = frozenset((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.
 
 @frozen(kw_only=True)
 class NameMap:
-    """Names of topics, groups and transactional ids that begin with `old` begin with `new`."""
+    """Maps names of topics, groups and transactional ids that begin with `old` to names that begin with `new`."""
 
     old: str
     new: str
@@ -71,10 +71,10 @@ class NameMap:
 
 
 def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
-    """Parse `OLD=NEW` texts; either may be empty.
+    """Parse `OLD=NEW` texts; either part may be empty.
 
     Raises:
-        ConfigError: no `=`, or the same OLD twice.
+        ConfigError: no `=`, or a repeated OLD.
 
     """
     maps: dict[str, NameMap] = {}
@@ -89,12 +89,12 @@ def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
 
 
 def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
-    """Return the ACLs with the names of their resources mapped, without ids; the longest `old` that fits counts.
+    """Return the ACLs, without ids, with their resource names mapped by the longest matching `old`.
 
-    LITERAL `*` is no name, and stays.
+    LITERAL `*` is not a name and stays.
 
     Raises:
-        ConfigError: a prefix that covers more than the names that are mapped, or two names that become one.
+        ConfigError: a prefix also covers names that are not mapped, or two names become one.
 
     """
     rules = [rule.acl for rule in acls]
@@ -115,13 +115,13 @@ def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
 
 @frozen
 class MappedOrigins:
-    """Where rules stand whose names were mapped (aclog.authorizer.origin.Origins)."""
+    """The locations of ACLs whose names were mapped (aclog.authorizer.origin.Origins)."""
 
     _before: Origins
     _maps: Sequence[NameMap]
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return every place that states the rule as it was before."""
+        """Return every location of the ACL before the mapping."""
         if not _is_mappable(acl.resource_type, acl.resource_name, acl.pattern_type):
             return self._before.of(acl)
         name = acl.resource_name
@@ -147,7 +147,7 @@ def _mapped(kind: int, name: str, pattern: int, maps: Sequence[NameMap]) -> str:
 
 
 def _check_distinct(kind: int, names: dict[tuple[str, int], str]) -> None:
-    """Refuse two names that become one, be it under a prefix."""
+    """Refuse two names that become one, even under a prefix."""
     came_from: dict[str, str] = {}
     for (old, _), new in names.items():
         if came_from.setdefault(new, old) != old:
@@ -173,7 +173,7 @@ def _two_names(kind: int, one: str, other: str, new: str) -> ConfigError:
     return ConfigError(f"--map-names: {type_name} {one!r} and {other!r} would both be {new!r}: two names become one")
 
 
-# Answers of which several generations of Kafka may each give their own: what all give, and what only one gives.
+# Answers of several generations of Kafka: those that all give, and those that only one gives.
 
 
 T = TypeVar("T")
@@ -187,10 +187,10 @@ def merged(
     answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]],
     key: Callable[[T], Hashable] = _itself,
 ) -> Iterator[tuple[T, Generation | None]]:
-    """Yield what the answers of all generations contain, with the generation of what only one contains.
+    """Yield the items of the answers of all generations; an item of only one has that generation.
 
-    `key`: what two generations must agree on, for a value to be that of both. With one generation nothing is compared,
-    and nothing is read ahead.
+    `key`: the part of an item on which generations must agree to share it. With one generation there is no comparison
+    and no read-ahead.
     """
     if len(answers) == 1:
         yield from ((value, None) for values in answers.values() for value in values)
@@ -206,36 +206,36 @@ def merged(
 
 
 def only_on(generation: Generation | None) -> str:
-    """Return such as ` (on Kafka 4.4 only)`; empty for what holds on all."""
+    """Return such as ` (on Kafka 4.4 only)`; empty for None."""
     return "" if generation is None else f" (on {generation} only)"
 
 
 def marked(
     answers: Mapping[Generation, Iterable[object]] | Mapping[Generation | None, Iterable[object]],
 ) -> Iterator[str]:
-    """Yield the texts of what the answers contain; what only one generation says ends with `only_on`."""
+    """Yield the texts of the answers; a text of only one generation ends with `only_on`."""
     yield from (f"{value}{only_on(only)}" for value, only in merged(answers, str))
 
 
 def generation_object(generation: Generation | None) -> dict[str, str]:
-    """Return the same for JSON: the key `generation`; nothing for what holds on all."""
+    """Return the JSON object with the key `generation`; empty for None."""
     return {} if generation is None else {"generation": generation.value}
 
 
-# What the engine has read of a base, kept with it: both sides of a comparison ask the same, and so does the next.
+# A lookup cache of a base, shared by both sides of a comparison and by later ones.
 
 
 _MOST = 1024
-"""Entries of each kind in a generation."""
+"""The number of entries of each kind per cache generation."""
 _LONGEST = 64
-"""Resources, or pairs, of an entry; more are read anew, as a principal may have rules on all there are."""
+"""The longest cached entry, in resources or pairs; a principal may have ACLs on all resources."""
 
 
 @define(eq=False)
 class BaseReadings:
-    """Safe for any number of threads. It is kept with the base that it is asked about, and so holds no base itself.
+    """The cache of one base. Thread-safe. It is stored with its base, and so does not refer to it.
 
-    A base that is referred to by what it keeps would not go until the collector looks at all there is.
+    A reference from the cache back to the base would keep the base alive until a full garbage collection.
     """
 
     _pairs: Generations[str, tuple[tuple[int, str], ...]] = field(factory=lambda: Generations(_MOST), init=False)
@@ -244,14 +244,14 @@ class BaseReadings:
 
     @staticmethod
     def of(base: Base) -> "BaseReadings":
-        """Return what was read of a base."""
+        """Return the cache of a base."""
         readings = base.memo.readings
         if not isinstance(readings, BaseReadings):
             readings = base.memo.readings = BaseReadings()
         return readings
 
     def pairs(self, base: Base, principal: str) -> tuple[tuple[int, str], ...]:
-        """Return the pairs of a principal by number, and their hosts."""
+        """Return the numbers of a principal's pairs, and their hosts."""
         pairs = self._pairs.get(principal)
         if pairs is None:
             keys = base.pairs
@@ -261,7 +261,7 @@ class BaseReadings:
         return pairs
 
     def bounds(self, base: Base, prefix: str) -> tuple[int, int]:
-        """Return the range of positions, in the order of names, of those that begin with a prefix."""
+        """Return the range of positions, in the order of names, of the names that begin with a prefix."""
         bounds = self._bounds.get(prefix)
         if bounds is None:
             bounds = name_ranks(base).under(prefix)
@@ -292,7 +292,7 @@ class BaseReadings:
         return tuple(dict.fromkeys(numbers.tolist()))
 
 
-# The rules of one image, as the engine reads them: cells of a principal and a host on a resource pattern.
+# The ACLs of one image as the engine reads them: cells of a principal and a host on a resource pattern.
 
 
 _DENY_ALL = ALL_OPERATIONS << 16
@@ -300,7 +300,7 @@ _LITERAL = int(PatternType.LITERAL)
 
 
 class Cell(NamedTuple):
-    """All rules of one principal and host on one resource pattern."""
+    """All ACLs of one principal and host on one resource pattern."""
 
     name: str
     literal: bool
@@ -311,24 +311,24 @@ class Cell(NamedTuple):
 
 @define(eq=False, slots=False)
 class Estate:
-    """Reads cells from the index of an image. Cheap to make; what it caches lives as long as it does."""
+    """Reads cells from the index of an image. Cheap to create; its caches live as long as it does."""
 
     index: AclIndex
     _touched: dict[tuple[int, str], list[Resource]] = field(factory=dict, init=False)
 
     def covering(self, root: Root) -> list[Resource]:
-        """Return the patterns that cover every name of a root, but for LITERAL `*`."""
+        """Return the patterns that cover every name of a root, except LITERAL `*`."""
         patterns = list(self.index.prefixes(root.kind, root.name))
         if root.literal:
             patterns.append(self.index.literal(root.kind, root.name))
         return patterns
 
     def wildcard(self, kind: int) -> Resource:
-        """Return LITERAL `*`, whether it has rules or not."""
+        """Return LITERAL `*`, even if it has no ACLs."""
         return self.index.literal(kind, WILDCARD)
 
     def under(self, root: Root) -> list[Resource]:
-        """Return the patterns that cover some names of a root and not all; none for a single name."""
+        """Return the patterns that cover some names of a root but not all; empty for a single name."""
         if root.literal:
             return []
         base = self.index.base
@@ -339,13 +339,13 @@ class Estate:
         return self._joined(root, numbers.tolist())
 
     def under_of(self, root: Root, principal: str) -> list[Resource]:
-        """Return at least those of `under` on which a principal has cells, in time that follows its rules."""
+        """Return at least those of `under` on which a principal has cells, in time proportional to its ACLs."""
         if root.literal:
             return []
         return self._joined(root, self._readings.under_of(self.index.base, root, principal))
 
     def has_at_most(self, root: Root, most: int) -> bool:
-        """Return whether no more cells than this stand on all patterns that cover names of a root."""
+        """Return whether the patterns that cover names of a root have at most this many cells."""
         if not root.literal and self._named_under(root).size > most:
             return False
         remaining = most
@@ -385,14 +385,14 @@ class Estate:
         """Yield the cells of `User:*` on a pattern.
 
         An ACL whose principal has no colon counts as a DENY of everything to everyone: Kafka's authorizer visits every
-        candidate before it allows, and throws on that one.
+        candidate before it allows, and throws on that ACL.
         """
         yield from self.cells_of(resource, WILDCARD_PRINCIPAL)
         if self.index.has_colonless and any(":" not in principal for principal, _ in self.cells(resource)):
             yield Cell(resource.name, resource.literal, WILDCARD, _DENY_ALL)
 
     def exists(self, resource: Resource) -> bool:
-        """Return whether a pattern has any rule: it is a candidate then, whomever its rules are for."""
+        """Return whether a pattern has any ACL: it is then a candidate, for any principal."""
         return self.index.count(resource) > 0
 
     def _named_under(self, root: Root) -> Int32s:
@@ -400,7 +400,7 @@ class Estate:
         return name_ranks(self.index.base).order[low:high]
 
     def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:
-        """Return resources of the base by number and those of the overlay under a root, but for the root itself."""
+        """Return resources of the base, by number, and of the overlay under a root, except the root itself."""
         touched = self._touched_under(root)
         overlaid = {resource.number for resource in touched}
         base, resources = self.index.base, [*touched]
@@ -425,12 +425,12 @@ class Estate:
         return touched_names(self.index)
 
 
-# A policy: rules, and the settings with which an authorizer decides on them.
+# A policy: ACLs, and the settings with which an authorizer decides on them.
 
 
 @define(eq=False, slots=False)
 class Policy:
-    """The rules of one moment, and the settings. Immutable by convention."""
+    """The ACLs of one moment, and the settings. Immutable by convention."""
 
     acls: AclsImage
     settings: Settings = field(factory=Settings)
@@ -440,12 +440,12 @@ class Policy:
 
     @cached_property
     def estate(self) -> Estate:
-        """The rules, as the engine reads them; what it has read is kept for the next question."""
+        """The ACLs as the engine reads them, with a cache for later questions."""
         return Estate(self.acls.index)
 
     @cached_property
     def authorizer(self) -> StandardAuthorizer:
-        """The authorizer that decides so, ready."""
+        """The authorizer of this policy, ready to decide."""
         return build_authorizer(
             self.acls,
             super_users=";".join(sorted(self.settings.super_users)),
@@ -456,11 +456,11 @@ class Policy:
         )
 
 
-# Decisions on single requests, and what decides them: a rule, or a reason that Kafka names without one.
+# Decisions on single requests, and their basis: an ACL, or the reason that Kafka names without one.
 
 
 def is_allowed(policy: Policy, request: Request) -> bool:
-    """Return whether a request is allowed; what Kafka's authorizer throws on is not (see `deciding`)."""
+    """Return whether a request is allowed; False if Kafka's authorizer throws (see `deciding`)."""
     try:
         (result,) = policy.authorizer.authorize(_context(request), (_action(request),))
     except InvalidRequestError:
@@ -469,9 +469,9 @@ def is_allowed(policy: Policy, request: Request) -> bool:
 
 
 def deciding(policy: Policy, request: Request) -> StandardAcl | str | None:
-    """Return the rule that Kafka names for a request, or `SuperUser`, `DefaultAllow` or `DefaultDeny`.
+    """Return the ACL that Kafka names for a request, or `SuperUser`, `DefaultAllow` or `DefaultDeny`.
 
-    None if Kafka's authorizer throws: a rule on the resource has a principal without a colon.
+    None if Kafka's authorizer throws, because an ACL on the resource has a principal without a colon.
     """
     try:
         decision = policy.authorizer.decide(_context(request), _action(request))
@@ -489,22 +489,22 @@ def _action(request: Request) -> Action:
     return Action(operation=request.operation, resource_pattern=resource)
 
 
-# Rules by the names of their patterns: those that may cover some names are found without a look at the others.
+# ACLs by the names of their patterns, to find those that may cover some names without a scan.
 
 
 @define(eq=False, kw_only=True)
 class PatternIndex:
-    """Rules, by resource type and name; immutable by convention."""
+    """ACLs by resource type and name; immutable by convention."""
 
     _rules: dict[tuple[int, str], list[StandardAcl]]
     _names: list[tuple[int, str]]
     """Sorted."""
     _lengths: tuple[int, ...]
-    """Of the names of patterns that are prefixes."""
+    """The lengths of the names of prefixed patterns."""
 
     @staticmethod
     def of(rules: Iterable[StandardAcl]) -> "PatternIndex":
-        """Index some rules."""
+        """Return the index of some ACLs."""
         by_pattern: dict[tuple[int, str], list[StandardAcl]] = {}
         lengths = set()
         for rule in rules:
@@ -514,7 +514,7 @@ class PatternIndex:
         return PatternIndex(rules=by_pattern, names=sorted(by_pattern), lengths=tuple(sorted(lengths)))
 
     def near(self, kind: int, part: NamePart) -> Iterator[StandardAcl]:
-        """Yield at least the rules that cover a name of a part, each once."""
+        """Yield, once each, at least the ACLs that cover a name of a part."""
         name = part.name if isinstance(part, Literal) else part.prefix
         covering = {name[:length] for length in self._lengths if length < len(name)}
         for each in covering | {WILDCARD, name}:

@@ -30,21 +30,21 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins, place_object
 from aclog.metalog.errors import printable
 
-# A set of client addresses: some addresses and ranges, or all but some.
+# A set of client addresses: some addresses and ranges, or all except some.
 
 
 @frozen(kw_only=True)
 class Hosts:
-    """Addresses in the form of `host_address`, and CIDR ranges; or, if `complement`, every address but those."""
+    """Addresses in the form of `host_address`, and CIDR ranges; with `complement`, every other address."""
 
     entries: tuple[str, ...] = ()
     """Sorted, distinct. An entry with a `/` is a range."""
     complement: bool = False
     except_addresses: tuple[str, ...] = ()
-    """IPv6 addresses that a range of `entries` contains and this set does not; never with `complement`.
+    """IPv6 addresses in a range of `entries` that are not in this set; never with `complement`.
 
-    A range contains an address with whatever scope (`fe80:...%1`), a rule on an address is compared as a text: so
-    these cannot be cut out of a range.
+    A range contains an address with any scope (`fe80:...%1`), while an ACL on an address is compared as text, so these
+    addresses cannot be cut out of a range.
     """
 
     def __contains__(self, host: str) -> bool:
@@ -58,7 +58,7 @@ class Hosts:
 EVERYWHERE = Hosts(complement=True)
 
 
-# Sets of resource names: single ones, and all that begin with a prefix but for parts of them.
+# Sets of resource names: single names, and all names that begin with a prefix, with exceptions.
 
 
 @frozen(kw_only=True)
@@ -73,7 +73,7 @@ class Literal:
 
 @frozen(kw_only=True)
 class Subtree:
-    """Every non-empty name that begins with `prefix`, but for those that an exception covers; "" begins every name."""
+    """Every non-empty name that begins with `prefix`, except those that an exception covers; "" begins every name."""
 
     prefix: str
     except_prefixes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def contains(names: Names, name: str) -> bool:
     return any(name in part for part in names)
 
 
-# Topics that exist: how many of them a set of names holds.
+# Existing topics, and how many of them are in a set of names.
 
 
 @frozen
@@ -111,7 +111,7 @@ class ExistingNames:
 
     @staticmethod
     def of(names: Iterable[str]) -> "ExistingNames":
-        """Take these names."""
+        """Return the set of these names."""
         return ExistingNames(tuple(sorted(set(names))))
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class ExistingNames:
         return iter(self._names)
 
     def among(self, names: Names) -> set[str]:
-        """Return those of the topics that a set of names holds."""
+        """Return those of the topics that are in a set of names."""
         return {name for part in names for name in self._of_part(part)}
 
     def _of_part(self, part: NamePart) -> Iterator[str]:
@@ -134,11 +134,11 @@ class ExistingNames:
                 yield name
 
 
-# Sets of resource names: what two have in common, what a rule covers of one, and whether one has a whole prefix.
+# Operations on sets of names: intersection, difference, and coverage by patterns and of prefixes.
 
 
 def common(one: Names, other: Names) -> Names:
-    """Return the names that are in both sets; parts may overlap."""
+    """Return the intersection of two sets; its parts may overlap."""
     if one == other:
         return one
     parts = (common_part(a, b) for a in one for b in other)
@@ -146,7 +146,7 @@ def common(one: Names, other: Names) -> Names:
 
 
 def common_part(one: NamePart, other: NamePart) -> NamePart | None:
-    """Return the names that two parts have in common; None if they have none."""
+    """Return the intersection of two parts; None if it is empty."""
     if isinstance(one, Literal):
         return one if one.name in other else None
     if isinstance(other, Literal):
@@ -164,7 +164,7 @@ def common_part(one: NamePart, other: NamePart) -> NamePart | None:
 
 
 def without(names: Names, other: NamePart) -> Names:
-    """Return the names of a set that are not a name, or not in a subtree without exceptions."""
+    """Return the names of a set outside a single name, or outside a subtree without exceptions."""
     parts = (_part_without(part, other) for part in names)
     return tuple(part for part in parts if part is not None)
 
@@ -200,8 +200,8 @@ def less(names: Names, other: NamePart) -> Names:
 
 def covers_all(names: Names, prefix: str) -> bool:
     """Return whether a set has every non-empty name that begins with a prefix."""
-    # A name that is none of the texts in the set, nor the prefix, is in it if another one is that begins with the same
-    # of them and goes on with a character of its own: so these examples stand for all.
+    # Any other name shares its membership with every name that extends the same text of the set, or the prefix, by a
+    # character that occurs in none of them: so these examples are sufficient.
     texts = {text for part in names for text in _texts(part) if text.startswith(prefix)} | {prefix}
     fresh = next(code for code in range(0x21, 0xD800) if not any(chr(code) in text for text in texts))
     examples = (*texts - {""}, *(text + chr(fresh) for text in texts))
@@ -230,17 +230,17 @@ def _prefix_meets(prefix: str, part: NamePart) -> bool:
 
 
 def _has_usual_name(part: NamePart) -> bool:
-    """Return whether a part has a name that LITERAL `*` covers in Kafka: `*` itself, or one that does not begin so."""
+    """Return whether a part has a name that LITERAL `*` covers in Kafka: `*`, or one that does not begin with it."""
     if WILDCARD in part:
         return True
     return not (part.name if isinstance(part, Literal) else part.prefix).startswith(WILDCARD)
 
 
-# Operations as masks: bit n is the operation with code n (AclOperation); only the 13 that a request can ask.
+# Operations as masks: bit n is the operation with code n (AclOperation); only the 13 request operations.
 
 
 REQUESTED = sum(1 << code for code in AclOperation if code > AclOperation.ALL)
-"""All 13: no request asks UNKNOWN, ANY or ALL."""
+"""All 13: no request has UNKNOWN, ANY or ALL."""
 
 
 def operations_of(mask: int) -> Iterator[AclOperation]:
@@ -248,12 +248,12 @@ def operations_of(mask: int) -> Iterator[AclOperation]:
     return (operation for operation in AclOperation if mask >> operation & 1)
 
 
-# A set of principals: some that are named, or all but some.
+# A set of principals: some named ones, or all others.
 
 
 @frozen(kw_only=True)
 class Principals:
-    """Exactly those named, or, if `complement`, everybody of any type but those."""
+    """The named principals, or, with `complement`, all others, of any type."""
 
     named: tuple[str, ...]
     """Sorted, distinct."""
@@ -267,26 +267,27 @@ EVERYONE = Principals(named=(), complement=True)
 
 
 def only(*principals: str) -> Principals:
-    """Return the set of these."""
+    """Return the set of these principals."""
     return Principals(named=tuple(sorted(set(principals))))
 
 
 def everyone_but(*principals: str) -> Principals:
-    """Return the set of all others."""
+    """Return the set of all other principals."""
     return Principals(named=tuple(sorted(set(principals))), complement=True)
 
 
-# Regions and their parts as text for people. A long list is cut: the JSON lines of a difference have all of it.
+# Regions and their parts as text for people. Long lists are cut; the JSON lines of a difference are complete.
 #
-# Names that hold more than letters, digits, `.`, `_` and `-` stand in JSON quotes, so `orders.*` is always a prefix.
+# Names with characters other than letters, digits, `.`, `_` and `-` are quoted as in JSON, so `orders.*` is always a
+# prefix.
 
 
 LIST_LIMIT = 4
-"""How many members of a list are shown, if it is longer than one more."""
+"""How many members of a list are shown if it has at least two more."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 _RESOURCE_TYPES = sum(kind > ResourceType.ANY for kind in ResourceType)
-"""How many types resources may have."""
+"""The number of resource types."""
 
 
 def who_text(principals: Principals) -> str:
@@ -297,7 +298,7 @@ def who_text(principals: Principals) -> str:
 
 
 def requests_text(operations: int, types: Sequence[str], names: Names) -> str:
-    """Return such as `READ, DESCRIBE on TOPIC orders.*`, for the names of one type or of several."""
+    """Return such as `READ, DESCRIBE on TOPIC orders.*`, for names of one type or of several."""
     text = f"{operations_text(operations)} on"
     (first, *others) = names
     if others or isinstance(first, Literal) or first.prefix:
@@ -319,7 +320,7 @@ def operations_text(mask: int) -> str:
 
 
 def names_text(names: Names) -> str:
-    """Return names and prefixes; `*` for what LITERAL `*` covers: no longer name that begins with `*`."""
+    """Return names and prefixes; `*` is the names that LITERAL `*` covers: no longer name that begins with `*`."""
     texts = []
     covered = Literal(name=WILDCARD) in names and any(map(_is_without_longer, names))
     for part in names:
@@ -339,7 +340,7 @@ def hosts_text(hosts: Hosts) -> str:
 
 
 def _is_without_longer(part: NamePart) -> TypeGuard[Subtree]:
-    """Return whether a part is what LITERAL `*` covers besides `*` itself, or less."""
+    """Return whether a part is a subset of the names that LITERAL `*` covers besides `*` itself."""
     return isinstance(part, Subtree) and not part.prefix and WILDCARD in part.except_prefixes
 
 
@@ -350,7 +351,7 @@ def _part_text(part: NamePart) -> str:
 
 
 def _but_text(part: Subtree, unsaid: str | None = None) -> str:
-    """Return the exceptions of a part, but for one prefix."""
+    """Return the text of a part's exceptions, except one prefix."""
     prefixes = [f"{_name(prefix)}*" for prefix in part.except_prefixes if prefix != unsaid]
     but = [*prefixes, *map(_name, part.except_literals)]
     return f" but {_listed(but)}" if but else ""
@@ -370,7 +371,7 @@ def _listed(members: Sequence[str]) -> str:
 
 
 class Direction(Enum):
-    """What a change does to the requests of a region."""
+    """The direction in which a change moves the requests of a region."""
 
     GAINED = "GAINED"
     LOST = "LOST"
@@ -414,7 +415,7 @@ class Region:
 
 @frozen(kw_only=True)
 class Difference:
-    """A region in which one policy allows every request, and another none."""
+    """A region in which one policy allows every request, and another one none."""
 
     direction: Direction
     region: Region
@@ -452,9 +453,9 @@ def request_object(request: Request) -> JsonObject:
 
 
 def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> JsonObject | str | None:
-    """Return a deciding rule (aclog.analysis.policy): an object, the name of a reason, or None.
+    """Return the basis of a decision (aclog.analysis.policy): an object for an ACL, the name of a reason, or None.
 
-    The file and line of a rule follow its keys, if they are known.
+    The file and line of an ACL follow its keys, if known.
     """
     if not isinstance(rule, StandardAcl):
         return rule
@@ -464,7 +465,7 @@ def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIG
 
 
 def witness_object(request: Request, *, legal: bool) -> JsonObject:
-    """Return the example of a region; `legal` false is said, since no topic can have any of its names."""
+    """Return the example of a region; `"legal": false` is included if no topic can have any of its names."""
     return {"witness": request_object(request)} if legal else {"witness": request_object(request), "legal": False}
 
 
@@ -475,7 +476,7 @@ def difference_object(
     new: StandardAcl | str | None,
     origins: TwoOrigins,
 ) -> JsonObject:
-    """Return a difference without its witness; `old` and `new` are the rules that decide that one."""
+    """Return a difference without its witness; `old` and `new` decide the witness."""
     return {
         "change": difference.direction.value,
         **region_object(difference.region),
@@ -508,7 +509,7 @@ def _part(part: NamePart) -> JsonObject:
 
 
 class Root(NamedTuple):
-    """Exactly this name of a resource type, or, unless `literal`, every name that begins with it."""
+    """One name of a resource type, or, unless `literal`, every name that begins with it."""
 
     kind: int
     name: str
@@ -516,9 +517,9 @@ class Root(NamedTuple):
 
 
 def root_of_pattern(kind: int, name: str, *, literal: bool) -> Root | None:
-    """Return what a resource pattern of an ACL can cover; None if that is nothing.
+    """Return the names that a resource pattern of an ACL can cover; None if there are none.
 
-    LITERAL `*` covers no longer name that begins with `*`, so the root says too much for it, which does no harm.
+    LITERAL `*` covers no longer name that begins with `*`; the root includes them, which is harmless.
     """
     if literal and name == WILDCARD:
         return root_of_names(kind, "", literal=False)
@@ -526,7 +527,7 @@ def root_of_pattern(kind: int, name: str, *, literal: bool) -> Root | None:
 
 
 def root_of_names(kind: int, name: str, *, literal: bool) -> Root | None:
-    """Return the root of a name, or of all that begin with it; None if no resource has such a name."""
+    """Return the root of a name, or of all names that begin with it; None if no resource has such a name."""
     if kind == ResourceType.CLUSTER:
         covers = name == CLUSTER_NAME or (not literal and CLUSTER_NAME.startswith(name))
         return Root(kind, CLUSTER_NAME, literal=True) if covers else None
@@ -548,7 +549,7 @@ def topmost(roots: Iterable[Root]) -> Iterator[Root]:
 
 
 def within(root: Root, limits: Iterable[Root]) -> Iterator[Root]:
-    """Yield the parts of a root that lie inside of some others."""
+    """Yield the parts of a root inside some other roots."""
     for limit in limits:
         if _contains(limit, root):
             yield root
@@ -575,12 +576,12 @@ class Query:
     resources: tuple[ResourcePattern, ...] = tuple(
         ResourcePattern(resource_type=kind, name="", pattern_type=PatternType.PREFIXED) for kind in RESOURCE_TYPES
     )
-    """LITERAL: that name; PREFIXED: all that begin with it. `*` is just a name here."""
+    """LITERAL: that name; PREFIXED: all names that begin with it. `*` is an ordinary name here."""
     operations: int = REQUESTED
     """A mask (aclog.analysis.regions)."""
     principals: Principals = EVERYONE
     host: str | None = None
-    """In the form of `host_address`; None for any."""
+    """In the form of `host_address`; None for any host."""
 
     @cached_property
     def roots(self) -> tuple[Root, ...]:
@@ -592,24 +593,24 @@ class Query:
         return tuple(topmost(root for root in roots if root is not None))
 
 
-# Which names a topic can have (Kafka's Topic.validate). The authorizer is asked before a name is validated.
+# Legal topic names (Kafka's Topic.validate). Kafka authorizes a request before it validates the name.
 
 
 LONGEST = 249
 """In characters (Topic.MAX_NAME_LENGTH)."""
 
 LEGAL_CHARACTERS = "xabcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-"""Those of a topic name; the first one is what examples are made of."""
+"""Legal characters of a topic name; examples are made of the first one."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def is_legal_topic(name: str) -> bool:
-    """Return whether a topic can have this name."""
+    """Return whether a name is a legal topic name."""
     return _LEGAL.fullmatch(name) is not None and name not in (".", "..")
 
 
-# A request of a region, as an example that anybody can check.
+# A request of a region as a verifiable example.
 
 
 _LEGAL_CHARACTERS = frozenset(LEGAL_CHARACTERS)
@@ -629,7 +630,7 @@ def witness(region: Region) -> Request:
 
 
 def has_legal_name(region: Region) -> bool:
-    """Return whether a resource can have one of the region's names; only topic names are restricted."""
+    """Return whether any of the region's names is legal; only topic names are restricted."""
     if region.resource_type != ResourceType.TOPIC:
         return True
     return any(_legal_topic(part) is not None for part in region.names)
@@ -647,7 +648,7 @@ def _host(hosts: Hosts) -> str:
         candidates = chain(_USUAL_HOSTS, _beside(hosts), _UNUSUAL_HOSTS)
     else:
         first = [_first_address(entry) for entry in hosts.entries]
-        # All that a range of one IPv6 address still holds may be clients of other scopes.
+        # The remaining addresses of a range of one IPv6 address may be clients with other scopes.
         scoped = (f"{address}%{scope}" for scope in count(1) for address in first if ":" in address)
         candidates = chain(("127.0.0.1",), first, scoped)
     return next(host for host in candidates if host in hosts)
@@ -685,7 +686,7 @@ def _example_name(kind: ResourceType, names: Names) -> str:
 
 
 def _legal_topic(part: NamePart) -> str | None:
-    """Return a name of a part that a topic can have; None if there is none."""
+    """Return a legal topic name of a part; None if there is none."""
     if isinstance(part, Literal):
         return part.name if is_legal_topic(part.name) else None
     if not set(part.prefix) <= _LEGAL_CHARACTERS:
@@ -694,7 +695,7 @@ def _legal_topic(part: NamePart) -> str | None:
 
 
 def _members(part: Subtree) -> Iterator[str]:
-    """Yield names of a subtree; a legal topic name among them if it has one, unless its prefix is none."""
+    """Yield names of a subtree, including a legal topic name if there is one, unless the prefix itself is illegal."""
     if part.prefix in part:
         yield part.prefix
     below = deque([part.prefix])
@@ -703,11 +704,11 @@ def _members(part: Subtree) -> Iterator[str]:
         for longer in (name + character for character in LEGAL_CHARACTERS if len(name) < LONGEST):
             if longer in part:
                 yield longer
-            # All names below a member are as good as it is, but below these two, which are no legal topics.
+            # Names below a member are equivalent to it, except below these two, which are illegal as topics.
             if longer in (".", "..") or (longer not in part and not longer.startswith(part.except_prefixes)):
                 below.append(longer)
 
 
 def _unusual_members(part: Subtree) -> Iterator[str]:
-    """Yield names that go on with any other character."""
+    """Yield names that continue with any other character."""
     return filter(part.__contains__, (part.prefix + chr(code) for code in range(0x21, 0xD800)))

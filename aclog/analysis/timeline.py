@@ -1,4 +1,4 @@
-"""When the answer to a question was yes: intervals of a log."""
+"""Timelines: the intervals of a log in which the answer to a question was yes."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -49,16 +49,16 @@ from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 
-# Questions of each state of a log (aclog.analysis.timeline).
+# Questions about each state of a log.
 
 
 @define
 class AnyAllowed:
-    """Is any request of a query allowed?"""
+    """Whether any request of a query is allowed."""
 
     query: Query
     _example: Request | None = field(default=None, init=False)
-    """One that was allowed in the last state asked."""
+    """A request that was allowed in the previous state."""
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -66,11 +66,11 @@ class AnyAllowed:
         return (self.query,)
 
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
-        """Return whether a rule can have a part in the answer."""
+        """Return whether an ACL can affect the answer."""
         return concerns(self.query, rule, settings)
 
     def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:
-        """Return whether some request is allowed in `new`."""
+        """Return whether a request is allowed in `new`."""
         if self._example is not None and is_allowed(new, self._example):
             return True
         if self._example is None and changed is not None:
@@ -84,12 +84,12 @@ class AnyAllowed:
 
 @frozen(kw_only=True)
 class IntentHeld:
-    """Does an intent hold for any of some principals?"""
+    """Whether an intent holds for any of some principals."""
 
     needs: tuple[Need, ...]
     principals: Principals
     host: str | None = None
-    """In the form of `host_address`; None for any."""
+    """In the form of `host_address`; None for any host."""
 
     @cached_property
     def queries(self) -> tuple[Query, ...]:
@@ -97,25 +97,26 @@ class IntentHeld:
         return tuple(need.query(self.principals) for need in self.needs)
 
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
-        """Return whether a rule can have a part in the answer."""
+        """Return whether an ACL can affect the answer."""
         return any(concerns(query, rule, settings) for query in self.queries)
 
     def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:  # noqa: ARG002
-        """Return whether it holds for somebody in `new`."""
+        """Return whether the intent holds for any of the principals in `new`."""
         return next(holders(new, self.needs, principals=self.principals, host=self.host), None) is not None
 
 
 def question_of(query: Query, needs: tuple[Need, ...]) -> AnyAllowed | IntentHeld:
-    """Return the question whether an intent holds, or, without needs, whether any request of a query is allowed."""
+    """Return the question of an intent, or, without needs, the question whether any request of a query is allowed."""
     if needs:
         return IntentHeld(needs=needs, principals=query.principals, host=query.host)
     return AnyAllowed(query)
 
 
 def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
-    """Return whether a rule can have a part in the decision on a request of a query."""
+    """Return whether an ACL can affect the decision on a request of a query."""
     who = rule.principal
-    # Where uncovered names are open, any rule closes its resource; one without a colon stops Kafka's authorizer.
+    # Where resources without ACLs are open, any ACL closes its resource; one without a colon makes the authorizer
+    # throw.
     if who != WILDCARD_PRINCIPAL and ":" in who and who not in query.principals and not settings.allow_everyone:
         return False
     literal = rule.pattern_type == PatternType.LITERAL
@@ -123,53 +124,53 @@ def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
     return root is not None and any(within(root, query.roots))
 
 
-# One decision on all names that begin with a prefix: there is one only if all of them are decided alike.
+# The decision on all names with a prefix, which exists only if all of them are decided alike.
 
 
 class NamesDifferError(ConfigError):
-    """Some of the names are allowed and some denied."""
+    """Some of the names are allowed and others denied."""
 
 
 @frozen(kw_only=True)
 class SetDecision:
-    """The decision on all names of a set; the reason is that of one of them."""
+    """The decision on all names of a set, with the basis for one of them."""
 
     decision: Decision
     example: str
 
 
 def decide_set(policy: Policy, context: RequestContext, action: Action) -> SetDecision:
-    """Return the decision on all names that begin with the prefix of an action.
+    """Return the decision on all names with the prefix of an action.
 
-    Names that no topic can have do not count, unless the prefix itself is none of a topic's.
+    Illegal topic names do not count, unless the prefix itself is illegal.
 
     Raises:
-        NamesDifferError: the decision differs between names; it names one that is allowed and one that is denied.
-        ConfigError: not one of the operations that requests have, or no resource can have such a name.
+        NamesDifferError: the decision differs between names; the message has an allowed and a denied name.
+        ConfigError: not a request operation, or no resource can have such a name.
         InvalidRequestError: Kafka's authorizer throws on them.
 
     """
     resource = action.resource_pattern
     if not REQUESTED >> max(action.operation, 0) & 1:
         name = code_name(AclOperation, action.operation)
-        raise ConfigError(f"operation {name} on {_text(resource)}: expected one that requests have, such as READ")
+        raise ConfigError(f"operation {name} on {_text(resource)}: expected a request operation such as READ")
     query = Query(
         resources=(resource,), operations=1 << action.operation, principals=only(context.principal), host=context.host
     )
     let_in, kept_out = _example(resource, allowed(policy, query)), _example(resource, denied(policy, query))
     if let_in is not None and kept_out is not None and let_in[1] != kept_out[1]:
-        # One of both is about names that no topic can have.
+        # One of the two has only illegal topic names.
         let_in, kept_out = (let_in, None) if let_in[1] else (None, kept_out)
     if let_in is not None and kept_out is not None:
         operation = code_name(AclOperation, action.operation)
         raise NamesDifferError(
             f"{_text(resource)}: the decision differs between names: {context.principal} {operation} is "
-            f"ALLOWED on {let_in[0]!r} and DENIED on {kept_out[0]!r}: ask about one name, or who can {operation} "
+            f"ALLOWED on {let_in[0]!r} and DENIED on {kept_out[0]!r}: check one name, or who can {operation} "
             f"{pattern_text(resource)}"
         )
     candidate = let_in or kept_out
     if candidate is None:
-        raise ConfigError(f"{_text(resource)}: no resource can have such a name")
+        raise ConfigError(f"{_text(resource)}: not a legal resource name")
     example_action = Action(
         operation=action.operation,
         resource_pattern=ResourcePattern(resource_type=resource.resource_type, name=candidate[0]),
@@ -178,7 +179,7 @@ def decide_set(policy: Policy, context: RequestContext, action: Action) -> SetDe
 
 
 def explained(policy: Policy, context: RequestContext, action: Action, options: ExplainOptions) -> Explanation:
-    """Return the explanation of the decision on a name, or on all that begin so.
+    """Return the explanation of the decision on a name, or on all names with a prefix.
 
     Raises:
         NamesDifferError, ConfigError: as `decide_set`.
@@ -196,7 +197,7 @@ def explained(policy: Policy, context: RequestContext, action: Action, options: 
 
 
 def _example(resource: ResourcePattern, regions: Iterator[Region]) -> tuple[str, bool] | None:
-    """Return a name of regions, and whether a resource can have it: one that can, if there is one."""
+    """Return a name of regions, and whether it is legal; a legal name if there is one."""
     illegal: tuple[str, bool] | None = None
     for region in regions:
         name = witness(region).resource_name
@@ -210,15 +211,15 @@ def _text(resource: ResourcePattern) -> str:
     return f"{code_name(ResourceType, resource.resource_type)} {pattern_text(resource)}"
 
 
-# When the answer to a question was yes: intervals of a log, each end with the change that made it.
+# The intervals in which the answer to a question was yes, each end with the change that caused it.
 
 
 _MANY_CHANGES = 4096
-"""From this size on an overlay is merged, unless most rules are in it."""
+"""The size from which an overlay is merged, unless it has most of the ACLs."""
 
 
 class Question(Protocol):
-    """What is asked of each state; it may remember the last answer, as it is asked in the order of the log."""
+    """A question about each state; it may remember the last answer, as states are passed in the order of the log."""
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -226,22 +227,21 @@ class Question(Protocol):
         ...
 
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
-        """Return whether a rule can have a part in any answer."""
+        """Return whether an ACL can affect any answer."""
         ...
 
     def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:
-        """Return whether the answer is yes in `new`, which differs from `old`, the last state asked, in one rule.
+        """Return whether the answer is yes in `new`, which differs in one ACL from `old`, the previous state.
 
-        None: in any rules.
+        `changed` is None if any ACLs differ.
         """
         ...
 
 
 @frozen(kw_only=True)
 class Event:
-    """An end of an interval. `change` is None where the log begins: the state was so before it.
+    """An end of an interval. `change` is None if the log begins in this state, or if Kafka's generation changed.
 
-    It may be a change of what decides: another Kafka.
     `offset` and `timestamp` (ms since 1970; -1: unknown) are those of the change's record, `end_offset` is that of the
     first state that includes it.
     """
@@ -254,12 +254,12 @@ class Event:
 
 @frozen(kw_only=True)
 class Interval:
-    """From the first state in which the answer was yes to the first one in which it was no longer; None: until now."""
+    """From the first state in which the answer was yes to the first one in which it was not; None: up to now."""
 
     start: Event
     end: Event | None
     only: Generation | None = None
-    """That of Kafka by which alone it was so, while several may have decided."""
+    """The only generation of Kafka in which the answer was yes, while several may have decided."""
 
 
 def intervals(
@@ -271,12 +271,12 @@ def intervals(
 ) -> Iterator[Interval]:
     """Yield the intervals in which the answer was yes, in the order of the log.
 
-    `begin` is the state with which the history begins, `changes` are what came after it, in order; rules of the
-    beginning among them are left out (aclog.snapshots.history.history_from). Changes that became visible together
-    are one step: what was so only between them was never so.
+    `begin` is the first state of the history, `changes` are the later changes, in order; ACLs of the first state among
+    them are skipped (aclog.snapshots.history.history_from). Changes that became visible together are one step: a state
+    between them never existed.
 
     `kafka` returns which generations of Kafka may have decided when (snapshots.deciding_kafka), up to the same end; it
-    is only called if a rule has a part in the answer whose host is a range. None: `settings` name the one that did.
+    is called only if an ACL whose host is a range can affect the answer. None: `settings` has the generation.
     """
     start, answer = None, _NO
     for event, now in _answers(begin, changes, question, settings, kafka):
@@ -291,7 +291,7 @@ def intervals(
 
 
 class _Answer(NamedTuple):
-    """Whether the answer is yes; `only`: by one of the generations of Kafka that may decide, which alone says so."""
+    """Whether the answer is yes; `only`: the only generation of Kafka in which it is, if several may decide."""
 
     holds: bool
     only: Generation | None = None
@@ -300,7 +300,7 @@ class _Answer(NamedTuple):
 _NO: Final = _Answer(holds=False)
 
 _Step: TypeAlias = tuple[int, list[Change]]
-"""Changes of rules that became visible together, at this end offset."""
+"""Changes of ACLs that became visible together, at this end offset."""
 _Moment: TypeAlias = tuple[int, list[Change] | KafkaChange]
 
 
@@ -311,7 +311,7 @@ def _answers(
     settings: Settings,
     kafka: Callable[[], Iterable[KafkaChange]] | None,
 ) -> Iterator[tuple[Event, _Answer]]:
-    """Yield the answer in the state of the beginning, and each later one that may be another, with what made it."""
+    """Yield the answer in the first state, and each later one that may differ, with the event that caused it."""
     rules = _of_matter(begin.acls, question, settings)
     state = _State(question=question, policy=Policy(rules, settings))
     state.holds(None)
@@ -324,7 +324,7 @@ def _answers(
     for end, step in steps:
         if kafka is not None and any(is_cidr(change.rule.acl.host) for change in step):
             since = _by_kafka(state, begin, chain([(end, step)], steps), kafka())
-            next(since)  # without a range all decide alike: the answer is the one so far
+            next(since)  # without a range all generations decide alike: the answer is unchanged
             yield from since
             return
         flipped = state.flipped(step)
@@ -335,7 +335,7 @@ def _answers(
 def _by_kafka(
     state: "_State", begin: Image, steps: Iterable[_Moment], kafka: Iterable[KafkaChange]
 ) -> Iterator[tuple[Event, _Answer]]:
-    """Yield the same where the generations of Kafka may answer differently; the first is the answer before `steps`."""
+    """Yield the same if the generations of Kafka may differ; the first item is the answer before `steps`."""
     states = {generation: state.of_generation(generation) for generation in Generation}
     first, *later = kafka
     of_kafka: Iterable[_Moment] = ((each.end_offset, each) for each in later)
@@ -369,7 +369,7 @@ def _answer_of(states: Mapping[Generation, "_State"], deciding: Collection[Gener
 
 
 def _of_matter(acls: AclsImage, question: Question, settings: Settings) -> AclsImage:
-    """Return those ACLs that can have a part in the answer."""
+    """Return the ACLs that can affect the answer."""
     return AclsImage.from_acls(rule for rule in acls if question.concerns(rule.acl, settings))
 
 
@@ -379,21 +379,21 @@ def _beginning(image: Image) -> Event:
 
 @define(kw_only=True)
 class _State:
-    """The state so far, of the rules that matter, and the answer in it."""
+    """The current state of the relevant ACLs, and the answer in it."""
 
     question: Question
     policy: Policy
     answer: bool = False
 
     def holds(self, changed: StandardAcl | None, acls: AclsImage | None = None) -> bool:
-        """Move on to other rules, if given, and return the answer."""
+        """Move to other ACLs, if given, and return the answer."""
         new = self.policy if acls is None else Policy(acls, self.policy.settings)
         self.answer = self.question.holds(self.policy, new, changed)
         self.policy = new
         return self.answer
 
     def of_generation(self, generation: Generation) -> Self:
-        """Return the same state as a Kafka of this generation decides."""
+        """Return the same state as decided by a Kafka of this generation."""
         settings = self.policy.settings.of_generation(generation)
         acls = self.policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         state = type(self)(question=copy(self.question), policy=Policy(acls, settings))
@@ -401,7 +401,7 @@ class _State:
         return state
 
     def flipped(self, changes: Iterable[Change]) -> Event | None:
-        """Apply changes that became visible together; return the one that changed the answer, if it did."""
+        """Apply changes that became visible together; return the one that changed the answer, if any."""
         before, last = self.answer, None
         for change in changes:
             was, acls = self.answer, self.policy.acls.apply((_record(change),))
@@ -415,7 +415,7 @@ class _State:
 def _record(change: Change) -> RecordChange:
     id = change.rule.id  # noqa: A001  # Kafka's name for it
     if id is None:
-        raise ValueError(f"a change of a log has an id: {change}")
+        raise ValueError(f"a change in a log must have an id: {change}")
     return record_of(change.rule.acl, id) if change.kind is ChangeKind.ADDED else RemoveAccessControlEntryRecord(id=id)
 
 

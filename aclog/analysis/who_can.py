@@ -1,6 +1,6 @@
-"""What a policy allows, with the ACLs behind it.
+"""The answers to "who can" and "what can": allowed regions, with the ACLs behind them.
 
-Who can do something, what a principal can do, and who holds an intent.
+Also the principals for whom an intent holds.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -66,16 +66,16 @@ from aclog.authorizer.index.queries import rules_of
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings, is_set, pattern_text
 
-# How much of the names that a question is about is allowed: all that begin with a prefix, or some.
+# The extent of a permission on the names of a question: all names with a prefix, or some.
 
 
 _LONGER_THAN_STAR = Subtree(prefix=WILDCARD, except_literals=(WILDCARD,))
-"""What LITERAL `*` does not cover in Kafka."""
+"""The names that LITERAL `*` does not cover in Kafka."""
 
 
 @frozen(kw_only=True)
 class Extent:
-    """How much of what was asked a permission is about."""
+    """The part of the queried names that a permission covers."""
 
     is_all: bool
     text: str
@@ -83,18 +83,18 @@ class Extent:
 
 
 def extent_of(names: Names, kind: ResourceType, patterns: Sequence[ResourcePattern]) -> Extent:
-    """Return how much of some resources of one type a set of names has."""
+    """Return the extent of a set of names on some resources of one type."""
     texts = ", ".join(map(pattern_text, patterns))
     lacking = tuple(part for each in patterns for part in _lacking(names, kind, each))
     if not lacking:
         return Extent(is_all=True, text=f"all of {texts}")
     if all(less((part,), _LONGER_THAN_STAR) == () for part in lacking):
-        return Extent(is_all=False, text=f"all of {texts} but longer names that begin with *")
+        return Extent(is_all=False, text=f"all of {texts} except longer names that begin with *")
     return Extent(is_all=False, text=f"some of {texts}")
 
 
 def names_that_exist(kind: ResourceType, names: Names) -> Names:
-    """Return the parts of a set that have a name which a resource can have; only topic names are restricted."""
+    """Return the parts of a set that have a legal name; only topic names are restricted."""
     return tuple(part for part in names if has_legal_name(_region(kind, (part,))))
 
 
@@ -106,7 +106,7 @@ def _lacking(names: Names, kind: ResourceType, pattern: ResourcePattern) -> Name
     else:
         whole = (Literal(name=pattern.name),)
     lacking: Names = reduce(less, names, whole)
-    # A mistyped prefix, below which no topic can be, is compared as it is written.
+    # A mistyped prefix without legal topic names is compared literally.
     return names_that_exist(kind, lacking) if names_that_exist(kind, whole) else lacking
 
 
@@ -114,25 +114,25 @@ def _region(kind: ResourceType, names: Names) -> Region:
     return Region(resource_type=kind, operations=REQUESTED, principals=EVERYONE, hosts=EVERYWHERE, names=names)
 
 
-# The rules behind what is allowed: those that give a region, and those that take a part of what they give away.
+# The ACLs behind allowed regions: those that grant a region, and those that deny a part of what they grant.
 
 
 @define(eq=False, kw_only=True)
 class RulesAbout:
-    """The rules that are about any request of a query; immutable by convention."""
+    """The ACLs that match any request of a query; immutable by convention."""
 
     settings: Settings
     denying: tuple[StandardAcl, ...]
-    """All of them that deny."""
+    """All DENY rules among them."""
     _allowing: dict[str, PatternIndex]
     _indexed_denying: dict[str, PatternIndex]
     _all_denying: PatternIndex
     _odd: tuple[str, ...]
-    """Principals without a colon that have a rule."""
+    """Principals without a colon that have an ACL."""
 
     @staticmethod
     def of(policy: Policy, query: Query) -> "RulesAbout":
-        """Find the rules of a policy that are about a query."""
+        """Return the ACLs of a policy that match a query."""
         allowing: dict[str, list[StandardAcl]] = {}
         denying: dict[str, list[StandardAcl]] = {}
         for rule in dict.fromkeys(_about(policy, query)):
@@ -149,9 +149,9 @@ class RulesAbout:
         )
 
     def giving(self, region: Region) -> list[StandardAcl]:
-        """Return the ALLOW rules for the region's principals that are about a request of it.
+        """Return the ALLOW rules for the region's principals that match a request of it.
 
-        If the region has all principals but some, these are the rules for `User:*`.
+        If the principals of the region are a complement, these are the rules for `User:*`.
         """
         named = () if region.principals.complement else region.principals.named
         indexes = [self._allowing[each] for each in (*named, WILDCARD_PRINCIPAL) if each in self._allowing]
@@ -165,7 +165,7 @@ class RulesAbout:
         return sorted(rules, key=rule_order)
 
     def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
-        """Return the rules about the query that deny a part of what some ALLOW rules give."""
+        """Return the DENY rules of the query that overrule a part of some ALLOW rules."""
         taking: dict[StandardAcl, None] = {}
         for allow in rules:
             part = _names_covered(allow)
@@ -204,7 +204,7 @@ class RulesAbout:
 
 
 def is_about(rule: StandardAcl, query: Query, settings: Settings) -> bool:
-    """Return whether a rule matches a request of a query, or makes Kafka's authorizer throw on one."""
+    """Return whether an ACL matches a request of a query, or makes Kafka's authorizer throw on one."""
     return _is_about_some(rule, query, settings) and any(
         _covers_some(rule, resource, settings) for resource in query.resources
     )
@@ -215,7 +215,7 @@ def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
 
 
 def _is_about_some(rule: StandardAcl, query: Query, settings: Settings) -> bool:
-    """Return whether a rule is about a query, its resources aside."""
+    """Return whether an ACL matches a query, its resources aside."""
     mask = rule_mask(rule.operation, rule.permission_type)
     return _is_colonless(rule) or (
         bool((mask | mask >> 16) & query.operations)
@@ -241,7 +241,7 @@ def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
 
 
 def rules_on(policy: Policy, resource: ResourcePattern) -> Iterator[StandardAclWithId]:
-    """Yield the rules that cover a name that begins so, in time that follows how many are near; one may come twice."""
+    """Yield the ACLs that cover a name with a prefix, in time proportional to nearby ones; one may be repeated."""
     root, estate = Root(resource.resource_type, resource.name, literal=False), policy.estate
     for pattern in (*estate.covering(root), estate.wildcard(root.kind), *estate.under(root)):
         for entry in rules_of(policy.acls.index, pattern):
@@ -263,12 +263,12 @@ def names_of(resource: ResourcePattern) -> Names:
 
 
 def _is_colonless(rule: StandardAcl) -> bool:
-    """Return whether a rule makes Kafka's authorizer throw on what it covers, for everybody, so that all is denied."""
+    """Return whether Kafka's authorizer throws on an ACL, so that it denies everything to everyone."""
     return ":" not in rule.principal
 
 
 def _names_covered(rule: StandardAcl) -> NamePart:
-    """Return at least the names that a rule covers."""
+    """Return at least the names that an ACL covers."""
     is_literal = rule.pattern_type == PatternType.LITERAL and rule.resource_name != WILDCARD
     if is_literal:
         return Literal(name=rule.resource_name)
@@ -291,7 +291,7 @@ def _hosts_meet(host: str, hosts: Hosts, *, cidr: bool) -> bool:
     if host == WILDCARD:
         return True
     if cidr and "/" in host:
-        # A set that leaves ranges out may leave all of this one out.
+        # A complement with ranges may exclude this one entirely.
         if hosts.complement:
             return not any(_hosts_within(host, entry) for entry in hosts.entries)
         return any(_hosts_overlap(host, entry, cidr=True) for entry in hosts.entries)
@@ -305,7 +305,7 @@ def _hosts_overlap(one: str, other: str, *, cidr: bool) -> bool:
 
 
 def _hosts_within(inner: str, outer: str) -> bool:
-    """Return whether an address or range is in a range."""
+    """Return whether an address or range lies inside a range."""
     range_ = cidr_range(outer)
     if range_ is None:
         return False
@@ -318,14 +318,14 @@ def _hosts_within(inner: str, outer: str) -> bool:
 
 
 def _is_from(host: str, address: str | None, *, cidr: bool) -> bool:
-    """Return whether the host of a rule matches an address, or any address at all."""
+    """Return whether the host of an ACL matches an address, or any address at all."""
     if address is not None:
         return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
     return host == WILDCARD or is_address(host) or (cidr and is_cidr(host))
 
 
 def rule_order(rule: StandardAcl) -> tuple[object, ...]:
-    """Return what rules are sorted by."""
+    """Return the sort key of an ACL."""
     return (
         rule.resource_type,
         rule.resource_name,
@@ -337,7 +337,7 @@ def rule_order(rule: StandardAcl) -> tuple[object, ...]:
     )
 
 
-# Who holds an intent: the principals and hosts that are allowed all that it needs.
+# The holders of an intent: principals and hosts with all the access that it needs.
 
 
 _Place: TypeAlias = tuple[int, Names]
@@ -346,19 +346,19 @@ _Place: TypeAlias = tuple[int, Names]
 
 @frozen(kw_only=True)
 class Holder:
-    """Principals and hosts for which an intent holds: each of these may do all of it, from each of the hosts."""
+    """Principals and hosts for which an intent holds, in every combination."""
 
     principals: Principals
     hosts: tuple[Hosts, ...]
     """Disjoint."""
     grants: tuple[tuple[Region, ...], ...]
-    """By need: the resources that meet it."""
+    """By need: the resources that satisfy it."""
 
 
 def holders(
     policy: Policy, needs: Sequence[Need], *, principals: Principals = EVERYONE, host: str | None = None
 ) -> Iterator[Holder]:
-    """Yield all who hold an intent, in a stable order; each principal and host once."""
+    """Yield all holders of an intent, in a stable order; each principal and host once."""
     regions = _allowed_of_each(policy, needs, principals, host)
     if regions is None:
         return
@@ -367,7 +367,7 @@ def holders(
     for principal in search.named():
         groups.setdefault(search.regions_of(principal), []).append(principal)
     others = search.regions_of(None)
-    # Principals that share their regions with everybody else are not named, so that a group is as short as it can be.
+    # Principals that share their regions with everyone else are not named, which keeps groups short.
     groups.setdefault(others, [])
     for key, members in groups.items():
         if key == others:
@@ -380,9 +380,9 @@ def holders(
 def _allowed_of_each(
     policy: Policy, needs: Sequence[Need], principals: Principals, host: str | None
 ) -> list[list[Region]] | None:
-    """Return what is allowed of each need, to those at least who are allowed something of all; None if nobody is."""
+    """Return the allowed regions of each need, for principals with some access to all; None if there are none."""
     by_need: dict[int, list[Region]] = {}
-    # Needs on few names first: often few principals are left for those on any name.
+    # Needs on few names first: they often leave few principals for those on any name.
     for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
         regions = list(allowed(policy, needs[number].query(principals, host)))
         if not regions:
@@ -397,7 +397,7 @@ def _allowed_of_each(
 class _Search:
     needs: Sequence[Need]
     regions: Sequence[Sequence[Region]]
-    """By need: what is allowed of it."""
+    """The allowed regions of each need."""
     cidr: bool
     _classes: Partition = field(init=False)
 
@@ -410,14 +410,14 @@ class _Search:
         return sorted({each for regions in self.regions for region in regions for each in region.principals.named})
 
     def regions_of(self, principal: str | None) -> tuple[tuple[int, ...], ...]:
-        """Return by need the numbers of a principal's regions; None is a principal that none of them names."""
+        """Return, by need, the numbers of a principal's regions; None: a principal that none of them names."""
         return tuple(
             tuple(n for n, region in enumerate(regions) if _has(region.principals, principal))
             for regions in self.regions
         )
 
     def holder(self, principals: Principals, key: Sequence[Sequence[int]]) -> Iterator[Holder]:
-        """Yield the holder that some principals with these regions are, if they are one."""
+        """Yield the holder that some principals with these regions form, if any."""
         places = [
             self._places(need, [regions[number] for number in numbers])
             for need, regions, numbers in zip(self.needs, self.regions, key, strict=True)
@@ -442,7 +442,7 @@ class _Search:
                 )
 
     def _places(self, need: Need, regions: Sequence[Region]) -> list[_Place]:
-        """Return where all operations of a need are allowed, by these regions of what is allowed of it."""
+        """Return the places where all operations of a need are allowed, given the allowed regions."""
         whole: list[_Place] = []
         partial: list[Region] = []
         for region in regions:
@@ -454,7 +454,7 @@ class _Search:
         return self._with_every(need, whole) if need.every else list(dict.fromkeys(whole))
 
     def _joined(self, need: Need, regions: Sequence[Region]) -> Iterator[_Place]:
-        """Yield where each operation is allowed by one of the regions."""
+        """Yield the places where each operation is allowed by one of the regions."""
         places: list[_Place] | None = None
         for operation in operations_of(need.operations):
             of_one = [(self._classes.classes_of(r.hosts), r.names) for r in regions if r.operations >> operation & 1]
@@ -480,7 +480,7 @@ def _has(principals: Principals, principal: str | None) -> bool:
     return principals.complement if principal is None else principal in principals
 
 
-# What a policy allows, with the rules behind it: the answers to "who can" and "what can".
+# Allowed regions with the ACLs behind them: the answers to "who can" and "what can".
 
 
 SUPER_USER, DEFAULT_ALLOW = Basis.SUPER_USER.value, Basis.DEFAULT_ALLOW.value
@@ -488,26 +488,26 @@ SUPER_USER, DEFAULT_ALLOW = Basis.SUPER_USER.value, Basis.DEFAULT_ALLOW.value
 
 @frozen(kw_only=True)
 class Permission:
-    """A region that is allowed, and why."""
+    """An allowed region, and why it is allowed."""
 
     region: Region
     rules: tuple[StandardAcl | str, ...]
-    """ALLOW rules that give it, each of them a part or all; or `SuperUser`, or `DefaultAllow`."""
+    """The ALLOW rules that grant it, in part or in full; or `SuperUser`, or `DefaultAllow`."""
     denies: tuple[StandardAcl, ...] = ()
-    """Rules that take away a part of what `rules` would give."""
+    """The DENY rules that overrule a part of `rules`."""
     extent: Extent | None = None
-    """How much of the names that are asked about it has; None if the question names no prefix (see `with_extents`)."""
+    """The covered part of the queried names; None if the query has no prefix (see `with_extents`)."""
 
 
 def permission_key(permission: Permission) -> Hashable:
-    """Return what two generations of Kafka must agree on, for one permission to be that of both."""
+    """Return the key on which two generations of Kafka must agree to share a permission."""
     return permission.region, permission.rules, permission.denies
 
 
 def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
-    """Yield exactly what a policy allows of a query: by its rules, by allow.everyone.if.no.acl.found, to super users.
+    """Yield exactly what a policy allows of a query: by ACLs, by allow.everyone.if.no.acl.found, and to super users.
 
-    Regions may overlap, unless their reasons are of two of these three kinds.
+    Regions may overlap, unless their reasons are of different kinds.
     """
     supers, others = _split(policy, query.principals)
     if others is not None:
@@ -525,7 +525,7 @@ def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
 def intent_permissions(
     policy: Policy, needs: Sequence[Need], *, principals: Principals, host: str | None = None
 ) -> Iterator[Permission]:
-    """Yield what makes an intent hold: for each of those for whom it does, the resources that meet each need."""
+    """Yield the permissions behind an intent: for each of its holders, the resources that satisfy each need."""
     supers, others = _split(policy, principals)
     if others is not None:
         queries = [need.query(others, host) for need in needs]
@@ -540,7 +540,7 @@ def intent_permissions(
 
 
 def with_extents(answers: Iterable[Permission], resources: Sequence[ResourcePattern]) -> Iterator[Permission]:
-    """Yield permissions with their extent, where the question names a prefix of their type."""
+    """Yield permissions with their extent if the query has a prefix of their type."""
     by_type: dict[int, list[ResourcePattern]] = {}
     for resource in resources:
         by_type.setdefault(resource.resource_type, []).append(resource)
@@ -551,7 +551,7 @@ def with_extents(answers: Iterable[Permission], resources: Sequence[ResourcePatt
 
 
 def _split(policy: Policy, principals: Principals) -> tuple[Principals | None, Principals | None]:
-    """Return the super users among principals, and the others; None for none."""
+    """Return the super users among principals, and the others; None if there are none."""
     supers = [each for each in policy.settings.super_users if each in principals]
     if principals.complement:
         others: Principals | None = everyone_but(*principals.named, *supers)
@@ -569,7 +569,7 @@ def _without_default(policy: Policy) -> Policy:
 
 def _by_rules(region: Region, about: RulesAbout) -> Permission:
     rules = about.giving(region)
-    if not rules:  # an intent's resource that no rule is about
+    if not rules:  # an intent's resource without ACLs
         return Permission(region=region, rules=(DEFAULT_ALLOW,))
     return Permission(region=region, rules=tuple(rules), denies=tuple(about.taking(rules)))
 
@@ -606,13 +606,13 @@ def _names_of(resource: ResourcePattern) -> Names:
 
 
 _RULE_LIMIT = 10
-"""Rules of one permission as text; the JSON lines have all."""
+"""The most ACLs of one permission in text; the JSON lines have all."""
 
 
 def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> JsonObject:
-    """Return the region, an example, and the rules that give it and those that take a part of what these give.
+    """Return the region, an example, the ACLs that grant it, and those that overrule a part of them.
 
-    `covers` is whether the region has all names of the prefixes that were asked about, or some.
+    `covers` is whether the region has all names of the queried prefixes, or some.
     """
     region = permission.region
     return {
@@ -625,15 +625,15 @@ def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> 
 
 
 def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
-    """Yield who may do what from where, on all names of a prefix or on some; then the rules that allow and deny it."""
+    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it."""
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
-    legal = "" if has_legal_name(region) else " (no topic can have such a name)"
+    legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
     yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
     if permission.rules != (SUPER_USER,):
-        yield from _rules("by", permission.rules, origins)
-    yield from _rules("less", permission.denies, origins)
+        yield from _rules("granted by", permission.rules, origins)
+    yield from _rules("except", permission.denies, origins)
 
 
 def all_of(principals: Principals) -> str:

@@ -38,31 +38,31 @@ from aclog.planning.plan import (
 )
 from aclog.snapshots.deciding_kafka import SOME_RANGE
 
-# Whether a place is still what a plan was made from.
+# Checks that a target has not changed since a plan was made.
 
 
 _MAX_SHRINK = 0.2
-"""Of what there was when the plan was made: an answer that lost more is hardly whole."""
+"""The largest share of the ACLs at plan time that may be missing: a response that lost more is probably incomplete."""
 
-_AGAIN = "nothing was changed; make the plan again"
+_AGAIN = "nothing was changed; create a new plan"
 
 
 @frozen(kw_only=True)
 class Remaining:
-    """The steps of a plan that are still to be made, in order, and how many are made already."""
+    """The steps of a plan that are not made yet, in order, and the number of steps already made."""
 
     steps: tuple[Step, ...]
     completed: int
 
 
 def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remaining:
-    """Check that a place is what the plan was made from; return the steps that are to be made.
+    """Check that a target is unchanged since the plan was made; return the remaining steps.
 
-    `sent` is how far an apply of this plan has come: what it made does not count as a change, and of the steps of which
-    it is unsure those are made that look so.
+    `sent` is the progress of an earlier run of the apply: its own changes are not counted as a change of the target. A
+    step in `sent.unsure` counts as made if its ACL is in the expected state.
 
     Raises:
-        RefusedError: what the plan's steps touch has changed, or the place lost much of what it had.
+        RefusedError: ACLs in the region that the plan touches have changed, or the target lost many of its ACLs.
 
     """
     looks_made = {number for number, step in enumerate(plan.steps) if _looks_made(step, state)}
@@ -72,14 +72,14 @@ def check_base(plan: Plan, state: PlaceState, name: str, sent: Sent) -> Remainin
     changed = min(looks_made.symmetric_difference(completed), default=None)
     if changed is not None:
         step = plan.steps[changed]
-        what = "is there" if step.adds is (changed in looks_made) else "is gone"
+        what = "exists" if step.adds is (changed in looks_made) else "no longer exists"
         since = "an apply of the plan had made it" if changed in sent.completed else "the plan was made"
         raise RefusedError(f"{name}: changed since {since}: {acl_text(step.acl)} {what}: {_AGAIN}")
     now = touched(region_of(plan).among(before))
     if now != plan.base.touched:
         raise RefusedError(
-            f"{name}: rules in the region that the plan touches have changed since it was made: there are "
-            f"{now.rules:,} now, and were {plan.base.touched.rules:,}: {_AGAIN}"
+            f"{name}: ACLs that the plan touches have changed since it was made: {now.rules:,} now, "
+            f"{plan.base.touched.rules:,} at plan time: {_AGAIN}"
         )
     remaining = tuple(step for number, step in enumerate(plan.steps) if number not in looks_made)
     return Remaining(steps=remaining, completed=len(completed))
@@ -90,27 +90,27 @@ def _looks_made(step: Step, state: PlaceState) -> bool:
 
 
 def _check_whole(plan: Plan, before: AbstractSet[bytes], state: PlaceState, name: str) -> None:
-    """Refuse an answer that is hardly whole, or of an older copy; `before` is without what the plan made."""
+    """Refuse an incomplete response, or that of an older copy; `before` excludes the plan's own changes."""
     base = plan.base
     if not state.contents and len(before) < base.rules:  # equal: the plan removed all there was
         raise RefusedError(
-            f"{name}: answers that it has no rules at all, and had {base.rules:,} when the plan was made: it may not "
-            f"be ready, or not the same place: {_AGAIN}"
+            f"{name}: returned no ACLs, but had {base.rules:,} when the plan was made: it may not be ready, or is "
+            f"another target: {_AGAIN}"
         )
     if len(before) < base.rules * (1 - _MAX_SHRINK):
         raise RefusedError(
-            f"{name}: has {len(before):,} rules, and had {base.rules:,} when the plan was made: more than "
-            f"{_MAX_SHRINK:.0%} are gone: {_AGAIN}"
+            f"{name}: has {len(before):,} ACLs, but had {base.rules:,} when the plan was made: more than "
+            f"{_MAX_SHRINK:.0%} are missing: {_AGAIN}"
         )
     if base.end_offset is not None and state.end_offset is not None and state.end_offset < base.end_offset:
         raise RefusedError(
-            f"{name}: ends at offset {state.end_offset}, and ended at {base.end_offset} when the plan was made: an "
-            f"older copy: {_AGAIN}"
+            f"{name}: ends at offset {state.end_offset}, but ended at {base.end_offset} when the plan was made, so it "
+            f"is an older copy: {_AGAIN}"
         )
 
 
 def region_of(plan: Plan) -> TouchedRegion:
-    """Return the region that the steps of a plan touch, and what it adopts and releases."""
+    """Return the region touched by the steps of a plan and by the ACLs that it adopts and releases."""
     acls = (*(step.acl for step in plan.steps), *plan.adopt, *plan.release)
     return TouchedRegion.of(acls, allow_everyone=plan.settings.allow_everyone)
 
@@ -128,19 +128,19 @@ def _without(steps: list[Step], contents: AbstractSet[bytes]) -> AbstractSet[byt
     return before
 
 
-# Applying a plan: checks, then the journal, then the place, piece by piece, each read back; then the journal again.
+# Applying a plan: checks, then the journal, then the target, piece by piece, each read back; then the journal again.
 #
-# Whatever the moment at which it is killed, the journal and the place together tell what was made: BEGIN is durable
-# before the first step, and DONE after the last one was read back.
+# If the apply is killed at any moment, the journal and the target together determine which steps were made: BEGIN is
+# durable before the first step, and DONE is written after the last step was read back.
 
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the steps that are made, and with all of them."""
+"""Called with the number of steps made and the total number of steps."""
 
 
 @frozen(kw_only=True)
 class ApplyOptions:
-    """Who applies, when, and what was accepted."""
+    """The author and the time of an apply, and what its user has accepted."""
 
     apply: str
     """The id of a new apply."""
@@ -150,37 +150,37 @@ class ApplyOptions:
     git: str | None = None
     accept_transient: bool = False
     resume: bool = False
-    """Whether an apply of the same plan must have been ended on its way; without a journal, that it may have been."""
+    """Whether to require an interrupted apply of the same plan; without a journal, whether there may be one."""
 
 
 @frozen(eq=False, kw_only=True)
 class Ready:
-    """What an apply is to do, as its place was when it was asked."""
+    """The work of an apply, as of the target's state when it was checked."""
 
     state: PlaceState
     begun: Entry | None
     """The newest entry of an earlier run of the same apply."""
     remaining: Remaining
     sent: Sent = NOTHING_SENT
-    """How far that run had come."""
+    """The progress of that run."""
 
     @property
     def is_done(self) -> bool:
-        """Whether that run has ended, so that nothing is to be done."""
+        """Whether that run has completed, so that nothing is left to do."""
         return self.begun is not None and self.begun.kind is EntryKind.DONE
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """What an apply did."""
+    """The result of an apply."""
 
     apply: str
     completed: int
-    """Steps that it made."""
+    """The number of steps that it made."""
     completed_before: int
-    """Steps that an earlier run of the same apply had made."""
+    """The number of steps that an earlier run of the same apply had made."""
     was_done: bool = False
-    """Whether it had ended before, so that nothing was done now."""
+    """Whether an earlier run had completed the apply, so that this run did nothing."""
 
 
 @define(eq=False, kw_only=True)
@@ -192,18 +192,18 @@ class Applying:
     journal: JournalWriter | None
     options: ApplyOptions
     notify: Callable[[str], None]
-    """Told which rules an apply may have added that was ended on its way, or somebody else."""
+    """Called with a warning for each ACL that an interrupted apply, or another writer, may have added."""
     _digest: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._digest = plan_digest(self.plan)
 
     def check(self) -> Ready:
-        """Return what is to be done; nothing is written.
+        """Return the work to do. Writes nothing.
 
         Raises:
-            RefusedError, JournalError: the plan is not, or no longer, for what is there.
-            MetadataError: the place cannot be read.
+            RefusedError, JournalError: the plan does not match the target or the journal.
+            MetadataError: the target cannot be read.
 
         """
         self._check_plan()
@@ -214,7 +214,7 @@ class Applying:
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), completed=len(self.plan.steps)))
         self._check_place(state, begun)
         if begun is not None and self.place.completion(begun.apply) is Completion.ALL:
-            # what others did since is no matter
+            # later changes by others do not matter
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), completed=len(self.plan.steps)))
         self._check_settings()
         self._check_kafka()
@@ -225,10 +225,10 @@ class Applying:
         return Ready(state=state, begun=begun, remaining=remaining, sent=sent)
 
     def make(self, ready: Ready, progress: Progress) -> Outcome:
-        """Make what `check` found is to be done, and keep the journal.
+        """Make the steps that `check` returned, and write the journal.
 
         Raises:
-            StoppedError: it ended on its way; the journal has what may have been written.
+            StoppedError: the apply stopped before its last step; the journal lists the steps that may have been made.
             MetadataError: the journal cannot be written.
 
         """
@@ -246,16 +246,16 @@ class Applying:
     def _check_plan(self) -> None:
         if self.plan.transient and not self.options.accept_transient:
             raise RefusedError(
-                f"{len(self.plan.transient):,} sets of requests would be denied for a moment, though they are allowed "
-                "before and after: the plan lists them; expected --accept-transient-denials"
+                f"{len(self.plan.transient):,} sets of requests would be denied transiently, though they are allowed "
+                "before and after (the plan lists them): expected --accept-transient-denials"
             )
         if self.plan.place.batching is not self.place.batching:
             raise RefusedError(
-                f"{self.place.name}: shows a change in other parts than the plan was made for: make the plan again"
+                f"{self.place.name}: makes changes visible in other units than at plan time: create a new plan"
             )
 
     def _sent(self, begun: Entry | None) -> Sent:
-        """Return how far an earlier run has come; without a journal only the place may know."""
+        """Return the progress of an earlier run; without a journal only the target may have recorded it."""
         if self.journal is not None:
             return NOTHING_SENT if begun is None else sent_of(self.journal.journal, self.place.completion)
         if not self.options.resume:
@@ -268,7 +268,7 @@ class Applying:
         """Return the newest entry of an apply of this plan; None if there is none.
 
         Raises:
-            JournalError: the journal is not where it was when the plan was made.
+            JournalError: the journal has changed since the plan was made.
 
         """
         mark, writer = self.plan.journal, self.journal
@@ -280,20 +280,18 @@ class Applying:
             self._check_whole(last)
             return last
         if self.options.resume:
-            raise RefusedError(
-                f"{writer.journal.path}: no apply of this plan was ended on its way: apply it without --resume"
-            )
+            raise RefusedError(f"{writer.journal.path}: no interrupted apply of this plan: apply it without --resume")
         if len(entries) != mark.entries or (mark.checksum and writer.journal.checksum != mark.checksum):
             raise JournalError(
-                f"{writer.journal.path}: has {len(entries):,} entries, and had {mark.entries:,} when the plan was "
-                "made, or others: something else was applied, or it is another copy: make the plan again"
+                f"{writer.journal.path}: has {len(entries):,} entries, but {mark.entries:,}, or others, when the plan "
+                "was made: another plan was applied, or this is another copy: create a new plan"
             )
         return None
 
     def _noted(self) -> Entry | None:
-        """Return what the place has kept of an earlier run, if it is to be ended; None: it keeps no notes, or has none.
+        """Return the target's note of an unfinished earlier run; None if it keeps no notes, or has none of this plan.
 
-        Raises MetadataError: its record is damaged.
+        Raises MetadataError: the target's notes are damaged.
         """
         note = self.place.noted(self._digest) if self.options.resume else None
         if note is None:
@@ -310,28 +308,31 @@ class Applying:
         )
 
     def _check_whole(self, last: Entry) -> None:
-        """Check that an apply of this plan that has ended made all of it: another command may have settled it."""
+        """Check that a completed apply of this plan made every step: a later command may have settled it partway."""
         completed, steps = set(last.steps), set(_journal_steps(self.plan))
         if last.kind is EntryKind.DONE and completed != steps:
             raise RefusedError(
-                f"apply {last.apply} of this plan was ended on its way, and settled by a later command with "
-                f"{len(completed):,} of its {len(steps):,} changes: make the plan again"
+                f"apply {last.apply} of this plan was interrupted, and a later command settled it with "
+                f"{len(completed):,} of its {len(steps):,} changes: create a new plan"
             )
 
     def _check_same(self, state: PlaceState, done: Entry) -> None:
-        """Check that the place is the one to which an apply was made that has ended. Raises RefusedError: it is not."""
+        """Check that the target is the one to which a completed apply was made.
+
+        Raises RefusedError: it is another one.
+        """
         identity, name = self.place.identity(), self.place.name
         if identity != done.place or (self.plan.steps and not state.exists):
             what = f"is {identity}" if identity is not None else "is new, was replaced, or has no identity"
             raise RefusedError(
-                f"{name}: {what}, and apply {done.apply} of this plan was made to {done.place}: nothing was changed"
+                f"{name}: {what}, but apply {done.apply} of this plan was made to {done.place}: nothing was changed"
             )
 
     def _check_place(self, state: PlaceState, begun: Entry | None) -> None:
         self._check_identity(begun)
         if state.exists is not self.plan.base.exists and not (state.exists and begun is not None):
-            now, then = ("is there", "was not") if state.exists else ("is gone", "was there")
-            raise RefusedError(f"{self.place.name}: {now}, and {then} when the plan was made: make the plan again")
+            now, then = ("exists", "did not exist") if state.exists else ("does not exist", "existed")
+            raise RefusedError(f"{self.place.name}: {now}, but {then} when the plan was made: create a new plan")
 
     def _check_identity(self, begun: Entry | None) -> None:
         expected, identity, name = self.plan.place.identity, self.place.identity(), self.place.name
@@ -339,39 +340,38 @@ class Applying:
         if fingerprint is not None:
             if self.place.fingerprint(end or 0) != fingerprint:
                 raise RefusedError(
-                    f"{name}: another place than the one that the plan was made for: a log is known by its first batch "
-                    "and the one before the plan's end, a ZooKeeper by when /kafka-acl was created; nothing was changed"
+                    f"{name}: not the target that the plan was made for (a log is identified by its first batch and "
+                    "the one before the plan's end, a ZooKeeper by the creation of /kafka-acl): nothing was changed"
                 )
             if expected is None:
-                return  # it is known by what it holds; another source's apply may have given it an identity since
-        if begun is not None and expected is None:  # the apply that was ended on its way may have made the place
+                return  # identified by its contents; an apply of another source may have given it an identity since
+        if begun is not None and expected is None:  # the interrupted apply may have created the target
             if identity is not None and not self.place.was_noted(begun.apply):
-                raise RefusedError(f"{name}: another place than the one that this apply made: nothing was changed")
+                raise RefusedError(f"{name}: not the target that this apply created: nothing was changed")
         elif identity != expected:
             raise RefusedError(
-                f"{name}: is {identity or 'new, or without an identity'}, and the plan was made for "
-                f"{expected or 'a place that was new, or had none'}: expected the same place"
+                f"{name}: is {identity or 'new, or has no identity'}, but the plan was made for "
+                f"{expected or 'a new target, or one without an identity'}: expected the same target"
             )
 
     def _check_settings(self) -> None:
-        """Check that no name is open by now that the plan counts as closed: what it says of moments would be wrong."""
+        """Check that resources which the plan counts as closed are not open: its transient denials would be wrong."""
         settings, plan = self.place.settings(), self.plan
         if settings is None and plan.settings_by_place and not plan.settings.allow_everyone:
             raise RefusedError(
-                f"{self.place.name}: does not tell any more whether names without rules are open to everyone "
-                "(allow.everyone.if.no.acl.found), and said that they are closed when the plan was made: a Kafka hides "
-                "it once it is set; nothing was changed; make the plan again, here, or with "
-                "--no-allow-everyone-if-no-acl-found if they are closed"
+                f"{self.place.name}: no longer reports allow.everyone.if.no.acl.found, but reported false when the "
+                "plan was made (a Kafka hides the value once it is set): nothing was changed; create a new plan, on "
+                "this target or with --no-allow-everyone-if-no-acl-found if resources without ACLs are closed"
             )
         if settings is not None and settings.allow_everyone and not plan.settings.allow_everyone:
             raise RefusedError(
-                f"{self.place.name}: names without rules are open to everyone there (allow.everyone.if.no.acl.found), "
-                "and were closed when the plan was made, or a flag said so: nothing was changed; make the plan again, "
-                "as it is now"
+                f"{self.place.name}: resources without ACLs are open to everyone (allow.everyone.if.no.acl.found), but "
+                "were closed when the plan was made, or by a flag: nothing was changed; create a new plan with the "
+                "present setting"
             )
 
     def _check_kafka(self) -> None:
-        """Check that no Kafka may decide by now that the plan knows nothing of: its steps may mean something else."""
+        """Check that the plan knows every generation of Kafka that may decide: steps may mean something else to it."""
         planned = self.plan.generations
         if planned is None:
             return
@@ -380,22 +380,22 @@ class Applying:
             by = " or ".join(map(str, planned))
             why = now.reason() or f"its brokers run {now.generations[0]}"
             raise RefusedError(
-                f"{self.place.name}: the plan was made for {by}, and {why}: a host that is a range decides otherwise; "
-                "nothing was changed; make the plan again"
+                f"{self.place.name}: the plan was made for {by}, but {why}: a host that is a range is decided "
+                "otherwise; nothing was changed; create a new plan"
             )
 
     def _check_owned(self, state: PlaceState, begun: Entry | None) -> None:
-        """Check that the plan removes only what is owned, but for what it says itself."""
+        """Check that the plan removes only managed ACLs, except those that it lists as unmanaged."""
         if self.journal is None:
             return
         journal, unowned = self.journal.journal, set(self.plan.unowned)
         owned = (settle(journal, state.contents, self.place.completion).journal if begun is None else journal).owned
         for step in self.plan.steps:
             if not step.adds and step.acl not in unowned and content_of(step.acl) not in owned:
-                raise RefusedError(f"{acl_text(step.acl)}: the journal does not own it: make the plan again")
+                raise RefusedError(f"{acl_text(step.acl)}: not managed by the journal: create a new plan")
 
     def _settled(self, ready: Ready) -> tuple[Entry, ...]:
-        """Tell what nobody knows of an apply that was ended on its way; return the end of that of another plan."""
+        """Report the unsure steps of an interrupted apply; return the entry that ends an apply of another plan."""
         if self.journal is None:
             return ()
         journal = self.journal.journal
@@ -430,17 +430,17 @@ class Applying:
         self.place.note_done(note)
 
     def _note_sent(self, apply: str, sent: Sent) -> Sent:
-        """Keep durably what is sent next, so that nobody takes for made what has not begun, nor the other way round."""
+        """Record durably which steps are sent next, so that a later run knows which may have been made."""
         if self.journal is not None and self.plan.place.batching is not Batching.ALL:
             self.journal.note_sent(apply, sent)
         return sent
 
     def _check_alone(self, completed: set[int]) -> None:
-        """Check between two stages that nobody else changed what the plan touches, where that takes a while.
+        """Check between two stages that no other writer has changed what the plan touches, where a plan takes a while.
 
-        A DENY that was needless when the plan was made may not be so any more. And brokers with a ZooKeeper learn of
-        changes each in an order of its own: a cluster is read when all of them show the stage before. A later step that
-        somebody else does meanwhile is done.
+        A DENY that was redundant when the plan was made may be needed now. Brokers with a ZooKeeper learn of changes
+        each in its own order: a cluster is read once all of them show the previous stage. A later step that another
+        writer has made meanwhile counts as made.
         """
         if self.plan.place.batching is not Batching.RULE:
             return
@@ -450,9 +450,8 @@ class Applying:
             check_base(self.plan, self.place.read(), self.place.name, sent)
         except RefusedError as error:
             raise StoppedError(
-                f"{self.place.name}: somebody else has changed rules in the region that the plan touches, since the "
-                f"apply began; stopped after {len(completed):,} of {total:,} steps: a new plan begins from what is "
-                "there"
+                f"{self.place.name}: another writer has changed ACLs that the plan touches since the apply began; "
+                f"stopped after {len(completed):,} of {total:,} steps: create a new plan from the present state"
             ) from error
         except MetadataError as error:
             raise StoppedError(self._stopped(error, len(completed))) from error
@@ -461,16 +460,16 @@ class Applying:
         there = self.place.read_back([step.acl for step in piece])
         for step in piece:
             if (step.acl in there) is not step.adds:
-                what = "is not there" if step.adds else "is still there"
+                what = "is missing" if step.adds else "still exists"
                 raise StoppedError(
-                    f"{self.place.name}: {acl_text(step.acl)} {what} after it was written: who else writes?"
+                    f"{self.place.name}: {acl_text(step.acl)} {what} after the write: is there another writer?"
                 )
 
     def _stopped(self, error: MetadataError, completed: int) -> str:
-        note = "" if self.journal is None else "; the journal has what may have been made"
+        note = "" if self.journal is None else "; the journal lists the steps that may have been made"
         return (
-            f"{error}; stopped after {completed:,} of {len(self.plan.steps):,} steps{note}: `aclog apply PLAN "
-            "--resume` goes on, and a new plan begins from what is there"
+            f"{error}; stopped after {completed:,} of {len(self.plan.steps):,} steps{note}: continue with `aclog apply "
+            "PLAN --resume`, or create a new plan from the present state"
         )
 
     def _note(self, apply: str) -> ApplyNote:
@@ -485,7 +484,7 @@ class Applying:
         )
 
     def _append(self, kind: EntryKind, apply: str, settled: tuple[Entry, ...] = ()) -> None:
-        """Write an entry of this apply, together with what ends an earlier one: alone, that would hinder this plan."""
+        """Write an entry of this apply, with the one that ends an earlier apply: alone that would block this plan."""
         if self.journal is None:
             return
         options = self.options

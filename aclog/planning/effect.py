@@ -1,4 +1,4 @@
-"""What a change touches and denies on its way."""
+"""The effect of a plan: what it touches, what its deletes take away, and what it denies transiently."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -44,7 +44,7 @@ from aclog.authorizer.index.names import prefix_range
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Stage, Step
 
-# The names that resource patterns cover, and what they leave of a region.
+# The names that resource patterns cover, and their difference from a region.
 
 
 @frozen(kw_only=True)
@@ -59,7 +59,7 @@ class _OfType:
 
     @classmethod
     def of(cls, roots: Iterable[Root]) -> "_OfType":
-        """Return the names of these patterns."""
+        """Return the names that these patterns cover."""
         prefixes: set[str] = set()
         literals: set[str] = set()
         for root in roots:
@@ -78,7 +78,7 @@ class _OfType:
         return _begins_with_one(root.name, self.prefixes) or (root.literal and _has(self.literals, root.name))
 
     def outside(self, names: Names, *, documented: bool) -> Names:
-        """Return what these names leave of others."""
+        """Return those of other names that are not among these."""
         if self.wildcard:
             names = () if documented else tuple(_hidden(names))
         parts = map(self._outside, names)
@@ -113,7 +113,7 @@ class HeldNames:
         return cls(of_type={kind: _OfType.of(group) for kind, group in of_type.items()}, documented=documented)
 
     def covers(self, root: Root) -> bool:
-        """Return whether each name that a pattern covers is one of these."""
+        """Return whether this set contains every name that a pattern covers."""
         of_type = self._of_type.get(root.kind)
         if of_type is None:
             return False
@@ -122,7 +122,7 @@ class HeldNames:
         return of_type.covers(root, documented=self._documented)
 
     def outside(self, region: Region) -> Region | None:
-        """Return the part of a region on other names; None if that is nothing."""
+        """Return the part of a region outside these names; None if it is empty."""
         of_type = self._of_type.get(region.resource_type)
         if of_type is None:
             return region
@@ -156,7 +156,7 @@ def _topmost(prefixes: Iterable[str]) -> list[str]:
 
 def _begins_with_one(name: str, topmost: Sequence[str]) -> bool:
     """Return whether a name begins with one of sorted prefixes, none of which begins with another."""
-    # Whatever is sorted between a prefix and a name that begins with it begins with it, too.
+    # Every text sorted between a prefix and a name that begins with it begins with the prefix, too.
     at = bisect_right(topmost, name)
     return at > 0 and name.startswith(topmost[at - 1])
 
@@ -172,48 +172,48 @@ def _has(names: Sequence[str], name: str) -> bool:
     return at < len(names) and names[at] == name
 
 
-# What the deletion of one ACL takes away, seen from the end of its plan.
+# What the deletion of one ACL takes away, judged at the end state of its plan.
 
 
 class Nothing(StrEnum):
     """Why the deletion of an ACL changes no decision."""
 
     ALLOWED = "still allowed by"
-    """Another ALLOW says all that it said."""
+    """Another ALLOW grants everything that it granted."""
     DENIED = "still denied by"
-    """A DENY says all that it said: of an ALLOW, it gave nothing."""
+    """A DENY covers everything that it covered: an ALLOW had no effect."""
     SUPER_USER = "its principal is a super user"
-    UNUSABLE = "no request is about it"
-    NEVER_ALLOWED = "what it denied is not allowed otherwise"
+    UNUSABLE = "no request can match it"
+    NEVER_ALLOWED = "the access it denied is not allowed anyway"
     TOGETHER = "every request is decided the same without it"
 
 
 @frozen(eq=False, kw_only=True)
 class TakenAway:
-    """What one ACL still did: the requests that are decided otherwise without it."""
+    """The requests whose decision changes when one ACL is removed."""
 
     acl: StandardAcl
     differences: tuple[Difference, ...]
     nothing: Nothing | None = None
-    """Why there are none."""
+    """The reason if there are none."""
     other: StandardAcl | None = None
-    """With ALLOWED and DENIED: the ACL that says the same."""
+    """With ALLOWED and DENIED: the ACL that covers it."""
 
     def text(self) -> str:
-        """Return why it takes nothing away."""
+        """Return the reason why the deletion takes nothing away."""
         if self.nothing is None:
             return ""
         return self.nothing.value if self.other is None else f"{self.nothing.value} {acl_text(self.other)}"
 
 
 def taken_away(end: Policy, acl: StandardAcl) -> TakenAway:
-    """Return what an ACL that the end of a plan no longer has would have changed there.
+    """Return the effect of deleting an ACL, given the end state of its plan, which no longer has it.
 
     Raises:
-        ReplayError: the end has it.
+        ReplayError: the end state has the ACL.
 
     """
-    # On top of the end's index: to make a new one for each deletion would take as long as all else together.
+    # A change on top of the end state's index: a new index per deletion would cost as much as all the rest together.
     more = Policy(end.acls.apply((record_of(acl, _any_id(acl)),)), end.settings)
     regions = tuple(differences(more, end, changed=[acl]))
     if regions:
@@ -231,14 +231,14 @@ def _why(end: Policy, acl: StandardAcl) -> tuple[Nothing, StandardAcl | None]:
     deny = rules.covering(acl, allows=False)
     if deny is not None:
         return Nothing.DENIED, deny
-    if not is_allow(acl):  # or its principal has no colon: then it denies everything, as Kafka throws on it
+    if not is_allow(acl):  # an ACL whose principal has no colon denies everything: Kafka throws on it
         return Nothing.NEVER_ALLOWED, None
     allow = rules.covering(acl, allows=True)
     return (Nothing.TOGETHER, None) if allow is None else (Nothing.ALLOWED, allow)
 
 
 def _is_usable(end: Policy, acl: StandardAcl) -> bool:
-    """Return whether there is a request that an ACL is about."""
+    """Return whether any request can match an ACL."""
     if acl.resource_type not in RESOURCE_TYPES:
         return False
     extent = extent_of(acl, end.settings)
@@ -251,24 +251,25 @@ def _any_id(acl: StandardAcl) -> UUID:
     return UUID(bytes=blake2b(repr(acl).encode("utf-8", "surrogatepass"), digest_size=16).digest())
 
 
-# Which requests a change denies on its way, though both ends allow them.
+# Transient denials: requests that a change denies between two batches, though they are allowed before and after.
 #
-# Without allow.everyone.if.no.acl.found there are none, and never is a request allowed that both ends deny: denies
-# are added first and removed last. With it, a name that no ACL covers is open to all, and closes with the first ACL
-# on it. So only names count that nothing covers before, or nothing afterwards; the second are the first, seen
-# backwards.
+# Without allow.everyone.if.no.acl.found there are none, and no request is allowed on the way that is denied before and
+# after: DENY ACLs are added first and removed last. With it, a name without ACLs is open to everyone, and the first
+# ACL on it closes it. So only names without ACLs before or after the change matter; the second case is the first one
+# in reverse.
 #
-# On a name that nothing covers before, all ACLs are new. The first batch that covers it closes it, and each later
-# ALLOW only opens more: whom the first batch does not let in, though the end does, waits. The first batch is one of
-# denies if any deny comes there, and lets in nobody; else it is that of the widest pattern on the name. Two policies
-# of what comes tell all names apart at once: one closes each just so far, the other holds everything.
+# On a name without ACLs before, all ACLs are new. The first batch that covers it closes it, and each later ALLOW only
+# opens more: a request that the end state allows and the first batch does not allow is denied meanwhile. If there are
+# DENY ACLs on the name, they are the first batch, and it allows nothing; otherwise the first batch has the widest
+# pattern on the name. Two policies tell all such names apart at once: one closes each name up to the first batch, the
+# other has all ACLs.
 
 
 def transient_denials(steps: Sequence[Step], before: Iterable[bytes], settings: Settings) -> list[Region]:
-    """Return exactly the requests that both ends of a change allow and some state between two batches denies.
+    """Return exactly the requests that are allowed before and after a change, and denied between two of its batches.
 
     The steps are in the order of `ordered`; `before` has the contents (aclog.authorizer.acls_image) of at least every
-    ACL of the place that covers a name which an ACL of the steps covers, too. Regions may overlap.
+    ACL of the target that shares a name with an ACL of the steps. Regions may overlap.
     """
     batches = [list(batch) for _, batch in groupby(steps, key=lambda step: step.batch)]
     if not settings.allow_everyone or len(batches) <= 1:
@@ -276,7 +277,7 @@ def transient_denials(steps: Sequence[Step], before: Iterable[bytes], settings: 
     first = Counter(map(_root_of_content, before))
     last = first + Counter(_root_of(step.acl) for step in steps if step.adds)
     last -= Counter(_root_of(step.acl) for step in steps if not step.adds)
-    # A batch of several stages makes the whole change of a resource that overlaps no other one: nothing is between.
+    # A batch of several stages is the whole change of a resource that overlaps no other: there is no state in between.
     staged = [batch for batch in batches if len({step.stage for step in batch}) == 1]
     adding = [batch for batch in staged if batch[0].adds]
     removing = [batch for batch in reversed(staged) if not batch[0].adds]
@@ -288,7 +289,7 @@ def transient_denials(steps: Sequence[Step], before: Iterable[bytes], settings: 
 
 
 def _closed(batches: Sequence[Sequence[Step]], covered: HeldNames, settings: Settings) -> Iterator[Region]:
-    """Yield what waits, on names that are not held, while these ACLs come, though it is allowed in the end."""
+    """Yield the requests outside `covered` that are denied while these ACLs are added, and allowed at the end."""
     new = [[step for step in batch if not covered.covers(_root_of(step.acl))] for batch in batches]
     denies = [step.acl for batch in new for step in batch if step.stage in (Stage.ADD_DENY, Stage.REMOVE_DENY)]
     allows = [batch for batch in new if batch and batch[0].stage in (Stage.ADD_ALLOW, Stage.REMOVE_ALLOW)]
@@ -301,7 +302,7 @@ def _closed(batches: Sequence[Sequence[Step]], covered: HeldNames, settings: Set
 
 
 def _waiting(denies: Sequence[StandardAcl], allows: Sequence[Sequence[Step]], settings: Settings) -> Iterator[Region]:
-    """Yield what waits while these denies and then these batches of allows come, as if there were no others."""
+    """Yield the requests denied meanwhile if only these DENY ACLs, and then these batches of ALLOW ACLs, are added."""
     first = list(_first_on_names(allows, documented=settings.documented))
     closing = [_closing(root) for root in dict.fromkeys(map(_root_of, denies))]
     end = _policy((*denies, *(step.acl for batch in allows for step in batch)), settings)
@@ -323,7 +324,7 @@ def _gained(state: Policy, end: Policy, query: Query) -> Iterator[Region]:
 
 
 def _first_on_names(batches: Iterable[Sequence[Step]], *, documented: bool) -> Iterator[StandardAcl]:
-    """Yield the ACLs of the first batch on each pattern that no pattern of an earlier batch covers whole."""
+    """Yield the ACLs of the first batch on each pattern that no pattern of an earlier batch covers completely."""
     first: dict[Root, int] = {}
     for number, batch in enumerate(batches):
         for step in batch:
@@ -334,7 +335,7 @@ def _first_on_names(batches: Iterable[Sequence[Step]], *, documented: bool) -> I
 
 
 def _covering(root: Root, *, documented: bool) -> Iterator[Root]:
-    """Yield the patterns that cover every name that this one covers, itself among them."""
+    """Yield the patterns that cover every name of this one, including itself."""
     yield root
     if root == (root.kind, WILDCARD, True):
         yield Root(root.kind, "", literal=False)

@@ -52,25 +52,25 @@ from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError
 from aclog.planning.plan import PatternSet, RefusedError
 
-# The rules of a place that have a name in common with what is asked; no other rule matters to it.
+# The ACLs of a target that share a name with the requested patterns; no other ACL matters.
 
 
 def near_rules(contents: Iterable[bytes], patterns: Iterable[ResourcePattern]) -> tuple[StandardAcl, ...]:
-    """Return the rules on a pattern that has a name in common with one of these, in a stable order."""
+    """Return the ACLs on patterns that share a name with one of these, in a stable order."""
     named = PatternSet.of(patterns)
     near = (content for content in contents if named.meets(*pattern_of_content(content)[:3]))
     return tuple(map(acl_of_content, sorted(near)))
 
 
 def policy_with(rules: Iterable[StandardAcl], settings: Settings) -> Policy:
-    """Return the policy of some rules. They get ids, so that a change of it is cheap (`changed_policy`)."""
+    """Return the policy of some ACLs. They get ids, which makes changes of the policy cheap (`changed_policy`)."""
     numbered = (StandardAclWithId(id=UUID(int=number), acl=acl) for number, acl in enumerate(rules, 1))
     image = AclsImage.from_acls(numbered).with_options(documented=settings.documented, cidr=settings.cidr)
     return Policy(image, settings)
 
 
 def changed_policy(policy: Policy, *, added: Iterable[StandardAcl] = (), removed: Iterable[StandardAcl] = ()) -> Policy:
-    """Return the policy after some changes."""
+    """Return the policy after adding and removing ACLs."""
     changes = [
         *(RuleChange(added=False, acl=acl) for acl in removed),
         *(RuleChange(added=True, acl=acl) for acl in added),
@@ -79,18 +79,18 @@ def changed_policy(policy: Policy, *, added: Iterable[StandardAcl] = (), removed
 
 
 def by_rules_alone(settings: Settings) -> Settings:
-    """Return the settings under which nothing but a rule allows anything."""
+    """Return the settings without super users and without access to resources that have no ACL."""
     return evolve(settings, allow_everyone=False, super_users=frozenset())
 
 
-# The fewest of some rules that allow what all of them would allow together.
+# The smallest subset of some ACLs that allows what all of them would allow together.
 
 
 def least_rules(policies: Collection[Policy], rules: Sequence[StandardAcl], query: Query) -> tuple[StandardAcl, ...]:
-    """Return the rules to add to policies; without them one of these allows less of the query than with all of `rules`.
+    """Return the ACLs to add to policies so that each allows as much of the query as with all of `rules`.
 
-    The policies have the same rules, and other settings. All of `rules` are ALLOWs for one principal, and wider ones
-    come before those that they cover.
+    No ACL of the result can be left out. The policies have the same ACLs and different settings. All of `rules` are
+    ALLOWs for one principal, and wider ones come before those that they cover.
     """
     added: dict[StandardAcl, None] = {}
     now, looks_again = list(policies), True
@@ -102,7 +102,7 @@ def least_rules(policies: Collection[Policy], rules: Sequence[StandardAcl], quer
             then = [changed_policy(policy, added=(rule,)) for policy in now]
             if any(_gains(old, new, query, rule) for old, new in zip(now, then, strict=True)):
                 added[rule], now = None, then
-                # Where a name without rules is open, the first rule on it closes it: others may be needed then.
+                # Where resources without ACLs are open, the first ACL on one closes it: others may be needed then.
                 looks_again = any(policy.settings.allow_everyone for policy in now)
     return tuple(added)
 
@@ -111,11 +111,11 @@ def _gains(old: Policy, new: Policy, query: Query, rule: StandardAcl) -> bool:
     return any(each.direction is Direction.GAINED for each in differences(old, new, query=query, changed=(rule,)))
 
 
-# Patterns of rules as sets of names; LITERAL `*` has every name here.
+# The patterns of ACLs as sets of names; LITERAL `*` contains every name here.
 
 
 def covers(outer: ResourcePattern, inner: ResourcePattern) -> bool:
-    """Return whether a pattern has every name of another one."""
+    """Return whether a pattern contains every name of another one."""
     if outer.resource_type != inner.resource_type:
         return False
     if is_every_name(outer):
@@ -131,27 +131,27 @@ def is_every_name(pattern: ResourcePattern) -> bool:
 
 
 def all_names(pattern: ResourcePattern) -> ResourcePattern:
-    """Return the pattern as a query has it: there `*` is just a name."""
+    """Return the pattern as queries express it: there `*` is an ordinary name."""
     return evolve(pattern, name="", pattern_type=PatternType.PREFIXED) if is_every_name(pattern) else pattern
 
 
-# What is to be granted or revoked, and the rules for it.
+# The access to grant or revoke, and the ACLs for it.
 
 
 @frozen(kw_only=True)
 class AccessRequest:
-    """What a principal is to be allowed, or no longer."""
+    """The access that a principal should gain or lose."""
 
     principal: str
     """`User:*` is everyone."""
     needs: tuple[Need, ...]
-    """Each on one pattern, as a rule has it, and on all of its names; one need a pattern."""
+    """Each on one pattern, as an ACL has it, and on all of its names; one need per pattern."""
     hosts: tuple[str, ...] = field(default=())
-    """Of rules; none: `*` when granting, all hosts when revoking."""
+    """The hosts of the ACLs; if empty: `*` when granting, all hosts when revoking."""
 
     @property
     def principals(self) -> Principals:
-        """Whose requests are asked about."""
+        """The principals whose requests the query covers."""
         return EVERYONE if self.principal == WILDCARD_PRINCIPAL else only(self.principal)
 
     def query(self, need: Need, operations: int) -> Query:
@@ -159,7 +159,7 @@ class AccessRequest:
         return Query(resources=tuple(map(all_names, need.patterns)), operations=operations, principals=self.principals)
 
     def rules(self) -> tuple[StandardAcl, ...]:
-        """Return the rules that allow all that is asked, and no more; those on the widest patterns first."""
+        """Return the ACLs that allow exactly the requested access, those on the widest patterns first."""
         rules = (
             StandardAcl(
                 resource_type=pattern.resource_type,
@@ -179,7 +179,7 @@ class AccessRequest:
 
 
 def least_operations(mask: int) -> tuple[AclOperation, ...]:
-    """Return the fewest operations of a mask whose ALLOWs imply the rest of it."""
+    """Return the fewest operations of a mask whose ALLOWs imply all of it."""
     operations = tuple(operations_of(mask))
     return tuple(
         each for each in operations if not any(each != other and gives(other) >> each & 1 for other in operations)
@@ -187,12 +187,12 @@ def least_operations(mask: int) -> tuple[AclOperation, ...]:
 
 
 def gives(operation: int) -> int:
-    """Return all operations that an ALLOW of one allows, as a mask."""
+    """Return the operations that an ALLOW of one operation grants, as a mask."""
     return rule_mask(operation, AclPermissionType.ALLOW) & ALL_OPERATIONS
 
 
 def wide_first(acl: StandardAcl) -> tuple[object, ...]:
-    """Return what sorts a rule before those that it covers."""
+    """Return a sort key that puts an ACL before those that it covers."""
     is_prefix = acl.pattern_type == PatternType.PREFIXED
     is_all = not is_prefix and acl.resource_name == WILDCARD
     where = (acl.resource_type, not is_all, not is_prefix, len(acl.resource_name), acl.resource_name)
@@ -200,48 +200,49 @@ def wide_first(acl: StandardAcl) -> tuple[object, ...]:
 
 
 def one_address(host: str) -> str | None:
-    """Return the host of a rule if it is an address of clients; None for `*`, a range, and what no client can have."""
+    """Return the host of an ACL if it is a client address; None for `*`, ranges, and impossible addresses."""
     return None if host == WILDCARD or "/" in host or host_problem(host, cidr=True) else host
 
 
-# Granting: the rules that are missing, those that give a part of it already, and what overrules them.
+# Granting: the missing ACLs, the ACLs that grant a part of the access already, and the DENY ACLs that overrule them.
 
 
 @frozen(kw_only=True)
 class Overruled:
-    """Requests that were asked for and stay denied, and a rule that denies one of them.
+    """Requested access that stays denied, and an ACL that denies a part of it.
 
-    None: Kafka's authorizer throws on them, as a rule there has a principal without a colon.
+    The ACL is None where Kafka's authorizer throws, because an ACL there has a principal without a colon.
     """
 
     region: Region
     rule: StandardAcl | None
     only: Generation | None = None
-    """That of Kafka which alone decides so, if several may."""
+    """The only generation of Kafka that denies it, if several may decide."""
 
 
 @frozen(kw_only=True)
 class Grant:
-    """What grants all that is asked, as far as no rule denies it."""
+    """The ACLs that grant the requested access, as far as no DENY overrules them."""
 
     added: tuple[StandardAcl, ...]
     reused: tuple[StandardAcl | str, ...]
-    """What gives the rest already: rules, `SuperUser` or `DefaultAllow`."""
+    """What grants the rest already: ACLs, `SuperUser` or `DefaultAllow`."""
     overruled: tuple[Overruled, ...]
     reused_only: Mapping[StandardAcl | str, Generation] = field(factory=dict)
-    """Of `reused`, what gives it by one generation of Kafka only, and which that is."""
+    """Those of `reused` that grant it in one generation of Kafka only, and that generation."""
 
 
 def grant(
     request: AccessRequest, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
 ) -> Grant:
-    """Return the least rules that allow what is asked, given the rules of a place (their contents).
+    """Return the fewest ACLs that allow the requested access, given the ACLs of a target (their contents).
 
-    `generations`: of Kafka, each of which must allow it; without any, it is that of `settings`. Unless it is known that
-    uncovered names are open, `settings` must say that they are not: then rules allow it all.
+    `generations`: the generations of Kafka, each of which must allow it; if empty, that of `settings`. Unless resources
+    without ACLs are known to be open, `settings` must count them as closed: then ACLs allow all of the access.
 
     Raises:
-        RefusedError: rules deny an operation on a whole pattern, so that no ALLOW helps; or a rule could match nobody.
+        RefusedError: a DENY covers an operation on a whole pattern, so that no ALLOW helps; or an ACL would match no
+            request.
 
     """
     rules, each = request.rules(), settings.by_generation(generations)
@@ -266,7 +267,7 @@ def grant(
 
 
 def _query(request: AccessRequest) -> Query:
-    """Return the query for all operations on all names that are asked about."""
+    """Return the query for all operations on all requested names."""
     resources = (resource for need in request.needs for resource in request.query(need, 0).resources)
     return Query(resources=tuple(resources), principals=request.principals)
 
@@ -275,12 +276,12 @@ def _check_rules(rules: Iterable[StandardAcl], *, cidr: bool, only: Generation |
     for each in rules:
         why = refusal(each, cidr=cidr) or host_problem(each.host, cidr=cidr)
         if why is not None:
-            by = "" if only is None else f"{only} may decide there: "
+            by = "" if only is None else f"{only} may decide: "
             raise RefusedError(f"{acl_text(each)}: {by}{why}")
 
 
 def _overruled(rules: Iterable[StandardAcl], after: Policy, query: Query) -> Iterator[Overruled]:
-    """Yield what the wanted rules alone would allow of a query, and the policy with them does not."""
+    """Yield the requests of a query that the desired ACLs alone would allow, and the policy with them denies."""
     alone = policy_with(rules, by_rules_alone(after.settings))
     for each in differences(alone, after, query=query):
         if each.direction is Direction.LOST:
@@ -291,7 +292,7 @@ def _overruled(rules: Iterable[StandardAcl], after: Policy, query: Query) -> Ite
 def _check_some_allowed(
     request: AccessRequest, rules: Iterable[StandardAcl], after: Policy, generation: Generation | None
 ) -> None:
-    """Check that of each operation on each pattern something is allowed."""
+    """Check that each operation is allowed on some name of each pattern."""
     hosts = dict.fromkeys(map(one_address, request.hosts or (WILDCARD,)))
     for need in request.needs:
         for operation in operations_of(need.operations):
@@ -303,15 +304,15 @@ def _check_some_allowed(
 
 
 def _denied_text(denying: Overruled) -> str:
-    rule = "a rule whose principal has no colon" if denying.rule is None else acl_text(denying.rule)
+    rule = "an ACL whose principal has no colon" if denying.rule is None else acl_text(denying.rule)
     would = f"{denying.region} would stay denied{only_on(denying.only)}"
-    return f"{would}, by {rule}: no ALLOW overrules it; remove it first, if that is meant"
+    return f"{would} by {rule}: no ALLOW overrules it; remove it first if the access is intended"
 
 
 def _reused(
     request: AccessRequest, rules: Iterable[StandardAcl], added: Iterable[StandardAcl], policy: Policy
 ) -> Iterator[StandardAcl | str]:
-    """Yield what allows the wanted rules that are not added."""
+    """Yield what already allows those of the desired ACLs that are not added."""
     reasons: set[StandardAcl | str] = set()
     new = set(added)
     for rule in rules:
@@ -332,7 +333,7 @@ def _reasons(request: AccessRequest, rule: StandardAcl, policy: Policy) -> Itera
                 yield reason
 
 
-# What an intent needs on the resources that are named.
+# The needs of an intent on the named resources.
 
 
 _FLAGS = {
@@ -344,55 +345,55 @@ _FLAGS = {
 
 @frozen(kw_only=True)
 class IntentResources:
-    """The resources of an intent, as patterns of rules: LITERAL `*` is every name."""
+    """The resources of an intent, as ACL patterns: LITERAL `*` is every name."""
 
     named: tuple[ResourcePattern, ...] = ()
     inputs: tuple[ResourcePattern, ...] = ()
-    """Topics that a Streams application reads."""
+    """The topics that a Streams application reads."""
     outputs: tuple[ResourcePattern, ...] = ()
-    """Topics that it writes."""
+    """The topics that a Streams application writes."""
 
 
 def asked_needs(intent: Intent, resources: IntentResources, *, whole: bool) -> tuple[Need, ...]:
-    """Return what an intent needs on all of the resources that are named, a need for each pattern.
+    """Return the needs of an intent on the named resources, one need per pattern.
 
-    With `whole`, all that the intent needs must be named: somebody who is granted half of it can do nothing with it.
+    With `whole`, every resource that the intent needs must be named: a client cannot work with a partial grant.
 
     Raises:
-        ConfigError: a resource that the intent has no use for, a name that hardly can be meant, or one is missing.
+        ConfigError: a resource that the intent does not use, a missing resource, or a name that is probably a mistake.
 
     """
     for each in (*resources.named, *resources.inputs, *resources.outputs):
         _check_name(each, for_new_rule=whole)
     needs = _stream(resources) if intent is Intent.STREAM else _plain(intent, resources)
     if whole and intent is Intent.STREAM and not (resources.inputs or resources.outputs):
-        raise ConfigError("intent stream: expected --input-topic or --output-topic, too: what it reads, what it writes")
+        raise ConfigError("intent stream: expected --input-topic or --output-topic: the topics that it reads or writes")
     if whole and needs.some:
         missing = ", ".join(dict.fromkeys(_FLAGS[ResourceType(need.resource_type)] for need in needs.some))
-        raise ConfigError(f"intent {intent}: expected {missing}, too: a client needs all of it")
+        raise ConfigError(f"intent {intent}: missing {missing}: expected every resource that the client needs")
     return tuple(_by_pattern(needs.named))
 
 
 def _plain(intent: Intent, resources: IntentResources) -> IntentNeeds:
     if resources.inputs or resources.outputs:
-        raise ConfigError(f"intent {intent}: --input-topic and --output-topic are of intent stream: expected --topic")
+        raise ConfigError(f"intent {intent}: --input-topic and --output-topic require intent stream: expected --topic")
     return intent_needs(intent, resources.named)
 
 
 def _stream(resources: IntentResources) -> IntentNeeds:
-    """Return the needs of a Streams application; a transactional id stands for exactly-once processing."""
+    """Return the needs of a Streams application; a transactional id means exactly-once processing."""
     by_type: dict[int, list[ResourcePattern]] = {}
     for each in resources.named:
         by_type.setdefault(each.resource_type, []).append(each)
     groups, transactions = by_type.pop(ResourceType.GROUP, []), by_type.pop(ResourceType.TRANSACTIONAL_ID, [])
     if by_type.pop(ResourceType.TOPIC, None):
-        raise ConfigError("intent stream: expected --input-topic and --output-topic: what it reads, and what it writes")
+        raise ConfigError("intent stream: expected --input-topic (topics read) and --output-topic (topics written)")
     if by_type or len(groups) != 1 or groups[0].pattern_type != PatternType.LITERAL or is_every_name(groups[0]):
-        raise ConfigError("intent stream: expected one --group, literal: the application id")
+        raise ConfigError("intent stream: expected one literal --group: the application id")
     application = groups[0].name
     if transactions not in ([], [evolve(groups[0], resource_type=ResourceType.TRANSACTIONAL_ID)]):
         raise ConfigError(
-            f"intent stream: expected --transactional-id {application}, literal, for exactly-once processing, or none"
+            f"intent stream: expected literal --transactional-id {application} (exactly-once processing), or none"
         )
     return stream_needs(
         Application(
@@ -418,18 +419,18 @@ def _by_pattern(needs: Iterable[Need]) -> Iterator[Need]:
 def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
     kind, name = ResourceType(pattern.resource_type).name, pattern.name
     if not name:
-        raise ConfigError(f"a {kind} with an empty name: expected a name")
+        raise ConfigError(f"{kind} with an empty name: expected a name")
     if not for_new_rule or is_every_name(pattern):
         return
     if name == WILDCARD:
-        raise ConfigError(f"{kind} {name!r}: expected it without prefix: that is every name")
+        raise ConfigError(f"{kind} {name!r} as a prefix: expected a literal name: a literal * is every name")
     if name.endswith(WILDCARD) and pattern.resource_type == ResourceType.TOPIC:
         raise ConfigError(
-            f"{kind} {name!r}: a rule does not take * for any text: expected {name[:-1]!r} and "
-            "--resource-pattern-type prefixed; `aclog acls add` takes such a name as it is"
+            f"{kind} {name!r}: an ACL does not expand * inside a name: expected {name[:-1]!r} and "
+            "--resource-pattern-type prefixed (`aclog acls add` accepts such a name literally)"
         )
     if pattern.resource_type == ResourceType.TOPIC and not _is_legal(pattern):
-        raise ConfigError(f"TOPIC {name!r}: no topic can have such a name")
+        raise ConfigError(f"TOPIC {name!r}: not a legal topic name")
 
 
 def _is_legal(pattern: ResourcePattern) -> bool:
@@ -437,35 +438,35 @@ def _is_legal(pattern: ResourcePattern) -> bool:
     return is_legal_topic(f"{pattern.name}x" if is_prefix else pattern.name)
 
 
-# Revoking: a principal's own rules that give what is asked, what else these gave, and what still allows it.
+# Revoking: the principal's own ACLs that grant the access, what else they grant, and what still allows the access.
 
 
 @frozen(kw_only=True)
 class Still:
-    """What is allowed nevertheless, and why."""
+    """Access that stays allowed, and why."""
 
     permission: Permission
     only: Generation | None = None
-    """That of Kafka which alone allows it, if several may decide."""
+    """The only generation of Kafka that allows it, if several may decide."""
 
 
 @frozen(kw_only=True)
 class Revocation:
-    """What takes away what is asked, as far as a principal's own rules give it."""
+    """The changes that revoke the access, as far as the principal's own ACLs grant it."""
 
     removed: tuple[StandardAcl, ...]
     added: tuple[StandardAcl, ...]
-    """Rules for what else the removed ones gave."""
+    """ACLs for the other access that the removed ones granted."""
     still: tuple[Still, ...]
 
 
 def revoke(
     request: AccessRequest, contents: AbstractSet[bytes], settings: Settings, generations: Collection[Generation] = ()
 ) -> Revocation:
-    """Return what removes the rules of the principal that give what is asked, given the rules of a place.
+    """Return the changes that remove the principal's ACLs that grant the access, given the ACLs of a target.
 
-    `generations`: of Kafka, that may decide; without any, it is that of `settings`. A rule on more names, or for more
-    hosts, than is asked stays whole: only a DENY could cut it. DESCRIBE and DESCRIBE_CONFIGS stay with an operation
+    `generations`: the generations of Kafka that may decide; if empty, that of `settings`. An ACL on more names, or for
+    more hosts, than requested stays: only a DENY could narrow it. DESCRIBE and DESCRIBE_CONFIGS stay with an operation
     that implies them.
     """
     patterns = [pattern for need in request.needs for pattern in need.patterns]
@@ -491,7 +492,7 @@ def _is_own(acl: StandardAcl, request: AccessRequest) -> bool:
 
 
 def _targets(acl: StandardAcl, request: AccessRequest) -> int:
-    """Return the operations that are to be taken away on all names of a rule."""
+    """Return the operations to revoke on all names of an ACL."""
     mask = 0
     for need in request.needs:
         if any(covers(pattern, resource_of(acl)) for pattern in need.patterns):
@@ -500,16 +501,16 @@ def _targets(acl: StandardAcl, request: AccessRequest) -> int:
 
 
 def _gives_of(acl: StandardAcl, mask: int) -> bool:
-    """Return whether a rule gives one of these operations other than by implication."""
+    """Return whether an ACL grants one of these operations itself, not by implication."""
     return bool(mask) if acl.operation == AclOperation.ALL else bool(mask >> acl.operation & 1)
 
 
 def _replacements(
     removed: Mapping[StandardAcl, int], near: Iterable[StandardAcl], each: Iterable[Settings]
 ) -> tuple[StandardAcl, ...]:
-    """Return the least rules for what else the removed ones gave, on the same names and from the same hosts.
+    """Return the fewest ACLs for the other access that the removed ones granted, on the same names and hosts.
 
-    Rules that deny do not count here: what they overrule today is kept for the day on which they go.
+    DENY ACLs are ignored: an access that a DENY overrules today is kept for the time after its removal.
     """
     rules = sorted({each for acl, mask in removed.items() for each in _rest(acl, mask)}, key=wide_first)
     allows = [acl for acl in near if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal]
@@ -518,18 +519,18 @@ def _replacements(
 
 
 def _rest(acl: StandardAcl, mask: int) -> Iterator[StandardAcl]:
-    """Yield rules for the operations of a rule that its resource type supports and that are not taken away."""
-    supported = SUPPORTED_OPERATIONS[ResourceType(acl.resource_type)]  # an intent asks about no other type
+    """Yield ACLs for those operations of an ACL that its resource type supports and that are not revoked."""
+    supported = SUPPORTED_OPERATIONS[ResourceType(acl.resource_type)]  # intents use only these types
     rest = sum(1 << each for each in supported if gives(acl.operation) >> each & 1) & ~mask
     if acl.resource_type == ResourceType.TRANSACTIONAL_ID and mask >> AclOperation.WRITE & 1:
-        # Kafka asks for it after WRITE, so it is of no use alone; and a Kafka 3.9 knows no such rule.
+        # Kafka requires it after WRITE, so it is useless alone; and Kafka 3.9 does not know such an ACL.
         rest &= ~(1 << AclOperation.TWO_PHASE_COMMIT)
     for operation in least_operations(rest):
         yield evolve(acl, operation=operation)
 
 
 def _still(request: AccessRequest, after: Policy) -> Iterable[Permission]:
-    """Return what is still allowed of the operations that no other one implies; what answers two needs, once."""
+    """Return the revoked operations that are still allowed, without implied ones; one that answers two needs, once."""
     still: dict[Hashable, Permission] = {}
     for need in request.needs:
         query = request.query(need, sum(1 << each for each in least_operations(need.operations)))
@@ -540,21 +541,21 @@ def _still(request: AccessRequest, after: Policy) -> Iterable[Permission]:
     return still.values()
 
 
-# Whose resources a new rule on a prefix, or on every name, also opens.
+# Other principals with ACLs under a newly granted prefix, or under every name.
 
 
 @frozen(kw_only=True)
 class Shared:
-    """A pattern that is granted, and another principal who is allowed something on names of it."""
+    """A granted pattern, and another principal with access to names of it."""
 
     pattern: ResourcePattern
     principal: str
     patterns: tuple[ResourcePattern, ...]
-    """Of that principal's rules, sorted by name; each is the pattern itself or inside of it."""
+    """The patterns of that principal's ACLs, sorted by name; each equals the granted pattern or lies inside it."""
 
 
 def shared(added: Iterable[StandardAcl], contents: AbstractSet[bytes]) -> tuple[Shared, ...]:
-    """Return who else has rules on the names of the prefixes that are granted."""
+    """Return the other principals with ACLs on names under the granted prefixes."""
     granted = dict.fromkeys(resource_of(acl) for acl in added)
     wide = [each for each in granted if each.pattern_type == PatternType.PREFIXED or is_every_name(each)]
     if not wide:
@@ -587,7 +588,7 @@ def _by_name(pattern: ResourcePattern) -> tuple[str, int]:
     return pattern.name, pattern.pattern_type
 
 
-# What a grant takes away, and what a revocation gives: nobody asked for that.
+# Side effects: access that a grant takes away, and access that a revocation opens.
 
 
 def side_effects(
@@ -595,8 +596,8 @@ def side_effects(
 ) -> list[Region]:
     """Return the requests of any principal that a change moves in a direction in which it should move none.
 
-    Where a name without rules is open (allow.everyone.if.no.acl.found), the first rule on it closes it to all others,
-    and it opens to everyone when its last rule goes.
+    Where resources without ACLs are open (allow.everyone.if.no.acl.found), the first ACL on one closes it to everyone
+    else, and the removal of its last ACL opens it to everyone.
     """
     changed = [change.acl for change in changes]
     old = policy_with(near_rules(contents, map(resource_of, changed)), settings)
@@ -608,16 +609,16 @@ def side_effects(
     return [each.region for each in differences(old, new, changed=changed) if each.direction is direction]
 
 
-# Topics that a principal may still use, when the groups or transactional ids that its clients use for it are gone.
+# Topics that a principal may still use after the groups or transactional ids that its clients use with them are gone.
 
 
 _USED_FOR = {ResourceType.GROUP: AclOperation.READ, ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE}
-"""What clients do with topics by a resource of a type."""
+"""The operation on topics for which clients use a resource of this type."""
 
 
 @frozen(kw_only=True)
 class Stranded:
-    """Groups, or transactional ids, that go, and topics on which the principal's own rules still give what for."""
+    """Revoked groups or transactional ids, and the topics on which own ACLs of the principal still grant it."""
 
     lost: tuple[ResourcePattern, ...]
     operation: AclOperation
@@ -626,7 +627,7 @@ class Stranded:
 
 
 def stranded(revocation: Revocation, contents: AbstractSet[bytes], principal: str) -> Iterator[Stranded]:
-    """Yield what clients may no longer do, though nobody asked for it."""
+    """Yield the work that clients can no longer do as a side effect."""
     for kind, operation in _USED_FOR.items():
         lost = tuple(resource_of(acl) for acl in revocation.removed if acl.resource_type == kind)
         if lost:

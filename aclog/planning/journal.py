@@ -28,23 +28,23 @@ from aclog.terminal.columns import json_text
 
 
 class EntryKind(StrEnum):
-    """What an entry says of an apply."""
+    """The kind of a journal entry."""
 
     BEGIN = "BEGIN"
-    """It begins, and may make any of its steps."""
+    """An apply begins, and may make any of its steps."""
     DONE = "DONE"
-    """It has ended, and made exactly these steps."""
+    """An apply has ended, and made exactly these steps."""
 
 
 class JournalAction(StrEnum):
-    """What a step does: to the place, or to who owns an ACL."""
+    """The effect of a step on the target, or on the ownership of an ACL."""
 
     ADD = "ADD"
     REMOVE = "REMOVE"
     ADOPT = "ADOPT"
-    """It was there, and is owned from now on."""
+    """The ACL existed, and the journal manages it from now on."""
     RELEASE = "RELEASE"
-    """It is owned no more, and stays as it is."""
+    """The journal no longer manages the ACL, which stays as it is."""
 
 
 @frozen(kw_only=True)
@@ -68,14 +68,17 @@ class Entry:
     plan: str
     """The digest of the plan."""
     place: str | None
-    """The identity of the place; None in the BEGIN of an apply that makes the place."""
+    """The identity of the target; None in the BEGIN of an apply that creates the target."""
     git: str | None
     steps: tuple[JournalStep, ...]
-    """All that a BEGIN may make, or that was made when it is DONE; those of a BEGIN that is DONE are not read."""
+    """In a BEGIN, all steps that may be made; in a DONE, those that were made.
+
+    Those of a BEGIN with a DONE are not read.
+    """
     settled: bool = False
-    """Whether a later command ended it, by reading the place."""
+    """Whether a later command ended the apply, from the state of the target."""
     at_once: bool = False
-    """Of a BEGIN: whether its steps are made all at once, and no line says what was sent."""
+    """In a BEGIN: whether its steps are made atomically, so that no line records the progress."""
 
 
 def entry_object(entry: Entry) -> dict[str, object]:
@@ -97,7 +100,7 @@ def entry_object(entry: Entry) -> dict[str, object]:
 
 
 def parse_entry(value: Mapping[str, Any]) -> Entry:
-    """Return the entry in a JSON object. Raises ConfigError: it lacks something."""
+    """Return the entry in a JSON object. Raises ConfigError: a field is missing or invalid."""
     try:
         return Entry(
             kind=EntryKind(value["kind"]),
@@ -112,11 +115,11 @@ def parse_entry(value: Mapping[str, Any]) -> Entry:
             steps=_steps(value["steps"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"not an entry of a journal: {error}") from error
+        raise ConfigError(f"not a journal entry: {error}") from error
 
 
 def owned_after(entries: Iterable[Entry]) -> set[bytes]:
-    """Return what is owned after these entries: the fold of those that are DONE."""
+    """Return the ACLs that are managed after these entries: the fold of the DONE entries."""
     owned: set[bytes] = set()
     for entry in entries:
         if entry.kind is EntryKind.DONE:
@@ -125,7 +128,7 @@ def owned_after(entries: Iterable[Entry]) -> set[bytes]:
 
 
 def fold(owned: set[bytes], steps: Iterable[JournalStep]) -> None:
-    """Change what is owned by the steps of an apply that has ended."""
+    """Update the managed ACLs by the steps of an apply that has ended."""
     for step in steps:
         if step.action in (JournalAction.ADD, JournalAction.ADOPT):
             owned.add(step.content)
@@ -134,7 +137,7 @@ def fold(owned: set[bytes], steps: Iterable[JournalStep]) -> None:
 
 
 def written_steps(steps: Iterable[JournalStep]) -> int:
-    """Return how many steps of an apply change its place; they are the first ones."""
+    """Return how many steps of an apply change its target; they come first."""
     return sum(step.action in (JournalAction.ADD, JournalAction.REMOVE) for step in steps)
 
 
@@ -144,7 +147,7 @@ def _steps(values: Sequence[Mapping[str, Any]]) -> tuple[JournalStep, ...]:
     )
 
 
-# What a journal says: every apply of a source, and what the source owns.
+# The state of a journal: every apply of a source, and the ACLs that the source manages.
 
 
 @define(eq=False, slots=False, kw_only=True)
@@ -155,7 +158,7 @@ class Journal:
     id: str
     entries: tuple[Entry, ...] = ()
     sent: Sent = NOTHING_SENT
-    """How far the apply has come that has not ended."""
+    """The progress of the apply that has not ended."""
     is_new: bool = False
     """Whether there is no file yet."""
     checksum: int = 0
@@ -163,55 +166,56 @@ class Journal:
 
     @property
     def open(self) -> Entry | None:
-        """The BEGIN of an apply that has not ended, if there is one; it is the last entry."""
+        """The BEGIN of the apply that has not ended, which is the last entry; None if every apply has ended."""
         last = self.entries[-1] if self.entries else None
         return last if last is not None and last.kind is EntryKind.BEGIN else None
 
     @cached_property
     def owned(self) -> AbstractSet[bytes]:
-        """What is owned by the applies that have ended."""
+        """The ACLs that are managed after the applies that have ended."""
         return owned_after(self.entries)
 
     @property
     def place(self) -> str | None:
-        """The identity of the place that it was last applied to; None before that."""
+        """The identity of the target of the newest apply; None if there is none."""
         return next((entry.place for entry in reversed(self.entries) if entry.place is not None), None)
 
     def check_place(self, identity: str | None, name: str) -> None:
-        """Check that a place is the one that the journal is of.
+        """Check that a target is the one that the journal belongs to.
 
         Raises:
-            JournalError: it is another one, or nothing tells that it is the same.
+            JournalError: it is another target, or its identity is unknown.
 
         """
         place = self.place
         if place is None or identity == place:
             return
-        state = f"is {identity}" if identity is not None else "has no identity: it is new, or was replaced"
+        state = f"is {identity}" if identity is not None else "has no identity (new, or replaced)"
         raise JournalError(
-            f"{self.path}: the journal of {place}, and {name} {state}: expected the same place, or a journal of its own"
+            f"{self.path}: the journal of {place}, but {name} {state}: expected the same target, or a journal of its "
+            "own"
         )
 
     def check_rules_there(self, contents: AbstractSet[bytes], name: str) -> None:
-        """Check that a place does not answer with nothing, though this journal owns rules there.
+        """Check that a target returns some ACL if this journal manages any there.
 
-        Every apply of the journal has ended: one that was ended on its way may have removed them all.
+        Every apply of the journal must have ended: an interrupted one may have removed them all.
 
         Raises:
-            RefusedError: it does.
+            RefusedError: it returned no ACLs.
 
         """
         owned = len(self.owned)
         if owned and not contents:
             raise RefusedError(
-                f"{name}: answers that it has no rules at all, and {self.path} owns {owned:,} there: it may not be "
-                "ready, or not the same place. If all were really removed, begin a new journal"
+                f"{name}: returned no ACLs, but {self.path} manages {owned:,} there: it may not be ready, or is "
+                "another target. If all were really removed, begin a new journal"
             )
 
 
-# The lines of a journal: JSON, each with a checksum at the end of all lines so far.
+# The lines of a journal: JSON, each with a checksum over all lines so far at its end.
 #
-# So a line that was changed is known for what it is, and so is one that is missing before others.
+# The checksum detects a changed line, and a missing line before others.
 
 
 _HEAD, _VERSION = "JOURNAL", 2
@@ -221,7 +225,7 @@ _SENT = b'{"kind":"SENT"'
 _BEGIN, _STEPS = f'{{"kind":"{EntryKind.BEGIN}"'.encode(), b',"steps":'
 _TAIL = len(_CHECKSUM) + len('00000000"}')
 _START = 0
-"""The checksum of no lines at all."""
+"""The checksum of an empty journal."""
 
 
 def head_line(journal_id: str) -> bytes:
@@ -230,7 +234,7 @@ def head_line(journal_id: str) -> bytes:
 
 
 def is_torn_head(data: bytes) -> bool:
-    """Return whether a file is empty, or holds a part of the first line only: nothing was applied with it."""
+    """Return whether a file is empty or has only a part of the first line: no plan was applied with it."""
     return b"\n" not in data and (data.startswith(_HEAD_BEGIN) or _HEAD_BEGIN.startswith(data))
 
 
@@ -240,35 +244,35 @@ def entry_line(entry: Entry, before: int) -> bytes:
 
 
 def sent_line(apply: str, sent: Sent, before: int) -> bytes:
-    """Return the line that says how far an apply has come, with its line end; `before` as for `entry_line`."""
+    """Return the line with the progress of an apply, with its line end; `before` as for `entry_line`."""
     return _line(sent_object(apply, sent), before)
 
 
 def checksum_of(line: bytes) -> int:
-    """Return the checksum that ends a whole line, with or without its line end."""
+    """Return the checksum at the end of a whole line, with or without its line end."""
     return int(line.rstrip(b"\n")[-_TAIL + len(_CHECKSUM) : -len('"}')], 16)
 
 
 def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
-    """Return the journal in the bytes of a file, and how many of them are whole lines; what follows was torn.
+    """Return the journal in the bytes of a file, and the size of its whole lines; a torn line may follow.
 
-    A last line that lacks but its line end is whole.
+    A last line that lacks only its line end is whole.
 
     Raises:
-        JournalError: not a journal, one of another version, or a damaged line; with its number.
+        JournalError: not a journal, an unsupported version, or a damaged line; with its number.
 
     """
     lines, end = _whole_lines(data)
     if not lines:
-        raise JournalError(f"{path}: not a journal: its first line is not whole")
+        raise JournalError(f"{path}: not a journal: its first line is incomplete")
     if not lines[0].startswith(_HEAD_BEGIN):
-        raise JournalError(f"{path}: not a journal: expected a file that `aclog apply` wrote")
+        raise JournalError(f"{path}: not a journal: expected a file written by `aclog apply`")
     checksum = _check_line(lines[0], _START, path, 1)
     head = _parsed(lines[0], path, 1)
     if not isinstance(head.get("id"), str):
-        raise JournalError(f"{path}: line 1: a journal without an id: expected a file that `aclog apply` wrote")
+        raise JournalError(f"{path}: line 1: a journal without an id: expected a file written by `aclog apply`")
     if head.get("version") != _VERSION:
-        raise JournalError(f"{path}: a journal of version {head.get('version')}: expected {_VERSION}")
+        raise JournalError(f"{path}: journal version {head.get('version')}: expected {_VERSION}")
     entries: list[Entry] = []
     begun: set[str] = set()
     sent, last = Sent(), max((number for number, line in enumerate(lines, 1) if not line.startswith(_SENT)), default=1)
@@ -288,7 +292,7 @@ def parse_journal(data: bytes, path: str) -> tuple[Journal, int]:
 
 
 def _whole_lines(data: bytes) -> tuple[list[bytes], int]:
-    """Return the whole lines, the last one with or without its line end; and where they end."""
+    """Return the whole lines, the last one with or without its line end, and the position of their end."""
     end = data.rfind(b"\n") + 1
     lines, rest = data[:end].splitlines(), data[end:]
     before = _START if not lines else _told_by(lines[-1])
@@ -298,11 +302,11 @@ def _whole_lines(data: bytes) -> tuple[list[bytes], int]:
 
 
 def _sent(line: bytes, entries: list[Entry], path: str, number: int) -> Sent:
-    """Return how far the apply has come that has not ended."""
+    """Return the progress of the apply that has not ended."""
     value = _parsed(line, path, number)
     entry = entries[-1] if entries else None
     if entry is None or entry.kind is not EntryKind.BEGIN or value.get("apply") != entry.apply:
-        raise JournalError(f"{path}: line {number}: apply {value.get('apply')} sends what did not begin above")
+        raise JournalError(f"{path}: line {number}: progress of apply {value.get('apply')}, which has not begun above")
     try:
         return parse_sent(value, written_steps(entry.steps))
     except ConfigError as error:
@@ -314,16 +318,18 @@ def _check_order(entries: list[Entry], path: str, number: int) -> None:
     last, before = entries[-1], entries[-2] if len(entries) > 1 else None
     is_open = before is not None and before.kind is EntryKind.BEGIN
     if last.kind is EntryKind.DONE and not (is_open and before is not None and before.apply == last.apply):
-        raise JournalError(f"{path}: line {number}: apply {last.apply} is done, and did not begin on the line before")
+        raise JournalError(f"{path}: line {number}: apply {last.apply} is done, but does not begin on the line before")
     if last.kind is EntryKind.BEGIN and is_open:
-        raise JournalError(f"{path}: line {number}: apply {last.apply} begins before the one on the line above is done")
+        raise JournalError(f"{path}: line {number}: apply {last.apply} begins before the previous one is done")
 
 
 def _check_once(entry: Entry, begun: set[str], path: str, number: int) -> None:
-    """Check that no apply begins twice: a merge of two copies would own again what was removed since."""
+    """Check that no apply begins twice: a merge of two copies would take over ACLs again that were removed since."""
     if entry.kind is EntryKind.BEGIN:
         if entry.apply in begun:
-            raise JournalError(f"{path}: line {number}: apply {entry.apply} begins a second time: was it merged?")
+            raise JournalError(
+                f"{path}: line {number}: apply {entry.apply} begins a second time: were two copies merged?"
+            )
         begun.add(entry.apply)
 
 
@@ -337,11 +343,11 @@ def _tail(text: bytes, before: int) -> bytes:
 
 
 def _check_line(line: bytes, before: int, path: str, number: int) -> int:
-    """Return the checksum of a line that fits to that of the line above. Raises JournalError: it does not."""
+    """Return the checksum of a line, which must continue that of the line above. Raises JournalError: it does not."""
     if not _is_whole(line, before):
         raise JournalError(
-            f"{path}: line {number}: its checksum does not fit: it is damaged or was changed by hand, or lines before "
-            "it are missing or were added; nobody knows what is owned"
+            f"{path}: line {number}: checksum mismatch: the journal is damaged or was edited, or lines above are "
+            "missing or were added; the managed ACLs are unknown"
         )
     return checksum_of(line)
 
@@ -351,7 +357,7 @@ def _is_whole(line: bytes, before: int) -> bool:
 
 
 def _told_by(line: bytes) -> int | None:
-    """Return the checksum that ends a line; None if none does."""
+    """Return the checksum at the end of a line; None if there is none."""
     try:
         return checksum_of(line)
     except ValueError:
@@ -360,7 +366,7 @@ def _told_by(line: bytes) -> int | None:
 
 def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False) -> dict[str, Any]:
     text = line[:-_TAIL]
-    if without_steps:  # the next line, DONE, has those that count
+    if without_steps:  # the DONE on the next line has the steps
         line = text[: text.find(_STEPS)] + _STEPS + b"[]}"
     try:
         return parse_object(line)
@@ -368,7 +374,7 @@ def _parsed(line: bytes, path: str, number: int, *, without_steps: bool = False)
         raise JournalError(f"{path}: line {number}: {error}") from error
 
 
-# Journals as files: read by anyone, written by one apply at a time.
+# Journal files: any process may read one, and one apply at a time writes it.
 
 
 _FLOCK = "hhqqi4x"
@@ -376,11 +382,11 @@ _FLOCK = "hhqqi4x"
 
 
 def read_journal(path: Path, new_id: Callable[[], str], notify: Callable[[str], None]) -> Journal:
-    """Return the journal in a file; if there is none, a new one that owns nothing, with an id from `new_id`.
+    """Return the journal in a file; if there is no file, a new and empty one with an id from `new_id`.
 
     Raises:
-        JournalError: it is not a journal, or is damaged.
-        LogError: it cannot be read.
+        JournalError: not a journal, or a damaged one.
+        LogError: the file cannot be read.
 
     """
     try:
@@ -405,14 +411,14 @@ class JournalWriter:
     _fd: int
     _file: NamedFile
     _head: bytes = b""
-    """The first line of a new journal, which is written with the first entry: an apply that is refused leaves none."""
+    """The first line of a new journal. It is written with the first entry, so a refused apply creates no file."""
     _failed: bool = field(default=False, init=False)
 
     def append(self, *entries: Entry) -> None:
-        """Write entries, at once, and wait until they are durable.
+        """Write entries in one write, and wait until they are durable.
 
         Raises:
-            LogError: they cannot be written; or the file was removed or replaced.
+            LogError: the write failed, or the file was removed or replaced.
 
         """
         lines, checksum = list[bytes](), self.journal.checksum
@@ -423,18 +429,18 @@ class JournalWriter:
         self.journal = evolve(self.journal, entries=(*self.journal.entries, *entries), sent=Sent(), is_new=False)
 
     def note_sent(self, apply: str, sent: Sent) -> None:
-        """Write how far the apply has come that has begun, and wait until it is durable. Raises as `append`."""
+        """Write the progress of the apply that has begun, and wait until it is durable. Raises as `append`."""
         self._write(sent_line(apply, sent, self.journal.checksum))
         self.journal = evolve(self.journal, sent=sent)
 
     def _write(self, *lines: bytes) -> None:
         path = Path(self._file.path)
         if self._failed:
-            raise LogError(f"{path}: an entry failed to be written: open the journal again")
+            raise LogError(f"{path}: an earlier write failed: open the journal again")
         self._failed = True
         try:
             if self._head:
-                os.ftruncate(self._fd, 0)  # a part of such a line may be there
+                os.ftruncate(self._fd, 0)  # a failed write may have left a part of the line
             write_all(self._fd, self._head + b"".join(lines))
             os.fsync(self._fd)
             if self._head:
@@ -451,11 +457,11 @@ class JournalWriter:
 def open_journal(
     path: Path, journal_id: str, notify: Callable[[str], None], *, is_new: bool
 ) -> Iterator[JournalWriter]:
-    """Lock a journal for one apply. With `is_new` a file that is not there is made, with this id. A torn end is cut.
+    """Lock a journal for one apply, and cut its torn end. With `is_new`, create a missing file with this id.
 
     Raises:
-        LockedError: another apply has it.
-        JournalError: it is damaged, another one, or gone. LogError: it cannot be opened.
+        LockedError: another apply holds the lock.
+        JournalError: it is damaged, missing, or another journal. LogError: it cannot be opened.
 
     """
     is_made = is_new and not path.exists()
@@ -467,13 +473,15 @@ def open_journal(
         data = read_at(fd, 0, os.fstat(fd).st_size)
         if is_torn_head(data):
             if not is_new:
-                raise JournalError(f"{path}: the journal is gone, or empty: nobody knows what is owned; put it back")
+                raise JournalError(
+                    f"{path}: the journal is missing or empty, so the managed ACLs are unknown: restore it"
+                )
             head = head_line(journal_id)
             new = Journal(path=str(path), id=journal_id, is_new=True, checksum=checksum_of(head))
             try:
                 yield JournalWriter(journal=new, fd=fd, file=file, head=head)
             finally:
-                if is_made and os.fstat(fd).st_size == 0:  # nothing was begun
+                if is_made and os.fstat(fd).st_size == 0:  # no apply began
                     path.resolve().unlink(missing_ok=True)
             return
         journal, end = parse_journal(data, str(path))
@@ -481,7 +489,7 @@ def open_journal(
             _tell_torn(path, len(data) - end, notify)
             _mend(fd, path, data, end)
         if journal.id != journal_id:
-            raise JournalError(f"{path}: another journal than the one that the plan was made with: make the plan again")
+            raise JournalError(f"{path}: not the journal that the plan was made with: create a new plan")
         yield JournalWriter(journal=journal, fd=fd, file=file)
     finally:
         os.close(fd)
@@ -498,13 +506,13 @@ def _opened(path: Path, *, create: bool) -> int:
 
 
 def _check_file(path: Path) -> None:
-    """Raise JournalError if something is there that is no regular file: a pipe would be waited for."""
+    """Raise JournalError if the path is not a regular file: reading a pipe would block."""
     if path.exists() and not path.is_file():
         raise JournalError(f"{path}: not a regular file: expected a journal, or the path of a new one")
 
 
 def _mend(fd: int, path: Path, data: bytes, end: int) -> None:
-    """Cut what follows the last whole line, or end that line if it lacks only its end. Raises LogError."""
+    """Cut the bytes after the last whole line, or add its missing line end. Raises LogError."""
     try:
         if end < len(data):
             os.ftruncate(fd, end)
@@ -516,9 +524,9 @@ def _mend(fd: int, path: Path, data: bytes, end: int) -> None:
 
 
 def _lock(fd: int, path: Path) -> None:
-    """Lock a journal: against other processes, and on Linux against this one's other threads, too.
+    """Lock a journal against other processes, and on Linux against other threads of this process.
 
-    A lock of the process would be lost as soon as any thread of it reads the journal and closes it again.
+    A lock of the process would be lost as soon as any of its threads reads the journal and closes it again.
     """
     try:
         if sys.platform == "linux":
@@ -533,32 +541,32 @@ def _lock(fd: int, path: Path) -> None:
 
 def _tell_torn(path: Path, size: int, notify: Callable[[str], None]) -> None:
     if size:
-        notify(f"{path}: its last {size} bytes are not a whole line: an apply was killed while it wrote them")
+        notify(f"{path}: its last {size} bytes are an incomplete line: an apply was killed while it wrote them")
 
 
-# Ending an apply that was killed, in its journal: by what it had noted, what the place knows, and what is there.
+# Settling a killed apply in its journal, from its recorded progress, the target's own record, and the target's state.
 #
-# What is there tells nothing by itself: somebody else may have added a rule that the apply was to add, or added again
-# one that it had removed. So it only decides on steps that were sent and not read back.
+# The target's state alone proves nothing: another writer may have added an ACL that the apply was to add, or added
+# again one that it had removed. So it decides only on steps that were sent and not read back.
 
 
 _MOST_RULES = 20
-"""How many rules are named; the rest is counted."""
+"""How many ACLs are listed; the others are counted."""
 
 
 @frozen(eq=False, kw_only=True)
 class Settled:
-    """A journal in which every apply has ended, in memory only."""
+    """A journal in which every apply has ended; in memory only."""
 
     journal: Journal
     unsure: tuple[JournalStep, ...] = ()
-    """Steps whose rules are there, and nobody knows who added them: the apply, or somebody else."""
+    """Steps whose ACLs exist, added either by the apply or by another writer."""
 
 
 def settle(journal: Journal, contents: AbstractSet[bytes], completion: Callable[[str], Completion | None]) -> Settled:
-    """Return a journal with the apply that has not ended settled.
+    """Return the journal with its unfinished apply, if any, settled.
 
-    `completion` is WritablePlace.completion. Raises as that.
+    `completion` is WritablePlace.completion, and the same errors are raised.
     """
     entry = journal.open
     if entry is None:
@@ -573,7 +581,7 @@ def settle(journal: Journal, contents: AbstractSet[bytes], completion: Callable[
 
 
 def sent_of(journal: Journal, completion: Callable[[str], Completion | None]) -> Sent:
-    """Return how far the apply has come that has not ended. Raises as WritablePlace.completion."""
+    """Return the progress of the apply that has not ended. Raises as WritablePlace.completion."""
     entry = journal.open
     if entry is None:
         return NOTHING_SENT
@@ -583,15 +591,21 @@ def sent_of(journal: Journal, completion: Callable[[str], Completion | None]) ->
 
 
 def unsure_texts(journal: Journal, unsure: tuple[JournalStep, ...]) -> Iterator[str]:
-    """Yield what to tell of rules of which nobody knows who added them."""
+    """Yield warnings about ACLs that either the apply or another writer added."""
     for step in unsure[:_MOST_RULES]:
         if step.action is JournalAction.ADD:
-            what = "is there, and it was ended while it added this: counted as its own; somebody else may have added it"
+            what = (
+                "exists, and the apply was interrupted while it added it: counted as managed; another writer may have "
+                "added it"
+            )
         else:
-            what = "is there, and it was ended while it deleted this: its own; somebody else may have added it again"
+            what = (
+                "exists, and the apply was interrupted while it deleted it: managed; another writer may have added it "
+                "again"
+            )
         yield f"{journal.path}: {_apply_of(journal)}: {acl_text(acl_of_content(step.content))} {what}"
     if len(unsure) > _MOST_RULES:
-        yield f"{journal.path}: {_apply_of(journal)}: so are {len(unsure) - _MOST_RULES:,} more rules"
+        yield f"{journal.path}: {_apply_of(journal)}: the same for {len(unsure) - _MOST_RULES:,} more ACLs"
 
 
 def _apply_of(journal: Journal) -> str:

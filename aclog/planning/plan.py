@@ -1,4 +1,4 @@
-"""A plan: the steps of one change of one target, its file, and what a target is."""
+"""A plan: the steps of one change of one target, its file, and the protocols of targets."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,10 @@ from aclog.terminal.columns import json_text
 
 
 class Stage(IntEnum):
-    """The stages of a change: made in this order, rule by rule, it allows nothing on its way that both ends deny."""
+    """The stages of a change.
+
+    In this order, ACL by ACL, no request is allowed on the way that is denied before and after.
+    """
 
     ADD_DENY = 0
     ADD_ALLOW = 1
@@ -66,14 +69,14 @@ class Step:
 def stage_of(acl: StandardAcl, *, added: bool) -> Stage:
     """Return the stage of a change.
 
-    On an ACL whose principal has no colon Kafka's authorizer throws: whatever it says, it refuses everybody.
+    An ACL whose principal has no colon acts as a DENY for everyone: Kafka's authorizer throws on it.
     """
     if acl.permission_type == AclPermissionType.ALLOW and ":" in acl.principal:
         return Stage.ADD_ALLOW if added else Stage.REMOVE_ALLOW
     return Stage.ADD_DENY if added else Stage.REMOVE_DENY
 
 
-# Which resource patterns cover a name in common.
+# Resource patterns that share a name.
 
 
 @frozen(kw_only=True)
@@ -83,7 +86,7 @@ class _Texts:
     sorted: Sequence[str]
     all: frozenset[str]
     lengths: Sequence[int]
-    """Each once, sorted."""
+    """Distinct and sorted."""
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "_Texts":
@@ -106,7 +109,7 @@ _NONE = _Texts.of(())
 
 @frozen(kw_only=True)
 class PatternSet:
-    """Resource patterns, asked which other patterns cover a name in common with one of them."""
+    """A set of resource patterns that answers which other patterns share a name with one of them."""
 
     _names: Mapping[int, _Texts]
     """Names of LITERAL patterns other than `*`, by resource type."""
@@ -134,7 +137,7 @@ class PatternSet:
         )
 
     def meets(self, resource_type: int, name: str, pattern_type: int) -> bool:
-        """Return whether a pattern may cover a name that one of the set covers."""
+        """Return whether a pattern shares a name with a pattern of the set."""
         if resource_type in self._wide:
             return True
         names, prefixes = self._names.get(resource_type, _NONE), self._prefixes.get(resource_type, _NONE)
@@ -146,7 +149,7 @@ class PatternSet:
 
 
 def overlapping(patterns: Collection[ResourcePattern]) -> set[ResourcePattern]:
-    """Return those of the patterns that cover a name in common with another of them."""
+    """Return those of the patterns that share a name with another of them."""
     overlaps: set[ResourcePattern] = set()
     types = {each.resource_type for each in patterns}
     for kind in types:
@@ -159,7 +162,7 @@ def _overlapping(patterns: list[ResourcePattern]) -> set[ResourcePattern]:
     if wide and len(patterns) > 1:
         return set(patterns)
     overlaps: set[ResourcePattern] = set()
-    above: list[ResourcePattern] = []  # prefixes that the next names may begin with, each beginning with the one before
+    above: list[ResourcePattern] = []  # prefixes of the next names, each beginning with the previous one
     for each in sorted(patterns, key=lambda one: (one.name, one.pattern_type == PatternType.LITERAL)):
         while above and not each.name.startswith(above[-1].name):
             above.pop()
@@ -170,12 +173,12 @@ def _overlapping(patterns: list[ResourcePattern]) -> set[ResourcePattern]:
     return overlaps
 
 
-# The touched region of a change: the ACLs of a place whose effect it may meet.
+# The touched region of a change: the ACLs of a target that interact with it.
 
 
 @frozen(kw_only=True)
 class Touched:
-    """How many ACLs are in a touched region, and a digest of them."""
+    """The number of ACLs in a touched region, and a digest of them."""
 
     rules: int
     digest: str
@@ -184,18 +187,18 @@ class Touched:
 
 @frozen(kw_only=True)
 class TouchedRegion:
-    """What a change may meet: names that its ACLs cover, of its principals or of all."""
+    """The reach of a change: the names that its ACLs cover, for its principals or for all."""
 
     _patterns: PatternSet
     _principals: frozenset[str] | None
-    """None: of all."""
+    """None: all principals."""
 
     @classmethod
     def of(cls, acls: Iterable[StandardAcl], *, allow_everyone: bool) -> "TouchedRegion":
         """Return the region that these ACLs touch.
 
-        With `allow_everyone` any ACL on a name matters to all: it closes what no ACL covers. So does an ACL whose
-        principal has no colon: Kafka's authorizer throws when it meets it.
+        With `allow_everyone`, any ACL on a name affects all principals: it closes a name that has no other ACL. So does
+        an ACL whose principal has no colon, on which Kafka's authorizer throws.
         """
         changed = list(acls)
         principals = frozenset(acl.principal for acl in changed)
@@ -203,7 +206,7 @@ class TouchedRegion:
         return cls(patterns=PatternSet.of(map(resource_of, changed)), principals=None if for_all else principals)
 
     def among(self, contents: Iterable[bytes]) -> set[bytes]:
-        """Return those of the ACLs that are in the region."""
+        """Return those of the ACLs that lie in the region."""
         return {content for content in contents if self._holds(*pattern_of_content(content))}
 
     def _holds(self, resource_type: int, name: str, pattern_type: int, principal: str) -> bool:
@@ -218,39 +221,39 @@ def _is_for_all(principal: str) -> bool:
 
 
 def touched(contents: Iterable[bytes]) -> Touched:
-    """Return what is kept of the ACLs of a region."""
+    """Return the count and the digest of the ACLs of a region."""
     rules = sorted(contents)
     return Touched(rules=len(rules), digest=sha256(b"".join(rules)).hexdigest())
 
 
-# The errors of plans and of what applies them.
+# The errors of plans and applies.
 
 
 class RefusedError(MetadataError):
-    """A plan that is not made, or not applied: nothing was written."""
+    """A plan is refused, or its apply is; nothing was written."""
 
 
 class StoppedError(MetadataError):
-    """An apply that ended on its way: the journal has what may have been written."""
+    """An apply stopped before its last step; the journal lists the steps that may have been made."""
 
 
 class JournalError(MetadataError):
-    """A journal that is damaged, of another place, or not the one that a plan was made with."""
+    """A journal is damaged, belongs to another target, or is not the one that a plan was made with."""
 
 
-# The fields of a plan's head: a PLAN file may come from anywhere, so each is checked before it is used.
+# The fields of a plan's head. A PLAN file may come from an untrusted source, so each field is checked.
 
 
 @frozen
 class HeadFields:
-    """An object in the head of a plan. Every method raises ConfigError if a field is missing or something else."""
+    """An object in the head of a plan. Every method raises ConfigError if a field is missing or has another type."""
 
     _value: Mapping[str, Any]
     _path: str = ""
-    """How errors name it: nothing, or its key and a full stop."""
+    """The prefix of keys in errors: empty, or the object's key and a full stop."""
 
     def text(self, key: str) -> str:
-        """Return a text, which has no NUL: no path and no name can hold one."""
+        """Return a text. A NUL is refused: no path and no name can contain one."""
         value = self._get(key)
         if not isinstance(value, str) or "\0" in value:
             raise self._wrong(key, "a text")
@@ -261,14 +264,14 @@ class HeadFields:
         return None if self._get(key) is None else self.text(key)
 
     def number(self, key: str) -> int:
-        """Return a number from 0."""
+        """Return a non-negative integer."""
         value = self._get(key)
         if type(value) is not int or value < 0:
-            raise self._wrong(key, "a number from 0")
+            raise self._wrong(key, "a non-negative integer")
         return value
 
     def number_or_none(self, key: str) -> int | None:
-        """Return a number from 0, or None for null."""
+        """Return a non-negative integer, or None for null."""
         return None if self._get(key) is None else self.number(key)
 
     def flag(self, key: str) -> bool:
@@ -282,14 +285,14 @@ class HeadFields:
         """Return a list of texts."""
         value = self._get(key)
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise self._wrong(key, "a list of texts")
+            raise self._wrong(key, "a list of strings")
         return value
 
     def named_texts(self, key: str) -> dict[str, str]:
         """Return texts by name."""
         value = self._get(key)
         if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-            raise self._wrong(key, "an object of texts")
+            raise self._wrong(key, "an object with string values")
         return value
 
     def objects(self, key: str) -> list[dict[str, Any]]:
@@ -315,37 +318,37 @@ class HeadFields:
         return [HeadFields(each, f"{self._path}{key}.") for each in self.objects(key)]
 
     def has(self, key: str) -> bool:
-        """Return whether there is a field that not all plans have."""
+        """Return whether an optional field is present."""
         return key in self._value
 
     def _get(self, key: str) -> object:
         if key not in self._value:
-            raise ConfigError(f"the head of a plan lacks {self._path}{key}")
+            raise ConfigError(f"the plan's head has no field {self._path}{key}")
         return self._value[key]
 
     def _wrong(self, key: str, expected: str) -> ConfigError:
         return ConfigError(f"{self._path}{key} is {str(self._value[key])[:40]!r}: expected {expected}")
 
 
-# What a place makes visible together.
+# The unit in which a target makes changes visible.
 
 
 class Batching(StrEnum):
-    """How much of a change becomes visible at once."""
+    """The unit in which a change becomes visible."""
 
     ALL = "ALL"
-    """All of it: one batch, or one metadata transaction, of a log of ours."""
+    """The whole change: one batch, or one metadata transaction, of one of aclog's logs."""
     RESOURCE = "RESOURCE"
-    """What changes on one resource: a znode in ZooKeeper."""
+    """The changes of one resource: a znode in ZooKeeper."""
     RULE = "RULE"
-    """One ACL: a Kafka publishes each record of a request by itself."""
+    """One ACL: a Kafka publishes each record of a request separately."""
 
 
-# A plan: the steps of one change of one place, and what it was made for.
+# A plan: the steps of one change of one target, and the state that it was made for.
 
 
 class PlaceKind(StrEnum):
-    """What a place is, as the flag that names it."""
+    """The kind of a target, as the flag that names it."""
 
     LOG = "log"
     BOOTSTRAP_SERVER = "bootstrap-server"
@@ -355,32 +358,32 @@ class PlaceKind(StrEnum):
 
 @frozen(kw_only=True)
 class PlaceAddress:
-    """How a place is found; whoever applies a plan elsewhere may give another address of the same place."""
+    """The address of a target; a user who applies the plan elsewhere may give another address of the same target."""
 
     kind: PlaceKind
     value: str
     """The absolute path of a log's directory, servers as for the flag, or the ZooKeeper's servers."""
     command_config: str | None = None
-    """The absolute path of the client properties; what is in them stays there."""
+    """The absolute path of the client properties; the plan does not contain them."""
     properties: Mapping[str, str] = field(factory=dict, repr=False)
-    """Properties of the ZooKeeper's authorizer; a PLAN file has those that are no passwords."""
+    """Properties of the ZooKeeper's authorizer; a PLAN file has those that are not passwords."""
 
 
 @frozen(kw_only=True)
 class PlanPlace:
-    """The place that a plan is for."""
+    """The target of a plan."""
 
     address: PlaceAddress
     identity: str | None
-    """As Place.identity; None if there was no such place yet, or a log without one."""
+    """As Place.identity; None if the target did not exist yet, or is a log without an identity."""
     batching: Batching
     fingerprint: str | None = None
-    """As Place.fingerprint at the end offset of the plan's base; of a place without an identity."""
+    """As Place.fingerprint at the end offset of the plan's base, for a target without an identity."""
 
 
 @frozen(kw_only=True)
 class Base:
-    """What a plan was made from: how much there was, and exactly which ACLs its steps may meet."""
+    """The state that a plan was made from: how many ACLs there were, and exactly which ones its steps may affect."""
 
     rules: int
     end_offset: int | None
@@ -390,19 +393,19 @@ class Base:
 
 @frozen(kw_only=True)
 class JournalMark:
-    """The journal that a plan was made with, and how far it was read."""
+    """The journal that a plan was made with, and the position up to which it was read."""
 
     path: str
     id: str
     entries: int
-    """How many BEGIN and DONE."""
+    """The number of BEGIN and DONE entries."""
     checksum: int
-    """Of all its lines; 0 of one that is yet to be made."""
+    """Over all its lines; 0 for a journal that does not exist yet."""
 
 
 @frozen(kw_only=True)
 class Origin:
-    """Who made a plan, when (ISO 8601, UTC), and from which commit, if that is known."""
+    """The author of a plan, its time (ISO 8601, UTC), and the commit of its ACLs, if known."""
 
     at: str
     who: str
@@ -416,47 +419,47 @@ class Plan:
     place: PlanPlace
     base: Base
     settings: Settings
-    """Where several generations of Kafka may decide, those of the oldest one."""
+    """If several generations of Kafka may decide, the settings of the oldest one."""
     settings_known: bool
-    """Whether both were told; unknown ones count as no super user, and allow.everyone.if.no.acl.found."""
+    """Whether both settings are known; if not, there are no super users, and allow.everyone.if.no.acl.found is true."""
     settings_by_place: bool
-    """Whether the place itself told allow.everyone.if.no.acl.found, and not who made the plan."""
+    """Whether allow.everyone.if.no.acl.found was read from the target, and not given by the user."""
     origin: Origin
     steps: tuple[Step, ...]
     journal: JournalMark | None = None
-    """None: nobody owns what it adds."""
+    """None: no journal manages the ACLs that the plan adds."""
     others: tuple[JournalMark, ...] = ()
-    """The journals of other sources, whose rules it does not remove."""
+    """The journals of other sources, whose ACLs the plan does not remove."""
     adopt: tuple[StandardAcl, ...] = ()
-    """ACLs that are there already, and are owned from now on."""
+    """Existing ACLs that the journal manages from now on."""
     release: tuple[StandardAcl, ...] = ()
-    """ACLs that are no longer owned, and stay as they are: gone already, or somebody else's."""
+    """ACLs that the journal no longer manages, and that stay as they are: already gone, or managed by others."""
     unowned: tuple[StandardAcl, ...] = ()
-    """ACLs that steps remove though the journal does not own them: asked for one by one."""
+    """ACLs that steps remove though the journal does not manage them: each was requested explicitly."""
     transient: tuple[JsonObject, ...] = ()
-    """Regions of requests that both ends allow, and a state on the way denies."""
+    """Regions of requests that are allowed before and after, and denied in a state in between."""
 
     generations: tuple[Generation, ...] | None = None
-    """Those of Kafka that may decide, as the place states; None: who made the plan named one, or no host of what it
-    touches is a range, so that all decide alike."""
+    """The generations of Kafka that may decide, as read from the target; None: the plan's author named one, or no host
+    in the touched region is a range, so that all decide alike."""
 
     @property
     def each_settings(self) -> dict[Generation | None, Settings]:
-        """What decides for each generation of Kafka that may; under None, if that is one."""
+        """The settings for each generation of Kafka that may decide; under None, if there is only one."""
         return self.settings.by_generation(self.generations or ())
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do, in the place or in the journal."""
+        """Whether the plan changes neither the target nor the journal."""
         return not (self.steps or self.adopt or self.release)
 
 
-# PLAN files: JSON lines, a head that says what the plan is for, then one step a line.
+# PLAN files: JSON lines; a head that describes the plan, then one step per line.
 
 
 KIND, VERSION = "PLAN", 1
 PLAN_BEGIN = f'{{"kind":"{KIND}"'.encode()
-"""How the file of a plan begins."""
+"""The first bytes of a PLAN file."""
 
 
 def step_object(step: Step) -> dict[str, object]:
@@ -465,10 +468,10 @@ def step_object(step: Step) -> dict[str, object]:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Return the SHA-256 of a plan, in hexadecimal: of its file without this digest.
+    """Return the SHA-256 of a plan's file without this digest, in hexadecimal.
 
     Raises:
-        ConfigError: a text of it is not UTF-8, such as the path of a file.
+        ConfigError: a text, such as a file's path, is not UTF-8.
 
     """
     return _digest(_head(plan), map(json_text, map(step_object, plan.steps)))
@@ -483,21 +486,21 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 
 def parse_plan(lines: Iterable[bytes], name: str) -> Plan:
-    """Return the plan in the lines of a file; `name` is that of the file, for errors.
+    """Return the plan in the lines of a file; `name` is the file's name, for errors.
 
     Raises:
-        ConfigError: not a plan, one of another version, or not as it was written: a line is missing or was changed.
+        ConfigError: not a plan, an unsupported version, or a line is missing or was changed.
 
     """
     rest = iter(lines)
     try:
         head = parse_object(next(rest, b""))
     except ConfigError as error:
-        raise ConfigError(f"{name}: line 1: {error}: expected a plan, as `aclog plan --out` writes it") from error
+        raise ConfigError(f"{name}: line 1: {error}: expected a plan written by `aclog plan --out`") from error
     if head.get("kind") != KIND:
-        raise ConfigError(f"{name}: not a plan: expected a file that `aclog plan --out` wrote")
+        raise ConfigError(f"{name}: not a plan: expected a file written by `aclog plan --out`")
     if head.get("version") != VERSION:
-        raise ConfigError(f"{name}: a plan of version {head.get('version')}: expected {VERSION}")
+        raise ConfigError(f"{name}: plan version {head.get('version')}: expected {VERSION}")
     texts, steps = _steps(rest, name)
     digest = head.pop("digest", None)
     try:
@@ -506,12 +509,12 @@ def parse_plan(lines: Iterable[bytes], name: str) -> Plan:
         raise ConfigError(f"{name}: {error}") from error
     if not is_whole:
         raise ConfigError(
-            f"{name}: not as it was written: the head names {head.get('steps')} steps and their digest, and the file "
-            f"has {len(steps)}: make the plan again instead of changing it"
+            f"{name}: changed since it was written: the head has a digest of {head.get('steps')} steps, the file has "
+            f"{len(steps)}: create a new plan instead of editing this one"
         )
     try:
         return _plan(head, steps)
-    except (ConfigError, ValueError) as error:  # ValueError: no such kind of place
+    except (ConfigError, ValueError) as error:  # ValueError: unknown kind of target
         raise ConfigError(f"{name}: line 1: {error}") from error
 
 
@@ -535,7 +538,7 @@ def _step(value: dict[str, object]) -> Step:
 
 
 def _digest(head: Mapping[str, object], steps: Iterable[str]) -> str:
-    """Return the digest. Raises ConfigError: a text is not UTF-8, such as the path of a file."""
+    """Return the digest. Raises ConfigError: a text, such as a file's path, is not UTF-8."""
     digest = sha256()
     try:
         digest.update(json_text(head).encode())
@@ -544,7 +547,7 @@ def _digest(head: Mapping[str, object], steps: Iterable[str]) -> str:
     except UnicodeEncodeError as error:
         begin, end = error.object.rfind('"', 0, error.start), error.object.find('"', error.start)
         raise ConfigError(
-            f"{error.object[begin + 1 : end]!r}: not UTF-8, so no plan can hold it: expected another name"
+            f"{error.object[begin + 1 : end]!r}: not UTF-8, which a plan cannot contain: expected another name"
         ) from error
     return digest.hexdigest()
 
@@ -668,11 +671,11 @@ def _acls(head: HeadFields, key: str) -> tuple[StandardAcl, ...]:
     return tuple(rule_of_object(value).acl for value in head.objects(key))
 
 
-# How far an apply had come that has not ended: which of its steps it had sent, and which it had read back.
+# The progress of an unfinished apply: the steps that it had sent, and those that it had read back.
 
 
 class Completion(Enum):
-    """What a place that keeps a record of its own knows of an apply: it makes all steps at once, or none."""
+    """What a target's own record says of an apply whose steps are atomic: all made, or none."""
 
     ALL = "ALL"
     NONE = "NONE"
@@ -680,23 +683,23 @@ class Completion(Enum):
 
 @frozen(kw_only=True)
 class Sent:
-    """Steps of an apply, by their numbers from 0; it had not begun with those that are in neither set."""
+    """Steps of an apply, by their numbers from 0; a step in neither set had not begun."""
 
     completed: frozenset[int] = frozenset()
     """They were read back."""
     unsure: frozenset[int] = frozenset()
-    """They were sent, and not read back: nobody knows whether they were made."""
+    """They were sent and not read back: they may or may not have been made."""
 
     def of(self, completion: Completion | None, steps: int) -> "Sent":
-        """Return how far it had come, by what the place knows; None: it knows nothing."""
+        """Return the progress, given the target's own record; None: it has no record."""
         if completion is None:
             return self
         return Sent(completed=frozenset(range(steps))) if completion is Completion.ALL else NOTHING_SENT
 
     def sending(self, completed: Iterable[int], piece: Iterable[int]) -> "Sent":
-        """Return how far it has come when it sends a piece, after these steps were made.
+        """Return the progress while a piece is sent, after these steps were made.
 
-        What was sent once and not read back may still be carried out.
+        A step that was sent before and not read back may still be carried out.
         """
         numbers = frozenset(completed)
         return Sent(completed=numbers, unsure=(self.unsure | frozenset(piece)) - numbers)
@@ -706,23 +709,23 @@ NOTHING_SENT = Sent()
 
 
 def sent_object(apply: str, sent: Sent) -> dict[str, object]:
-    """Return the JSON object of the line that says how far an apply has come; steps as ranges, both ends included."""
+    """Return the JSON object of the line with the progress of an apply; steps as ranges, both ends included."""
     return {"kind": "SENT", "apply": apply, "made": _ranges(sent.completed), "unsure": _ranges(sent.unsure)}
 
 
 def parse_sent(value: Mapping[str, Any], steps: int) -> Sent:
-    """Return how far an apply of so many steps has come. Raises ConfigError: it lacks something."""
+    """Return the progress of an apply with so many steps. Raises ConfigError: a field is missing or invalid."""
     try:
         sent = Sent(completed=_numbers(value["made"]), unsure=_numbers(value["unsure"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"not the line of a journal that says what was sent: {error}") from error
+        raise ConfigError(f"not a journal line with the progress of an apply: {error}") from error
     if any(not 0 <= each < steps for each in sent.completed | sent.unsure):
-        raise ConfigError(f"expected steps from 0 to {steps - 1}")
+        raise ConfigError(f"expected step numbers from 0 to {steps - 1}")
     return sent
 
 
 def _ranges(numbers: frozenset[int]) -> list[list[int]]:
-    # A place with many small batches asks for these before each of them.
+    # A target with many small batches calls this before each of them.
     ordered = np.sort(np.fromiter(numbers, np.int64, len(numbers)))
     is_first = np.diff(ordered, prepend=-2) != 1
     begins = np.flatnonzero(is_first)
@@ -735,19 +738,19 @@ def _numbers(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
     return frozenset(number for first, last in ranges for number in range(first, last + 1))
 
 
-# A place: where a plan is made for, and applied.
+# The protocols of targets, for which plans are made and to which they are applied.
 
 
 @define(eq=False, slots=False, kw_only=True)
 class PlaceState:
-    """What a place held when it was asked. Immutable by convention."""
+    """The state of a target when it was read. Immutable by convention."""
 
     contents: AbstractSet[bytes]
     """The ACLs, as aclog.authorizer.acls_image has them."""
     end_offset: int | None = None
     """Of a log; None where there are no offsets."""
     exists: bool = True
-    """Whether there is a place; one that is not there holds nothing, and is made by applying a plan."""
+    """Whether the target exists; one that does not is empty, and is created by applying a plan."""
     image: AclsImage | None = field(default=None, repr=False)
 
     @staticmethod
@@ -762,84 +765,84 @@ class PlaceState:
 
 
 class Place(Protocol):
-    """An open place, owned by one command."""
+    """An open target, owned by one command."""
 
     @property
     def name(self) -> str:
-        """What was opened, for messages."""
+        """The name of the target in messages."""
         ...
 
     @property
     def batching(self) -> Batching:
-        """How much of a change becomes visible at once."""
+        """The unit in which a change becomes visible."""
         ...
 
     def identity(self) -> str | None:
-        """Return the cluster id, or the id of a log that belongs to no cluster; None if nothing tells it yet.
+        """Return the cluster id, or the id of a log that belongs to no cluster; None if it has none yet.
 
         Raises:
-            MetadataError: what should tell it is damaged, or nobody answers.
+            MetadataError: the id is damaged, or no server answers.
 
         """
         ...
 
     def fingerprint(self, end_offset: int) -> str | None:
-        """Return what tells a place from others that has no identity: of a log, what it has below an offset.
+        """Return a fingerprint for targets without an identity: of a log, of its contents below an offset.
 
-        None: nothing does yet, it does not reach so far, or such places have an identity. Raises as `read`.
+        None: it is too short, or such targets have an identity. Raises as `read`.
         """
         ...
 
     def premises(self, properties: AbstractSet[str]) -> Premises:
-        """Return what decides there and is unknown, for the state and the settings that were read last.
+        """Return the unknown premises of decisions, for the state and the settings that were read last.
 
         `properties`: the properties whose values are known. Raises as `settings`.
         """
         ...
 
     def settings(self) -> Settings | None:
-        """Return super.users and allow.everyone.if.no.acl.found, if the place tells both; None: they are unknown.
+        """Return super.users and allow.everyone.if.no.acl.found if the target reports both; None: they are unknown.
 
         Raises:
-            MetadataError: nobody answers.
+            MetadataError: no server answers.
 
         """
         ...
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what may decide on what `read` returned last; `ranges` are the hosts that matter.
+        """Return the generations of Kafka that may decide on the last `read`; `ranges` are the hosts that matter.
 
         Raises:
-            MetadataError: nobody answers.
+            MetadataError: no server answers.
 
         """
         ...
 
     def completion(self, apply: str) -> Completion | None:
-        """Return what an apply did that may have been killed, if the place keeps a record of its own.
+        """Return what a possibly killed apply did, from the target's own record.
 
-        None: nothing tells, or not all of its steps are made at once.
+        None: the target keeps no record, or does not make all steps atomically.
 
         Raises:
-            MetadataError: the record, or what it is about, is damaged or cannot be read.
+            MetadataError: the record, or its subject, is damaged or cannot be read.
 
         """
         ...
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Check that the place can hold what these steps add, and that each can be made; nothing is asked.
+        """Check that the target can hold every ACL that these steps add, and make each step. Sends no request.
 
         Raises:
-            ConfigError: one cannot; the text says which, and why.
+            ConfigError: a step cannot be made; the message names it and the reason.
 
         """
         ...
 
     def read(self) -> PlaceState:
-        """Return what the place holds now.
+        """Return the present state of the target.
 
         Raises:
-            MetadataError: it cannot be read whole, or nobody knows that it is up to date.
+            MetadataError: it cannot be read completely, or it may be stale.
 
         """
         ...
@@ -847,7 +850,7 @@ class Place(Protocol):
 
 @frozen(kw_only=True)
 class ApplyNote:
-    """What a place that keeps a record of its own is told of an apply."""
+    """The note of an apply that a target with a record of its own keeps."""
 
     apply: str
     at: str
@@ -861,40 +864,40 @@ class ApplyNote:
 
 
 class WritablePlace(Place, Protocol):
-    """A place that is open for writing."""
+    """A target that is open for writing."""
 
     def note_begin(self, note: ApplyNote) -> None:
-        """Keep durably that an apply begins, if the place keeps such a record. Raises LogError."""
+        """Record durably that an apply begins, if the target keeps such a record. Raises LogError."""
         ...
 
     def note_done(self, note: ApplyNote) -> None:
-        """Keep durably that it has ended. Raises LogError."""
+        """Record durably that an apply has ended. Raises LogError."""
         ...
 
     def noted(self, plan: str) -> ApplyNote | None:
-        """Return the note that the place has kept of the newest apply of a plan, by its digest. Raises as `was_noted`.
+        """Return the target's note of the newest apply of a plan, by the plan's digest. Raises as `was_noted`.
 
-        None: it has kept none, or keeps no notes.
+        None: there is no note, or the target keeps no notes.
         """
         ...
 
     def was_noted(self, apply: str) -> bool:
-        """Return whether the place has kept a note of this apply. Raises MetadataError: its record is damaged."""
+        """Return whether the target has a note of this apply. Raises MetadataError: its record is damaged."""
         ...
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
-        """Yield the steps in the runs that are written at once, in order; a batch is never divided."""
+        """Yield the steps in pieces, each of which is written at once, in order; a batch is never split."""
         ...
 
     def write(self, piece: Sequence[Step]) -> None:
-        """Make these steps, in order, and wait until they are committed; nothing else is changed.
+        """Make these steps, in order, and wait until they are committed. Changes nothing else.
 
         Raises:
-            MetadataError: some may not have been made; the text says what the place said.
+            MetadataError: some steps may not have been made; the message has the target's error.
 
         """
         ...
 
     def read_back(self, acls: Sequence[StandardAcl]) -> set[StandardAcl]:
-        """Return which of these ACLs the place has now. Raises as `read`."""
+        """Return which of these ACLs exist now. Raises as `read`."""
         ...

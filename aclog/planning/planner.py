@@ -1,4 +1,4 @@
-"""What has to change so that a target holds what its source of ACLs states, and in which order."""
+"""The changes, and their order, that make a target match its source of ACLs."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -45,18 +45,18 @@ from aclog.planning.plan import (
 )
 from aclog.snapshots.deciding_kafka import DecidingKafka
 
-# The order in which a change is made, and what of it becomes visible together.
+# The order of a change, and the batches in which it becomes visible.
 #
-# Denies are added first and removed last, so that no request is allowed on the way that both ends deny. Where a
-# resource without ACLs is open to everyone (allow.everyone.if.no.acl.found), the first ACL on it closes it. So the
-# widest pattern comes first, with its widest rule: what it does not let in is all that waits for the rest. Removal is
-# the mirror image.
+# DENY ACLs are added first and removed last, so that no request is allowed on the way that is denied before and after.
+# Where a resource without ACLs is open to everyone (allow.everyone.if.no.acl.found), the first ACL on it closes it. So
+# the widest pattern comes first, with its widest ACL: only the requests that it does not allow are denied meanwhile.
+# Removal is the mirror image.
 
 
 def ordered(changes: Iterable[RuleChange], batching: Batching) -> tuple[Step, ...]:
-    """Return the steps that make these changes, of distinct ACLs, in a place that shows so much at once.
+    """Return the steps that make these changes of distinct ACLs, in a target with this batching.
 
-    They depend on the set of the changes alone, not on how they were listed.
+    The result depends only on the set of changes, not on their order.
     """
     by_stage: dict[Stage, list[StandardAcl]] = {stage: [] for stage in Stage}
     for change in changes:
@@ -81,7 +81,7 @@ def _in_order(stage: Stage, acls: Iterable[StandardAcl]) -> list[StandardAcl]:
 def _by_resource(
     staged: list[tuple[Stage, StandardAcl]],
 ) -> Iterator[tuple[object, Iterable[tuple[Stage, StandardAcl]]]]:
-    """Yield batches of one resource each: all that changes on one that overlaps no other that changes, else a stage."""
+    """Yield batches of one resource each: the whole change of a resource that overlaps no other one, else one stage."""
     resources = [resource_of(acl) for _, acl in staged]
     shared = overlapping(set(resources))
     together: dict[tuple[Stage, ResourcePattern], list[tuple[Stage, StandardAcl]]] = {}
@@ -95,21 +95,21 @@ def _by_resource(
 
 
 def _widest_first(acl: StandardAcl) -> tuple[object, ...]:
-    """Return the key by which the widest pattern comes first, with its rules together, and of these the widest."""
+    """Return a sort key that puts the widest pattern first, its ACLs together, and of these the widest first."""
     narrow = (acl.principal != WILDCARD_PRINCIPAL, acl.host != WILDCARD, acl.operation != AclOperation.ALL)
     rest = (acl.principal, acl.host, acl.operation, acl.permission_type)
     return (acl.resource_type, *_narrowness(acl), acl.pattern_type, sum(narrow), narrow, rest)
 
 
 def _narrowness(acl: StandardAcl) -> tuple[int, int, str]:
-    """Return the key of a name and its pattern type; whatever is not LITERAL is compared as a prefix."""
+    """Return the sort key of a name and its pattern type; every pattern type except LITERAL counts as a prefix."""
     name = acl.resource_name
     if acl.pattern_type != PatternType.LITERAL:
         return 1 if name else -1, len(name), name
     return 0 if name == WILDCARD else 2, 0, name
 
 
-# How many deletes a plan may hold before somebody has to say how many are meant.
+# The number of deletes above which a plan needs an explicit limit.
 
 
 _LEAST = 20
@@ -118,14 +118,14 @@ _PERCENT = 10.0
 
 @frozen(kw_only=True)
 class DeleteLimit:
-    """A number of deletes, or a share of what the journal owns; by default the larger of 20 and 10%."""
+    """A number of deletes, or a share of the managed ACLs; by default the larger of 20 and 10%."""
 
     number: int | None = None
     percent: float | None = None
 
     @classmethod
     def parse(cls, text: str | None) -> "DeleteLimit":
-        """Return the limit in the value of --max-deletes: N, or N%. Raises ConfigError: neither."""
+        """Return the limit in the value of --max-deletes: N, or N%. Raises ConfigError: it is neither."""
         if text is None:
             return cls()
         digits = text.strip()
@@ -141,7 +141,7 @@ class DeleteLimit:
         raise ConfigError(f"--max-deletes {text[:40]!r}: expected a number such as 50, or a share such as 25%")
 
     def most(self, owned: int) -> int | None:
-        """Return how many deletes pass if so many ACLs are owned; None: any number."""
+        """Return the largest number of deletes if so many ACLs are managed; None: any number."""
         if self.number is not None:
             return self.number
         if self.percent is not None:
@@ -153,55 +153,56 @@ class DeleteLimit:
             return str(self.number)
         if self.percent is not None:
             return f"{self.percent:g}%"
-        return f"the larger of {_LEAST} and {_PERCENT:g}% of what is owned"
+        return f"the larger of {_LEAST} and {_PERCENT:g}% of managed ACLs"
 
 
-# What has to change so that a place holds what its source of rules wants, and nothing of others is touched.
+# The changes that make a target hold the desired ACLs, without touching those of other sources.
 
 
 _NAMED = 3
-"""How many ACLs an error names."""
+"""How many ACLs an error lists."""
 
 
 @frozen(kw_only=True)
 class PlannedChange:
-    """A change, and how it stands to what is there; each tuple is sorted by the contents of its ACLs."""
+    """A change, compared with the target; each tuple is sorted by the contents of its ACLs."""
 
     added: tuple[StandardAcl, ...] = ()
     removed: tuple[StandardAcl, ...] = ()
-    """Owned and no longer wanted; or asked for one by one (`unowned`)."""
+    """Managed and no longer desired; or requested explicitly (`unowned`)."""
     adopted: tuple[StandardAcl, ...] = ()
-    """Wanted, there, not owned: owned from now on."""
+    """Desired, existing, unmanaged: managed from now on."""
     released: tuple[StandardAcl, ...] = ()
-    """Owned, no longer wanted, and gone or owned by another journal too."""
+    """Managed, no longer desired, and already gone or managed by another journal, too."""
     present: tuple[StandardAcl, ...] = ()
-    """Wanted, there, not owned: left as they are."""
+    """Desired, existing, unmanaged: left as they are."""
     unowned: tuple[StandardAcl, ...] = ()
-    """Those of `removed` that are not owned."""
+    """Those of `removed` that are not managed."""
     absent: tuple[StandardAcl, ...] = ()
-    """Asked to be removed, and not there."""
+    """Requested to be removed, but not existing."""
     shared: tuple[StandardAcl, ...] = ()
-    """Wanted, there, and owned by another journal: wanted by two."""
+    """Desired, existing, and managed by another journal, too."""
     foreign: int = 0
-    """How many others are there, neither wanted nor owned."""
+    """The number of other existing ACLs, neither desired nor managed."""
     owned: int = 0
-    """How many are owned before the change."""
+    """The number of managed ACLs before the change."""
 
     @property
     def changes(self) -> list[RuleChange]:
-        """What changes in the place."""
+        """The changes of the target."""
         return [
             *(RuleChange(added=True, acl=acl) for acl in self.added),
             *(RuleChange(added=False, acl=acl) for acl in self.removed),
         ]
 
     def check(self, limit: DeleteLimit, generations: Collection[Generation], *, origins: Origins = NO_ORIGINS) -> None:
-        """Check that every ACL to add can be created, and that no more are deleted than the limit lets pass.
+        """Check that every ACL to add can be created, and that the number of deletes is within the limit.
 
-        `generations`: of Kafka, each of which must create it. `origins` tell where what is wanted stands.
+        `generations`: the generations of Kafka, each of which must accept the ACL. `origins` has the locations of the
+        desired ACLs.
 
         Raises:
-            RefusedError: one cannot, or too many are deleted.
+            RefusedError: an ACL cannot be created, or there are too many deletes.
 
         """
         for acl in self.added:
@@ -213,26 +214,26 @@ class PlannedChange:
         most = limit.most(self.owned)
         if most is not None and len(self.removed) > most:
             raise RefusedError(
-                f"{len(self.removed):,} deletes, of {self.owned:,} owned rules: more than --max-deletes lets pass "
-                f"({limit}): look at them, and give --max-deletes {len(self.removed)} if they are meant"
+                f"{len(self.removed):,} deletes of {self.owned:,} managed ACLs exceed --max-deletes ({limit}): review "
+                f"them, and pass --max-deletes {len(self.removed)} if they are intended"
             )
 
 
 @frozen(kw_only=True)
 class Holdings:
-    """What a place has, and who owns what of it."""
+    """The ACLs of a target, and the journals that manage them."""
 
     there: AbstractSet[bytes]
     owned: AbstractSet[bytes]
-    """By the journal of the plan."""
+    """Managed by the journal of the plan."""
     others: AbstractSet[bytes] = frozenset()
-    """By other journals."""
+    """Managed by other journals."""
 
 
 def change_to_want(holdings: Holdings, desired: AbstractSet[bytes], *, adopt: bool) -> PlannedChange:
-    """Return what makes the place hold all that is wanted, and nothing that is owned and no longer wanted.
+    """Return the change after which the target holds all desired ACLs, and no managed ACL that is no longer desired.
 
-    Deletes are what is owned minus what is wanted, never what is there minus what is wanted.
+    The deletes are the managed ACLs minus the desired ones, never the existing ACLs minus the desired ones.
     """
     dropped = holdings.owned - desired
     kept_for_others = dropped & holdings.others
@@ -250,11 +251,11 @@ def change_to_want(holdings: Holdings, desired: AbstractSet[bytes], *, adopt: bo
 
 
 def change_as_asked(holdings: Holdings, changes: Iterable[RuleChange], *, adopt: bool) -> PlannedChange:
-    """Return what makes the changes of a file, in order; those that are made already are left out.
+    """Return the change that makes the changes of a file, in order; those made already are left out.
 
     Raises:
-        RefusedError: it removes ACLs that the journal does not own, without `adopt`; or that another journal owns; or
-            a text is longer than a record can hold.
+        RefusedError: without `adopt`, it removes ACLs that the journal does not manage; it removes ACLs that another
+            journal manages; or a text is too long for a record.
 
     """
     added, removed = _net_contents(changes)
@@ -262,8 +263,7 @@ def change_as_asked(holdings: Holdings, changes: Iterable[RuleChange], *, adopt:
     unowned = there - holdings.owned
     if unowned & holdings.others:
         raise RefusedError(
-            f"{_rules_text(_acls(unowned & holdings.others))}: owned by another journal, and not by this one: expected "
-            "its source to remove them"
+            f"{_rules_text(_acls(unowned & holdings.others))}: managed by another journal: remove them with its source"
         )
     if unowned and not adopt:
         raise _not_owned(_acls(unowned))
@@ -283,7 +283,7 @@ def change_as_asked(holdings: Holdings, changes: Iterable[RuleChange], *, adopt:
 
 
 def _net_contents(changes: Iterable[RuleChange]) -> tuple[set[bytes], set[bytes]]:
-    """Return what is to be there, and what is not: of several changes of an ACL the last one counts."""
+    """Return the contents that should exist, and those that should not: the last change of an ACL counts."""
     last = {_content(change): change.added for change in changes}
     return {each for each, is_added in last.items() if is_added}, {
         each for each, is_added in last.items() if not is_added
@@ -299,13 +299,14 @@ def _content(change: RuleChange) -> bytes:
 
 def _not_owned(acls: Sequence[StandardAcl]) -> RefusedError:
     return RefusedError(
-        f"{len(acls):,} rules to remove are not owned by the journal, so somebody else may need them: "
-        f"{_rules_text(acls)}: expected --adopt if they are to be removed nevertheless"
+        f"{len(acls):,} ACL{'s' * (len(acls) != 1)} to remove not managed by the journal, so others may need them: "
+        f"{_rules_text(acls)}: "
+        "pass --adopt to remove them nevertheless"
     )
 
 
 def _rules_text(acls: Sequence[StandardAcl]) -> str:
-    """Return the first of some rules, and how many more there are."""
+    """Return the texts of the first few ACLs, and how many more there are."""
     more = f"; and {len(acls) - _NAMED:,} more" if len(acls) > _NAMED else ""
     return "; ".join(acl_text(acl) for acl in acls[:_NAMED]) + more
 
@@ -314,12 +315,12 @@ def _acls(contents: Iterable[bytes]) -> tuple[StandardAcl, ...]:
     return tuple(acl_of_content(content) for content in sorted(contents))
 
 
-# Making a plan of a change: its order, what it touches, and what it denies for a moment.
+# Making a plan from a change: its order, its touched region, and its transient denials.
 
 
 @frozen(kw_only=True)
 class Circumstances:
-    """All that a plan says besides its change."""
+    """Everything in a plan besides its change."""
 
     place: PlanPlace
     state: PlaceState
@@ -331,7 +332,7 @@ class Circumstances:
     others: tuple[JournalMark, ...] = ()
     """The journals of other sources."""
     kafka: DecidingKafka | None = None
-    """What may decide, as the place states; None: who makes the plan names it, and `settings` has it."""
+    """The generations of Kafka that may decide, as read from the target; None: `settings` has that of the user."""
 
 
 def make_plan(change: PlannedChange, circumstances: Circumstances) -> Plan:
@@ -365,7 +366,7 @@ def make_plan(change: PlannedChange, circumstances: Circumstances) -> Plan:
 
 
 def _generations(kafka: DecidingKafka | None, contents: Iterable[bytes]) -> tuple[Generation, ...] | None:
-    """Return the generations of Kafka that may decide on a change of these ACLs; None: all that may decide alike."""
+    """Return the generations of Kafka that may decide on a change of these ACLs; None: all decide alike."""
     if kafka is None or next(ranges_among(contents), None) is None:
         return None
     return kafka.generations
@@ -375,30 +376,30 @@ def _object(region: Region, only: Generation | None) -> JsonObject:
     return {**region_object(region), "text": f"{region}{only_on(only)}", **generation_object(only)}
 
 
-# How a place differs from what a source of rules wants, and from what its journal says.
+# Drift: the differences between a target, the desired ACLs of its source, and its journal.
 
 
 class DriftKind(StrEnum):
-    """What is wrong with a rule."""
+    """The kind of drift of an ACL."""
 
     MISSING = "MISSING"
-    """Wanted, and not there."""
+    """Desired, but missing."""
     LEFTOVER = "LEFTOVER"
-    """Owned, no longer wanted, and still there."""
+    """Managed, no longer desired, but still existing."""
 
 
 @frozen(kw_only=True, order=True)
 class Drift:
-    """One rule that is not as it should be; `content` as aclog.authorizer.acls_image has it."""
+    """An ACL that has drifted; `content` as aclog.authorizer.acls_image has it."""
 
     kind: DriftKind
     content: bytes
     owned: bool
-    """Whether the journal owns it: if it is missing, somebody else deleted it, else it was never applied."""
+    """Whether the journal manages it: a missing ACL was then deleted by another writer, otherwise never applied."""
 
 
 def drift_of(holdings: Holdings, desired: frozenset[bytes]) -> list[Drift]:
-    """Return every rule that is not as it should be, sorted; what is neither wanted nor owned is nobody's drift."""
+    """Return every ACL that has drifted, sorted; an ACL that is neither desired nor managed is no drift."""
     missing, leftover = desired - holdings.there, (holdings.owned - desired - holdings.others) & holdings.there
     return sorted(
         Drift(kind=kind, content=content, owned=content in holdings.owned)
@@ -407,24 +408,23 @@ def drift_of(holdings: Holdings, desired: frozenset[bytes]) -> list[Drift]:
     )
 
 
-# What has to change so that a place, and who owns what of it, is as it was before an apply.
+# Rollback: the changes after which a target and its journal are as they were before an apply.
 
 
 _LEAST_PREFIX = 4
-"""Of an apply's id, characters that name it."""
+"""The least number of characters that identify an apply."""
 
 
 def change_back(journal: Journal, holdings: Holdings, apply: str | None = None) -> PlannedChange:
-    """Return what undoes an apply, and all later ones of this journal; by default the newest one.
+    """Return the change that undoes an apply and all later ones of this journal; by default the newest apply.
 
-    `apply` is its id, or how that begins. What others did meanwhile stays: a rule that is there again though this
-    journal had removed it, or gone though it had added it, is left as it is; and so is what another journal owns, too.
-    Nothing is owned again that is there without this journal: it may be somebody else's by now.
-
-    Every apply of the journal has ended (aclog.planning.journal).
+    `apply` is its id, or a prefix of it. Changes by others since then stay: an ACL that exists again though this
+    journal had removed it, or is gone though the journal had added it, is left as it is, and so is one that another
+    journal also manages. An ACL that exists independently of this journal is not managed again: another source may
+    manage it now. Every apply of the journal must have ended (aclog.planning.journal).
 
     Raises:
-        JournalError: there is no such apply, or several begin so.
+        JournalError: no such apply, or an ambiguous prefix.
 
     """
     at, there = _place_of(journal, apply), holdings.there
@@ -450,10 +450,10 @@ def change_back(journal: Journal, holdings: Holdings, apply: str | None = None) 
 
 
 def _place_of(journal: Journal, apply: str | None) -> int:
-    """Return where the BEGIN of an apply is among the entries."""
+    """Return the position of the BEGIN of an apply among the entries."""
     begun = [(at, entry.apply) for at, entry in enumerate(journal.entries) if entry.kind is EntryKind.BEGIN]
     if not begun:
-        raise JournalError(f"{journal.path}: nothing was applied with this journal: there is nothing to go back from")
+        raise JournalError(f"{journal.path}: nothing to roll back: no plan was applied with this journal")
     if apply is None:
         return begun[-1][0]
     positions = [at for at, each in begun if each == apply or (len(apply) >= _LEAST_PREFIX and each.startswith(apply))]

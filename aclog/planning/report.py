@@ -1,4 +1,4 @@
-"""What a plan says for people."""
+"""The report of a plan for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,20 +23,20 @@ from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.terminal.output import time_text
 from aclog.usage.index.used import Use
 
-# When ACLs were last used, as accesses tell it.
+# The last uses of ACLs, from access logs.
 
 
 @frozen(kw_only=True)
 class RuleUse:
-    """The last accesses that an ACL was about, and that would have been decided otherwise without it."""
+    """The last access that an ACL matched, and the last one that would have been decided otherwise without it."""
 
     matched: Use | None = None
     needed: Use | None = None
     since: int | None = None
-    """Since when the ACL is known to be in force, in us since 1970; None: it counts as in force all the time."""
+    """When the ACL is first known to be in force, in us since 1970; None: it counts as always in force."""
     unread: int | None = None
-    """How many accesses that may have needed it could not be read or decided; 0: an unknown number; None: there are
-    none."""
+    """The number of accesses that may have needed it and could not be read or decided; 0: an unknown number; None:
+    there are none."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -44,26 +44,26 @@ class RuleUses:
     """The last uses of some ACLs."""
 
     source: str
-    """Where the accesses are, for people."""
+    """The source of the accesses, for people."""
     first: int
     last: int
     """The times of the first and the last access, in us since 1970."""
     of_rules: Mapping[StandardAcl, RuleUse]
-    """Without the ACLs that the accesses tell nothing of: an index that has not seen them in force."""
+    """Without ACLs that the index has not seen in force."""
 
     def text(self, acl: StandardAcl) -> str:
-        """Return when an ACL was last used."""
+        """Return a text with the last use of an ACL."""
         use = self.of_rules.get(acl)
         if use is None:
             return "last use unknown: the index has not seen it in force"
         since = use.since if use.since is not None and use.since > self.first else None
         if since is not None and since > self.last:
-            return f"last use unknown: it is known since {_time(since)}, after the last access"
+            return f"last use unknown: known to be in force only since {_time(since)}, after the last access"
         return ", ".join(_texts(use, "" if since is None else f" since {_time(since)}"))
 
     def span(self) -> str:
-        """Return which accesses tell it."""
-        return f"accesses of {self.source}: {_time(self.first)} to {_time(self.last)}"
+        """Return the source and the period of the accesses."""
+        return f"accesses in {self.source} from {_time(self.first)} to {_time(self.last)}"
 
 
 def _texts(use: RuleUse, since: str) -> Iterator[str]:
@@ -72,10 +72,10 @@ def _texts(use: RuleUse, since: str) -> Iterator[str]:
         yield f"last use unknown: {count} that may need it could not be read or decided"
         return
     if use.matched is None and use.needed is None:
-        yield f"never used{since}: no access was about what it covers"
+        yield f"never used{since}: no access matched it"
         return
     if use.needed is None:
-        yield f"never needed{since}: each access was decided as without it"
+        yield f"never needed{since}: every access would have been decided the same without it"
     else:
         yield f"last needed {_use(use.needed)}"
     if use.matched is not None and use.matched != use.needed:
@@ -90,12 +90,12 @@ def _time(micros: int) -> str:
     return time_text(micros // 1000)
 
 
-# A plan, and all that is known of what it does.
+# A plan and its effect.
 
 
 @define(eq=False, slots=False, kw_only=True)
 class PlanEffect:
-    """What decides before and after a plan, by one generation of Kafka, and what the plan gives and takes.
+    """The policies before and after a plan in one generation of Kafka, and their comparison.
 
     Immutable by convention.
     """
@@ -106,33 +106,33 @@ class PlanEffect:
 
     @cached_property
     def closed_end(self) -> Policy:
-        """What decides after it if no name without ACLs is open, which the plan need not know."""
+        """The policy after the plan if resources without ACLs are closed."""
         return _closed(self.end)
 
     def differs_when_closed(self, changes: Sequence[RuleChange]) -> bool:
-        """Return whether the plan changes a decision if no name without ACLs is open: it takes them for open."""
+        """Return whether the plan changes a decision if resources without ACLs are closed; it counts them as open."""
         return bool(Comparison.of(_closed(self.before), self.closed_end, changes=changes).differences)
 
 
 @define(eq=False, slots=False, kw_only=True)
 class PlanReport:
-    """What a plan changes in a place. Immutable by convention."""
+    """The changes that a plan makes to a target. Immutable by convention."""
 
     name: str
-    """Of the place, for people."""
+    """The target's name, for people."""
     state: PlaceState
     plan: Plan
     change: PlannedChange
     uses: RuleUses | None = None
-    """When the ACLs that it deletes were last used, if anybody asked."""
+    """The last uses of the ACLs that the plan deletes, if accesses were given."""
     kafka: DecidingKafka | None = None
-    """What may decide there, if it is known why several generations may."""
+    """The generations of Kafka that may decide, if it is known why there are several."""
     premises: Premises = ALL_KNOWN
-    """What decides there and is unknown; the settings of the plan count it as no super user, and as open."""
+    """The unknown premises of decisions; the plan's settings count them as no super user, and as open."""
 
     @cached_property
     def effects(self) -> dict[Generation | None, PlanEffect]:
-        """What the plan does by each generation of Kafka that may decide; under None, if that is one."""
+        """The plan's effect for each generation of Kafka that may decide; under None, if there is only one."""
         return {each: self._effect(settings) for each, settings in self.plan.each_settings.items()}
 
     def _effect(self, settings: Settings) -> PlanEffect:
@@ -142,7 +142,7 @@ class PlanReport:
 
     @cached_property
     def turning(self) -> Premises:
-        """What is unknown and could make a difference of an effect without any; nothing if no ACL changes."""
+        """The unknown premises that could give an effect to a plan that has none; empty if no ACL changes."""
         changes = self.change.changes
         if not changes:
             return ALL_KNOWN
@@ -159,28 +159,28 @@ def _closed(policy: Policy) -> Policy:
     return Policy(policy.acls, evolve(policy.settings, allow_everyone=False))
 
 
-# The steps of a plan in order; each delete with what it takes away, and when it was last used.
+# The steps of a plan in order; each delete with the access that it takes away, and its last use.
 
 
 _REGIONS = 3
-"""Regions that a delete is told to take away."""
+"""How many regions are listed per delete."""
 
 _TITLES = {
-    Batching.ALL: "Steps, in order; all become visible at once",
-    Batching.RESOURCE: "Steps, in order; those of one number become visible together",
-    Batching.RULE: "Steps, in order; they become visible one by one",
+    Batching.ALL: "Steps, in order (all take effect at once)",
+    Batching.RESOURCE: "Steps, in order (steps with the same number take effect together)",
+    Batching.RULE: "Steps, in order (each takes effect separately)",
 }
 
 
 def steps_title(batching: Batching) -> str:
-    """Return what stands above the steps in a place that shows so much at once."""
+    """Return the heading of the steps in a target with this batching."""
     return _TITLES[batching]
 
 
 def step_items(report: PlanReport, limit: int | None) -> Iterator[Item]:
-    """Yield the steps in order, so many adds and so many deletes (None: all); what is left out is counted in place.
+    """Yield the steps in order, up to `limit` adds and `limit` deletes (None: all); gaps are counted where they occur.
 
-    Deletes come last, and matter most: many adds before them do not hide them.
+    Deletes come last and matter most, so adds before them do not use up their limit.
     """
     room = {True: limit, False: limit}
     hidden, hidden_adds = 0, True
@@ -207,16 +207,16 @@ def step_items(report: PlanReport, limit: int | None) -> Iterator[Item]:
 
 
 def _takes_nothing(report: PlanReport, effect: PlanEffect, removal: TakenAway) -> Iterator[str]:
-    """Yield that a delete takes nothing away, and what it does if what is unknown decides otherwise."""
+    """Yield that a delete takes no access away, and what it takes away if an unknown premise decides otherwise."""
     unknown = report.premises.turning(allowed=True)
-    if ALLOW_EVERYONE_CONFIG in unknown.names:  # names without ACLs count as open
+    if ALLOW_EVERYONE_CONFIG in unknown.names:  # the plan counts resources without ACLs as open
         closed = taken_away(effect.closed_end, removal.acl)
         if closed.differences:
-            yield f"takes nothing away if names without ACLs are open: {removal.text()}; if they are not:"
+            yield f"no effect if resources without ACLs are open: {removal.text()}; otherwise:"
             yield from map(str, closed.differences[:_REGIONS])
             return
         unknown = unknown.without({ALLOW_EVERYONE_CONFIG})
-    yield f"{unknown.decided('takes nothing away')}: {removal.text()}"
+    yield f"{unknown.decided('no effect')}: {removal.text()}"
 
 
 def _hidden(count: int, *, adds: bool) -> Item:
@@ -239,17 +239,17 @@ def _removal_lines(report: PlanReport, effect: PlanEffect, acl: StandardAcl) -> 
         yield f"and {len(removal.differences) - _REGIONS:,} more sets of requests"
 
 
-# What a plan says for people: what changes for them, whose rules are touched, and the steps in order.
+# The report of a plan: its effective change, the other ACLs that it concerns, and its steps in order.
 
 
 MOST_ITEMS = 20
-"""Rows, rules of a kind, adds and deletes, unless all are asked for."""
+"""How many rows, ACLs of a kind, adds and deletes are shown by default."""
 _ALL = "--full"
-"""The flag that shows all."""
+"""The flag that shows all of them."""
 
 
 def document_of(report: PlanReport, *, full: bool = False) -> Document:
-    """Return what people read of a plan; `full`: however long it is."""
+    """Return the report of a plan; `full`: without limits on its length."""
     return _Writer(report, None if full else MOST_ITEMS).document()
 
 
@@ -259,7 +259,7 @@ class _Writer:
     limit: int | None
 
     def document(self) -> Document:
-        """Return the whole."""
+        """Return the whole document."""
         return Document(
             head=f"Plan: {self._summary()}",
             points=tuple(self._points()),
@@ -280,40 +280,42 @@ class _Writer:
     def _points(self) -> Iterator[str]:
         report, plan, change = self.report, self.report.plan, self.report.change
         if not plan.base.exists:
-            yield f"{report.name}: new; it is made by applying this plan"
+            yield f"{report.name}: new; applying this plan creates it"
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
-            owned = "" if plan.journal is None else f"; {plan.journal.path} owns {change.owned:,} of them"
+            owned = "" if plan.journal is None else f", {change.owned:,} managed by {plan.journal.path}"
             yield f"{report.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
-                "It is not known whether names without rules are open (allow.everyone.if.no.acl.found): they count as "
-                "open, unless --no-allow-everyone-if-no-acl-found is given"
+                "allow.everyone.if.no.acl.found is unknown: resources without ACLs count as open, unless "
+                "--no-allow-everyone-if-no-acl-found is given"
             )
         if plan.generations is not None and len(plan.generations) > 1:
             why = "" if report.kafka is None else f": {report.kafka.reason()}"
-            yield f"{' or '.join(map(str, plan.generations))} may decide{why}; what only one of them decides is marked"
+            yield f"{' or '.join(map(str, plan.generations))} may decide{why}; differences between them are marked"
         if plan.transient:
-            yield "Requests are denied for a moment on the way: apply wants --accept-transient-denials"
+            yield "Some requests are denied transiently during the apply: pass --accept-transient-denials to allow it"
 
     def _sections(self) -> Iterator[Section]:
         change, plan = self.report.change, self.report.plan
         shared = set(change.shared)
         yield self._effect()
-        yield self._rules("Adopted: there already, and owned from now on", change.adopted)
+        yield self._rules("Adopted: existing, managed from now on", change.adopted)
         yield self._rules(
-            "Present: there already and not owned, so they stay, and are never deleted (--adopt owns them)",
+            "Unmanaged: existing, so they are neither added nor ever deleted (--adopt manages them)",
             [acl for acl in change.present if acl not in shared],
         )
         yield self._rules(
-            "Wanted by two: another journal owns them, too, so they stay when this source no longer wants them",
+            "Shared: also managed by another journal, so they stay when this source drops them",
             change.shared,
         )
-        yield self._rules("Released: owned no more, and not deleted: gone already, or somebody else's", change.released)
-        yield self._rules("Deleted though not owned, as asked", change.unowned)
-        yield self._rules("Not there, so there is nothing to delete", change.absent)
+        yield self._rules(
+            "Released: no longer managed, not deleted (already gone, or managed elsewhere)", change.released
+        )
+        yield self._rules("Unmanaged, but deleted as requested", change.unowned)
+        yield self._rules("Already absent, nothing to delete", change.absent)
         yield self._section(
-            "Denied for a moment, though allowed before and after",
+            "Transiently denied (allowed before and after)",
             [Item(text=str(region["text"])) for region in plan.transient],
         )
         steps = step_items(self.report, self.limit)
@@ -324,10 +326,10 @@ class _Writer:
         rows = sorted(rows_of_each(comparisons), key=risk)
         if not rows:
             same = self.report.turning.decided("no difference: every request is decided the same")
-            return self._section("What changes for people", [Item(text=same)])
+            return self._section("Effective change", [Item(text=same)])
         counts = Counter(direction for report in rows for direction in report.row.directions)
         numbers = f"{counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
-        return self._section(f"What changes for people ({numbers})", map(_row_item, rows))
+        return self._section(f"Effective change ({numbers})", map(_row_item, rows))
 
     def _rules(self, title: str, acls: Sequence[StandardAcl]) -> Section:
         return self._section(f"{title} ({len(acls):,})", [Item(text=acl_text(acl)) for acl in acls])
@@ -338,10 +340,10 @@ class _Writer:
     def _foot(self) -> Iterator[str]:
         report = self.report
         if report.change.foreign:
-            be = "is" if report.change.foreign == 1 else "are"
-            yield f"Not touched: {_count(report.change.foreign, 'rule')} that {be} there, not wanted and not owned"
+            foreign = report.change.foreign
+            yield f"Not touched: {foreign:,} other rule{'' if foreign == 1 else 's'}, neither desired nor managed"
         if report.uses is not None:
-            yield f"Last uses by {report.uses.span()}"
+            yield f"Last use from {report.uses.span()}"
         if not report.plan.is_empty:
             yield f"plan {plan_digest(report.plan)[:16]}"
 

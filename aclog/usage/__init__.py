@@ -1,1 +1,1 @@
-"""What accesses say about rules: the judge, the index of last use, suggestions. No Spark, and no sockets."""
+"""Usage of ACLs by access logs: evaluation, the index of last use, suggestions. No Spark, and no sockets."""

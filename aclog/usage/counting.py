@@ -65,11 +65,11 @@ COUNTED_BY_DAY = COUNTED.append(pa.field("day", pa.int32()))
 class SeenAccesses:
     """The accesses that a worker process has seen, and the versions at which the ACLs they depend on change.
 
-    One that is spelled in several ways has several numbers.
+    An access in several spellings has several numbers.
     """
 
     acls: NecessaryAcls | None
-    """None if all accesses are judged by the ACLs of one version, whatever their time."""
+    """None if all accesses are evaluated by the ACLs of one version, regardless of their time."""
     version: int = field(default=0, kw_only=True)
     """That version."""
     numbers: AccessNumbers = field(init=False)
@@ -84,7 +84,7 @@ class SeenAccesses:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to emit the counts and forget the accesses."""
+        """Whether to emit the counts and forget the accesses."""
         return len(self.accesses) > _MOST_HELD or self.size > _MOST_STEPS
 
     def forget(self) -> None:
@@ -144,7 +144,7 @@ class AccessCounter:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to emit the counts, and forget the accesses."""
+        """Whether to emit the counts and forget the accesses."""
         return self.memory.is_full or (bool(self._parts) and len(self._parts[0].key) > _MOST_COUNTS)
 
     def add(self, columns: list[Any], times: Int64s) -> None:
@@ -157,9 +157,9 @@ class AccessCounter:
         self._hold(counts)
 
     def add_timeless(self, columns: list[Any]) -> None:
-        """Count rows without a time, by a counter of one version for all times and not by day.
+        """Count rows without a time, in a counter of one version for all times and without days.
 
-        An access without any time has a `first` that is later than its `last`.
+        An access without any time has a `first` later than its `last`.
         """
         access_of = self.memory.number(columns)
         steps, rows = self.memory.steps_of(access_of, access_of), np.ones_like(access_of)
@@ -210,7 +210,7 @@ def _added_up(counts: _Counts) -> _Counts:
     return _Counts(np.asarray(encoded.dictionary), access, count, first, last)
 
 
-# What ACLs did for accesses, added up by one task in memory bounded by the number of ACLs, not of accesses.
+# The uses of ACLs, added up by one task in memory bounded by the number of ACLs, not of accesses.
 
 
 _MOST_GROUPS = 1 << 18
@@ -234,12 +234,12 @@ _NEVER = np.iinfo(np.int64).min
 
 @define(eq=False)
 class Tally:
-    """What one task has added up."""
+    """The sums of one task."""
 
     acls: NecessaryAcls
     window: WindowRules
     with_sets: bool = False
-    """Whether `matched_sets` will be asked for: they are held to the end."""
+    """Whether `matched_sets` will be called: the sets are kept until the end."""
     _matched: Int64s = field(init=False)
     _needed: Int64s = field(init=False)
     _last_matched: Int64s = field(init=False)
@@ -258,7 +258,7 @@ class Tally:
 
     @property
     def has_many_groups(self) -> bool:
-        """Whether it is time to emit the groups."""
+        """Whether to emit the groups."""
         return len(self._groups) > _MOST_GROUPS
 
     def add(self, table: pa.Table) -> None:
@@ -280,7 +280,7 @@ class Tally:
             self._note_matched(dependencies.matched)
 
     def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
-        """Of several principals at the same time, take the last by name: results must not depend on partitions."""
+        """If several principals have the same time, take the last by name: results must not depend on partitions."""
         _, rank = np.unique(np.array(principals, object), return_inverse=True)
         times = last[needed.access]
         order = np.lexsort((rank[needed.access], times, needed.ordinal))[::-1]
@@ -293,7 +293,7 @@ class Tally:
             self._by[ordinal], self._last_needed[ordinal] = max(previous, principal), time
 
     def _note_groups(self, groups: Pairs) -> None:
-        """Keep the groups that constrain a removal: those without an ACL that stays anyway."""
+        """Add the groups that constrain a removal: those whose ACLs may all be removed."""
         satisfied = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
         satisfied[groups.access[self.window.stays[groups.ordinal]]] = True
         unsettled = ~satisfied[groups.access] & self.window.throughout[groups.ordinal]
@@ -355,7 +355,7 @@ def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
 
 
 def rules_to_keep(groups: Any, worth: Int64s) -> Int32s:
-    """Return the ACL of the highest worth in each group (an Arrow list of ordinals), the first of equals, each once."""
+    """Return the ACL of the highest worth in each group (an Arrow list of ordinals), the first of equals, once."""
     lists = groups.drop_null()
     ordinals = np.asarray(lists.flatten()).astype(np.int64)
     owner = np.repeat(np.arange(len(lists)), np.asarray(lists.value_lengths()))
@@ -368,11 +368,11 @@ def _firsts(column: Int64s) -> Int64s:
     return np.flatnonzero(np.diff(column, prepend=-1))
 
 
-# From distinct accesses by day to what the index of last use takes: which rules they matched and needed, and when.
+# Distinct accesses by day, converted for the index of last use: the ACLs that they matched and needed, and when.
 
 
 _ROWS = 1 << 18
-"""Rows tallied together."""
+"""How many rows are tallied at once."""
 
 _NUMBER_BYTES = 8
 
@@ -386,11 +386,11 @@ class DayTallies:
     denies: Bools
     """By ordinal."""
     own_time: bool
-    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+    """Whether each access is evaluated by the ACLs of its own time; otherwise by those of the last version."""
 
     @classmethod
     def of(cls, intervals: AclIntervals, settings: Settings, *, own_time: bool) -> Self:
-        """Judge by these ACLs."""
+        """Return tallies that evaluate accesses by these ACLs."""
         acls = NecessaryAcls.of(intervals, settings)
         return cls(
             authorizer=BulkAuthorizer.of(intervals, settings), acls=acls, denies=acls.denying(), own_time=own_time
@@ -402,7 +402,7 @@ class DayTallies:
             yield self.tally(counted.slice(start, _ROWS))
 
     def tally(self, counted: pa.Table) -> DayTally:
-        """Return the tally of accesses (COUNTED_BY_DAY); super users are left out, and what is undecided is unread.
+        """Return the tally of accesses (COUNTED_BY_DAY), without super users; undecided accesses are counted as unread.
 
         The tallies of the parts of a table add up to that of the whole.
         """
@@ -422,12 +422,12 @@ class DayTallies:
 
 @frozen(eq=False, kw_only=True)
 class _Once:
-    """The distinct accesses of a table, each once per version: what is judged of a row is the same on all days."""
+    """The distinct accesses of a table, each once per version: the evaluation of a row is the same on all days."""
 
     rows: Int64s
     """A row of each."""
     of_row: Int64s
-    """By row: its access; -1 if it is left out."""
+    """By row: its access; -1 if it is excluded."""
 
     @classmethod
     def of(cls, counted: pa.Table) -> Self:
@@ -441,7 +441,7 @@ class _Once:
         return cls(rows=rows.astype(np.int64), of_row=of_row.astype(np.int64))
 
     def where(self, which: Bools) -> Self:
-        """Leave accesses out."""
+        """Exclude accesses."""
         number = np.where(which, np.cumsum(which) - 1, -1)
         return type(self)(rows=self.rows[which], of_row=number[self.of_row])
 
@@ -453,7 +453,7 @@ def _parsed(columns: list[Any]) -> list[ParsedAccess]:
 
 
 class _Rows(NamedTuple):
-    """The rows of a table that are judged."""
+    """The rows of a table that are evaluated."""
 
     access: Int64s
     day: Int64s
@@ -464,16 +464,16 @@ class _Rows(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class _Tallying:
-    """The judged rows of a table, in order of their accesses."""
+    """The evaluated rows of a table, in order of their accesses."""
 
     rows: _Rows
     starts: Int64s
-    """By access: where its rows begin; and at the end the number of rows."""
+    """By access: the position of its first row; and at the end the number of rows."""
     parsed: list[ParsedAccess]
 
     @classmethod
     def of(cls, counted: pa.Table, once: _Once, parsed: list[ParsedAccess]) -> Self:
-        """Put the rows in order; `parsed` are the accesses by number."""
+        """Sort the rows; `parsed` are the accesses by number."""
         judged = np.flatnonzero(once.of_row >= 0)
         order = judged[np.argsort(once.of_row[judged], kind="stable")]
         names = ("day", "count", "first", "last")
@@ -483,7 +483,7 @@ class _Tallying:
         return cls(rows=_Rows(access, *columns), starts=starts, parsed=parsed)
 
     def tally(self, dependencies: AclDependencies, denies: Bools) -> DayTally:
-        """Tally what the accesses depend on."""
+        """Tally the dependencies of the accesses."""
         used = _Uses.of(dependencies, len(denies))
         sets, set_of = _sets(dependencies, denies, len(self.parsed))
         of_row = set_of[self.rows.access]
@@ -514,9 +514,9 @@ class _Tallying:
 
 
 class _Uses(NamedTuple):
-    """Pairs of an access and an ordinal: whether the ACL matches it, and whether it needs the ACL, which may not match.
+    """Pairs of an access and an ordinal: whether the ACL matches, and whether it is needed, even without a match.
 
-    With allow.everyone.if.no.acl.found, an ACL is needed that keeps an access from being allowed by its mere presence.
+    With allow.everyone.if.no.acl.found, an ACL is needed if its mere presence keeps an access from being allowed.
     """
 
     access: Int64s
@@ -535,9 +535,9 @@ class _Uses(NamedTuple):
 
 
 def _sets(dependencies: AclDependencies, denies: Bools, accesses: int) -> tuple[AccessSets, Int64s]:
-    """Return the distinct sets of ACLs that match accesses together, and by access the place of its set, or -1.
+    """Return the distinct sets of ACLs that match accesses together, and by access the position of its set, or -1.
 
-    Without an ALLOW nothing is allowed, whatever else goes; and an ALLOW alone says all if it is needed.
+    Without an ALLOW an access is denied after any removal, and a single ALLOW is recorded as needed: neither has a set.
     """
     access, ordinal = dependencies.matched
     order = np.lexsort((ordinal, access))
@@ -559,7 +559,7 @@ def _sets(dependencies: AclDependencies, denies: Bools, accesses: int) -> tuple[
 
 
 def _days_added_up(day: Int64s, number: Int64s, *counts: Int64s) -> DayRows:
-    """Return one row for each day and number."""
+    """Return one row per day and number."""
     order = np.lexsort((number, day))
     day, number = day[order], number[order]
     starts = changes(day, number)
@@ -597,16 +597,16 @@ class CoverageCounter:
             self._parts = [Coverage.sum(self._parts)]
 
     def add_timed(self, timestamps: Any, brokers: Any) -> None:
-        """Count the lines with a time, given as an Arrow array of TIMESTAMPs in us."""
+        """Count the lines with a time, as an Arrow array of TIMESTAMPs in us."""
         timed = timestamps.is_valid()
         self.add(np.asarray(timestamps.filter(timed).cast(pa.int64())), brokers.filter(timed))
 
     def coverage(self) -> Coverage:
-        """Return what was counted."""
+        """Return the counts."""
         return Coverage.sum(self._parts)
 
 
-# What one task counts in a part of an access log: distinct accesses in the window, and what was done with the rows.
+# The counts of one task for a part of an access log: distinct accesses in the window, and the other rows.
 
 
 _NO_TIME = np.iinfo(np.int64).min
@@ -614,7 +614,7 @@ _NO_TIME = np.iinfo(np.int64).min
 
 @frozen(kw_only=True)
 class RowCounts:
-    """The rows of a log, by what was done with them; the others were counted as accesses."""
+    """The rows of a log that were not counted as accesses, by reason."""
 
     total: int = 0
     without_time: int = 0
@@ -634,11 +634,11 @@ class LogCounter:
     known_from: int | None = None
     """The time from which the ACLs are known, in us since 1970; None for at all times."""
     coverage: CoverageCounter | None = None
-    """Counts all lines with a time, in the window or not, by their column `broker`; None if nobody asks."""
+    """Counts all lines with a time, in the window or not, by their column `broker`; None if coverage is not needed."""
     timeless: bool = False
     """Whether rows without a time are counted, too: then there is no window, and one version of the ACLs."""
     logged_denials: int = field(default=0, init=False)
-    """With `coverage`: the rows that the log itself calls DENIED."""
+    """With `coverage`: the number of rows that were logged as DENIED."""
     rows: RowCounts = field(factory=RowCounts, init=False)
     days: set[int] = field(factory=set, init=False)
     """The days (UTC, since 1970) with any access, in the window or not."""

@@ -1,4 +1,4 @@
-"""Coverage: which brokers and hours an access log holds."""
+"""Coverage: the brokers and hours of an access log."""
 
 from collections.abc import Iterable
 from typing import Final, Self
@@ -12,7 +12,7 @@ HOUR: Final = 3_600_000_000
 """In us."""
 
 _DENSE: Final = 1 << 22
-"""Brokers times hours up to which lines are counted without being sorted."""
+"""The largest product of brokers and hours for which lines are counted without sorting."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -20,30 +20,30 @@ class Coverage:
     """The lines of a log by broker and hour: columns by row, in order of broker and hour."""
 
     brokers: tuple[str | None, ...]
-    """In order, None first: for lines that name no broker."""
+    """Sorted, None first: for lines without a broker."""
     broker: Int64s
-    """The place in `brokers`."""
+    """The position in `brokers`."""
     hour: Int64s
     """Since 1970, UTC."""
     rows: Int64s
-    """Lines in it."""
+    """The number of lines."""
     first: Int64s
     last: Int64s
-    """The times of the first and the last of them, in us since 1970."""
+    """The times of the first and the last line, in us since 1970."""
 
     def __len__(self) -> int:
-        """Return the number of hours, each counted once a broker."""
+        """Return the number of hours, counted per broker."""
         return len(self.hour)
 
     @classmethod
     def nothing(cls) -> Self:
-        """Return that a log holds nothing."""
+        """Return the coverage of an empty log."""
         none = np.zeros(0, np.int64)
         return cls(brokers=(), broker=none, hour=none, rows=none, first=none, last=none)
 
     @classmethod
     def of_lines(cls, times: Int64s, broker: Int64s, brokers: tuple[str | None, ...]) -> Self:
-        """Return the coverage of lines: their times in us since 1970, and the places of their brokers in `brokers`."""
+        """Return the coverage of lines, given their times in us since 1970 and the positions of their brokers."""
         if not len(times):
             return cls.nothing()
         hour = times // HOUR

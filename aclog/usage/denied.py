@@ -21,16 +21,16 @@ from aclog.usage.decisions.intervals import Rules
 from aclog.usage.undecided import undecided
 from aclog.usage.window import UnreadAccesses
 
-# The accesses of a log that a state refuses, each with the DENY rules in its way.
+# Denied accesses of a log in a state, each with the DENY rules that match it.
 
 
 _ROWS = 1 << 16
-"""Accesses whose rules are looked for together."""
+"""How many accesses are looked up at once."""
 
 
 @frozen(kw_only=True)
 class Refusal:
-    """A distinct access that is refused."""
+    """A distinct access that is denied."""
 
     access: ParsedAccess
     count: int
@@ -38,24 +38,24 @@ class Refusal:
     """In us since 1970; None, as `last`, if no line has a time."""
     last: int | None
     denies: tuple[int, ...]
-    """The ordinals of all DENY rules that match; none if it is refused for want of an ALLOW."""
+    """The ordinals of all DENY rules that match; empty if the access is denied because no ALLOW matches."""
 
 
 @frozen(kw_only=True)
 class Refusals:
-    """What a state refuses of a log, and how many accesses it allows, or cannot decide."""
+    """The denied accesses of a log in a state, and the numbers of allowed and undecided ones."""
 
     refusals: tuple[Refusal, ...]
     refused: int
     allowed: int
     undecided: int
-    """Accesses on which Kafka's authorizer throws, such as one whose host is no address."""
+    """Accesses on which Kafka's authorizer throws, for example because the host is not an address."""
     unread: UnreadAccesses
-    """Those of them of which it is not known what was asked."""
+    """Those of them whose request is unknown."""
 
 
 def refusals(counted: pa.Table, rules: Rules, settings: Settings) -> Refusals:
-    """Decide distinct accesses (COUNTED, one row each) by the rules of one state."""
+    """Decide distinct accesses (COUNTED, one row each) by the ACLs of one state."""
     authorizer = BulkAuthorizer.of(rules.intervals, settings)
     codes = authorizer.decide([counted.column(name) for name in REQUEST_COLUMNS])
     errors = np.isin(codes, [int(code) for code in ERRORS])
@@ -108,9 +108,9 @@ def _denies(accesses: Sequence[ParsedAccess], authorizer: BulkAuthorizer) -> lis
     return [tuple(sorted(set(each))) for each in by_access]
 
 
-# Refusals folded into attempts: what a principal was after on one resource, from all its hosts.
+# Denials folded into attempts: the intent of a principal on one resource, from all its hosts.
 #
-# A client asks for DESCRIBE before it reads or writes, so that both are one attempt, and one rule allows both.
+# A client requests DESCRIBE before it reads or writes, so both are one attempt, and one ACL allows both.
 
 
 _ALLOW: Final = AclPermissionType.ALLOW
@@ -118,25 +118,25 @@ _ALLOW: Final = AclPermissionType.ALLOW
 
 @frozen(kw_only=True)
 class Attempt:
-    """What a principal is refused on one resource."""
+    """The denials of a principal on one resource."""
 
     principal: str
     intent: Intent | None
-    """What it was for; None if only DESCRIBE of a topic was asked for, or nothing that clients ask for together."""
+    """The intent; None for a lone DESCRIBE of a topic, or for requests that no intent combines."""
     operations: tuple[AclOperation, ...]
     resource_type: ResourceType
     resource_name: str
     hosts: tuple[str, ...]
     attempts: int
-    """A DESCRIBE and what follows it count once."""
+    """The number of attempts; a DESCRIBE and the request after it count once."""
     accesses: int
     first: int | None
     """In us since 1970; None, as `last`, if no line has a time."""
     last: int | None
     missing: tuple[StandardAcl, ...]
-    """The least rules that would allow all of it that no DENY is in the way of."""
+    """The fewest ACLs that would allow the attempt, as far as no DENY overrules them."""
     denies: tuple[int, ...]
-    """The ordinals of the DENY rules in the way of the rest."""
+    """The ordinals of the DENY rules that overrule the rest."""
 
 
 @frozen(kw_only=True)
@@ -147,7 +147,7 @@ class _Key:
 
 
 def attempts_of(entries: Iterable[Refusal], *, any_host: bool = False) -> list[Attempt]:
-    """Fold refusals, the most frequent attempts first; with `any_host` rules allow from every host."""
+    """Fold denials, the most frequent attempts first; with `any_host`, the ACLs allow every host."""
     of_key: dict[_Key, list[Refusal]] = defaultdict(list)
     groups: dict[str, set[str]] = defaultdict(set)
     transacts: set[str] = set()
@@ -172,7 +172,7 @@ _INTERNAL: Final = ("-changelog", "-repartition")
 
 
 def _is_internal(key: _Key, groups: set[str]) -> bool:
-    """Return whether a topic is one that Kafka Streams makes for an application, whose id is one of these groups."""
+    """Return whether a topic is internal to a Kafka Streams application, whose id is one of these groups."""
     if key.resource_type != ResourceType.TOPIC or not key.resource_name.endswith(_INTERNAL):
         return False
     return any(key.resource_name.startswith(f"{group}-") for group in groups)
@@ -181,7 +181,7 @@ def _is_internal(key: _Key, groups: set[str]) -> bool:
 def _by_intent(
     key: _Key, own: Sequence[Refusal], *, is_internal: bool, transacts: bool
 ) -> "dict[Intent | None, list[Refusal]]":
-    """Return the refusals by intent; a DESCRIBE belongs to what else was asked from its host, or from any."""
+    """Return the denials by intent; a DESCRIBE belongs to the other requests from its host, or from any."""
     parts: dict[Intent | None, list[Refusal]] = defaultdict(list)
     intents: dict[str, Intent | None] = {}
     described = []
@@ -199,7 +199,7 @@ def _by_intent(
 
 
 _DESCRIBES: Final = {ResourceType.GROUP: Intent.CONSUME, ResourceType.TRANSACTIONAL_ID: Intent.TRANSACT}
-"""What a DESCRIBE alone is for."""
+"""The intent of a lone DESCRIBE."""
 
 
 def _intent(refusal: Refusal, *, is_internal: bool, transacts: bool) -> Intent | None:
@@ -246,20 +246,20 @@ def _attempts(own: Sequence[Refusal]) -> int:
 
 
 def least(operations: Iterable[int]) -> list[int]:
-    """Return the fewest of these operations whose ALLOW rules allow all of them."""
+    """Return the fewest of these operations whose ALLOWs allow all of them."""
     codes = set(operations)
     implied = {code for code in codes for other in codes if other != code and rule_mask(other, _ALLOW) >> code & 1}
     return sorted(codes - implied)
 
 
 def _least_rules(key: _Key, host: str, operations: Iterable[int]) -> list[StandardAcl]:
-    # what no rule may be for, implies nothing: one for ALL would imply all else
+    # an operation that no ACL may have implies nothing: an ACL for ALL would imply everything
     rules = {code: rule for code in operations if (rule := _rule(key, host, code))}
     return [rules[code] for code in least(rules)]
 
 
 def _rule(key: _Key, host: str, operation: int) -> StandardAcl | None:
-    """Return the rule; None if Kafka would refuse to create it, or it would allow more than this resource."""
+    """Return the ACL; None if Kafka would refuse to create it, or if it would allow more than this resource."""
     rule = StandardAcl(
         resource_type=key.resource_type,
         resource_name=key.resource_name,

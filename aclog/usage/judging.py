@@ -1,4 +1,4 @@
-"""Counting, tallying and judging of access logs in processes."""
+"""Counting, tallying and evaluation of access logs in processes."""
 
 import multiprocessing
 from collections import Counter
@@ -24,15 +24,15 @@ from aclog.usage.index.tallies import DayTally
 from aclog.usage.undecided import undecided_rows
 from aclog.usage.window import UnreadAccesses, Window
 
-# What was counted in an access log: distinct accesses, rows, and days.
+# The counts of an access log: distinct accesses, rows, and days.
 
 
 @frozen(eq=False, kw_only=True)
 class CountedLog:
-    """What one worker has counted, or all of them."""
+    """The counts of one worker, or of all of them."""
 
     accesses: pa.Table
-    """COUNTED or COUNTED_BY_DAY. In the sum of several, one row per access and version, and day."""
+    """COUNTED or COUNTED_BY_DAY. In a sum, one row per access, version and day."""
     rows: RowCounts
     days: frozenset[int]
     """The days (UTC, since 1970) with any access, in the window or not."""
@@ -40,13 +40,13 @@ class CountedLog:
     latest: int | None = None
     """The times of the first and the last of all rows, in us since 1970; None if none has a time."""
     rejects: Counter[Reason] = field(factory=Counter)
-    """How many lines were no accesses, by the reason."""
+    """The number of lines that are not accesses, by reason."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
-    """Those of them that tell of an access all the same, and rows without a time that were not counted."""
+    """Unreadable accesses among them, and rows without a time that were not counted."""
     coverage: Coverage = field(factory=Coverage.nothing)
-    """If asked for: all lines with a time, by broker and hour."""
+    """If requested: all lines with a time, by broker and hour."""
     logged_denials: int = 0
-    """If asked for coverage: the lines that the log itself calls DENIED."""
+    """With coverage: the number of lines that were logged as DENIED."""
 
     @classmethod
     def sum_of(cls, parts: Iterable[Self]) -> Self:
@@ -79,30 +79,30 @@ def _sum(counts: list[RowCounts]) -> RowCounts:
     return RowCounts(**{name: sum(getattr(each, name) for each in counts) for name in names})
 
 
-# Pieces of work done in processes, or in this one if there are few.
+# Work in several processes, or in this one if there are few parts.
 
 
 P = TypeVar("P")
 R = TypeVar("R")
 
 Each: TypeAlias = Callable[[Sequence[Any], Callable[[], Callable[[Any], Any]]], Iterator[Any]]
-"""Yields what is made of each part: `each_in_processes` with a number of workers, or Spark's tasks."""
+"""Yields the result of each part: `each_in_processes` with a number of workers, or Spark's tasks."""
 
 
 def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], *, workers: int) -> Iterator[R]:
-    """Yield what is made of each part, in any order, in so many processes; in this one if `workers` is 1.
+    """Yield the result of each part, in any order, from so many processes; in this one if `workers` is 1.
 
-    Each process calls `make`, which is pickled, once, and its result for each part. No more results wait than there are
-    processes, twice over.
+    Each process calls the pickled `make` once, and its result for each part. At most two results per process are
+    pending.
 
     Raises:
-        ConfigError: a process was killed; and whatever the work raises.
+        ConfigError: a process was killed. Errors of the work are passed on.
 
     """
     if workers == 1 or len(parts) < 2:
         yield from map(make(), parts)
         return
-    # a process of its own rather than a fork: threads of this one may hold locks
+    # a new process rather than a fork: threads of this one may hold locks
     spawning = multiprocessing.get_context("spawn")
     count = min(workers, len(parts))
     with ProcessPoolExecutor(count, spawning, initializer=_begin, initargs=(make,)) as pool:
@@ -118,7 +118,7 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
             raise ConfigError(
-                "a process that read accesses was killed, perhaps for want of memory: run again, with fewer --workers"
+                "a worker process was killed, perhaps for lack of memory: run again with fewer --workers"
             ) from None
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -138,7 +138,7 @@ def _worker() -> _Worker:
 
 
 def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
-    # the processes share the cores: one that reads with all of them slows the others
+    # the processes share the cores: one that reads with all of them slows down the others
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     _worker().work = make()
@@ -155,23 +155,23 @@ def _work(part: Any) -> Any:
 
 @frozen(eq=False, kw_only=True)
 class HowToCount:
-    """By what the rows of a log are counted: small to pickle, apart from the ACLs."""
+    """The parameters of counting, without the ACLs: small to pickle."""
 
     intervals: AclIntervals
     settings: Settings
     own_time: bool
-    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+    """Whether each access is evaluated by the ACLs of its own time; otherwise by those of the last version."""
     window: Window | None = None
     """None: all rows with a time are counted."""
     known_from: int | None = None
-    """The time from which accesses can be judged, in us since 1970; None for at all times."""
+    """The time from which accesses can be evaluated, in us since 1970; None: always."""
     by_day: bool = False
     with_coverage: bool = False
     timeless: bool = False
     """Whether rows without a time are counted, too (LogCounter)."""
 
     def memory(self) -> SeenAccesses:
-        """Return a memory of accesses that were seen, of one process."""
+        """Return an empty memory of accesses, for one process."""
         if self.own_time:
             return SeenAccesses(NecessaryAcls.of(self.intervals, self.settings))
         return SeenAccesses(None, version=len(change_times(self.intervals)))
@@ -182,12 +182,11 @@ def count_log(
 ) -> CountedLog:
     """Count the rows of all parts.
 
-    `each` does the work, in processes or on Spark; `counted` is called with the number of rows of each part once they
-    are counted.
+    `each` does the work, in processes or on Spark; `counted` is called with the number of rows of each counted part.
 
     Raises:
         ConfigError: a file is damaged, or was replaced meanwhile.
-        OSError: a file is gone.
+        OSError: a file was removed.
 
     """
     logs = each(parts, partial(_counting, how))
@@ -214,14 +213,14 @@ class PartCounter:
     memory: SeenAccesses = field(init=False, default=Factory(lambda self: self.how.memory(), takes_self=True))
 
     def count(self, part: AccessPart) -> CountedLog:
-        """Return what is in a part."""
+        """Return the counts of a part."""
         tables, rejects, unread = [], Counter[Reason](), list[UnreadAccesses]()
         counter = self._counter()
         for read in read_part(part):
             rejects += read.rejects
             unread.append(read.unread)
             if counter.accesses.is_full:
-                # take before forgetting: the counter holds counts by the numbers of the accesses seen
+                # take before forgetting: the counts refer to the numbers of the accesses in memory
                 tables.append(counter.accesses.table())
                 self.memory.forget()
                 counter.accesses = AccessCounter(self.memory, by_day=self.how.by_day)
@@ -240,7 +239,7 @@ class PartCounter:
         )
 
     def nothing(self) -> CountedLog:
-        """Return what is in no part."""
+        """Return the counts of no part."""
         counter = self._counter()
         return CountedLog(accesses=counter.accesses.table(), rows=counter.rows, days=frozenset())
 
@@ -256,24 +255,24 @@ class PartCounter:
         )
 
 
-# Which brokers and hours an access log holds, counted in processes: no rule is asked.
+# The brokers and hours of an access log, counted in processes without any ACLs.
 
 
 @frozen(eq=False, kw_only=True)
 class CoveredPart:
-    """What a piece of a log holds."""
+    """The coverage of a piece of a log."""
 
     coverage: Coverage
     lines: int
-    """All accesses, those without a time included."""
+    """The number of accesses, including those without a time."""
     rejects: Counter[Reason]
-    """How many other lines there were, by the reason why they are no accesses."""
+    """The number of other lines, by the reason why they are not accesses."""
     unread: UnreadAccesses
-    """Those of them that tell of an access all the same, and accesses that cannot be decided or have no time."""
+    """Unreadable accesses among them, and accesses that cannot be decided or have no time."""
 
 
 def cover_log(parts: Sequence[AccessPart], each: Each) -> Iterator[CoveredPart]:
-    """Yield what each part holds, in any order. Raises as tallying.tally_log."""
+    """Yield the coverage of each part, in any order. Raises as tally_log."""
     yield from each(parts, _covering)
 
 
@@ -296,7 +295,7 @@ def _cover(part: AccessPart) -> CoveredPart:
 
 @frozen(eq=False, kw_only=True)
 class TalliedPart:
-    """What a piece of a log says."""
+    """The tallies of a piece of a log."""
 
     tallies: tuple[DayTally, ...]
     counted: CountedLog
@@ -304,13 +303,13 @@ class TalliedPart:
 
 
 def tally_log(parts: Sequence[AccessPart], how: HowToCount, each: Each) -> Iterator[TalliedPart]:
-    """Yield what each part says, in any order: memory is bounded by the size of parts and the number of rules.
+    """Yield the tallies of each part, in any order: memory is bounded by the size of parts and the number of ACLs.
 
     `each` does the work, in processes or on Spark.
 
     Raises:
         ConfigError: a file is damaged, or was replaced meanwhile.
-        OSError: a file is gone.
+        OSError: a file was removed.
 
     """
     by_day = evolve(how, by_day=True, with_coverage=True)

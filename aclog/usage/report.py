@@ -81,17 +81,16 @@ def _answers(usage: RuleUsage) -> Any:
     return pa.array([answer.value for answer in answers]).take(pa.array(number))
 
 
-# The usage report: which ACLs an access log needed, which it did not, and its most frequent denials.
+# The usage report: needed and unneeded ACLs, and the most frequent denials.
 #
-# It is made from distinct accesses, each once per version of the ACLs that made a difference to it, whoever counted
-# them.
+# Its input is distinct accesses, each once per version of the ACLs that made a difference to it, from any counter.
 
 
 DECISION_CODE: Final = "decision_code"
 AT_END: Final = "decision_code_at_end"
 
 _ROWS = 1 << 16
-"""Distinct accesses that are tallied together."""
+"""How many distinct accesses are tallied at once."""
 
 _TIME: Any = pa.timestamp("us", tz="UTC")
 
@@ -121,9 +120,9 @@ class UsageReport:
     """Accesses that may lie in the window and could not be read or decided; not those of super users."""
 
     def without_proof(self) -> "UsageReport":
-        """Return the report without what only holds if everything is known that decides.
+        """Return the report without claims that require all premises of decisions to be known.
 
-        A resource may be open to everyone without its last rule, so no rule is removable, and a DENY may be needed.
+        A resource may be open to everyone without its last ACL, so no ACL is removable, and a DENY may be needed.
         """
         rules = self.rules
         columns = (rules.column(name).to_pylist() for name in ("permissionType", "answer"))
@@ -138,17 +137,17 @@ class UsageReport:
 
 @frozen(eq=False, kw_only=True)
 class Judged:
-    """What judges the accesses of a window, and how."""
+    """The ACLs and settings by which the accesses of a window are evaluated."""
 
     rules: Rules
     settings: Settings
     window: Window
     own_time: bool
-    """Whether each access is judged by the ACLs of its own time; if not, by those of the last version."""
+    """Whether each access is evaluated by the ACLs of its own time; otherwise by those of the last version."""
 
     @property
     def known_from(self) -> int | None:
-        """The time from which accesses can be judged, in us since 1970; None for at all times."""
+        """The time from which accesses can be evaluated, in us since 1970; None: always."""
         begin = self.rules.intervals.known_from
         return begin * 1000 if self.own_time and begin > ALWAYS else None
 
@@ -159,7 +158,7 @@ class Judged:
         return len(change_times(intervals)) > 0 or intervals.known_from > ALWAYS
 
     def assessed(self, unread: UnreadAccesses) -> WindowRules:
-        """Return which ACLs are assessed; `unread` are the accesses of the window that could not be."""
+        """Return which ACLs are assessed; `unread` are the unread accesses of the window."""
         window_rules = WindowRules.of(self.rules.intervals, self.window, own_time=self.own_time)
         if not unread:
             return window_rules
@@ -171,7 +170,7 @@ class Judged:
         )
 
     def unread(self, unread: UnreadAccesses) -> UnreadAccesses:
-        """Return those of a log's unread accesses that may lie in the window, and are not of super users."""
+        """Return those of a log's unread accesses that may lie in the window and are not of super users."""
         start, until = micros_of(self.window.start), micros_of(self.window.until)
         return unread.between(start, until).but_of(self.settings.super_users)
 
@@ -207,12 +206,12 @@ def with_codes(counted: pa.Table, judged: Judged) -> pa.Table:
     """Add the columns `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
     authorizer = BulkAuthorizer.of(judged.rules.intervals, judged.settings)
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
-    # its first time stands for all: COUNTED has a row per version that makes a difference
+    # its first time is sufficient: COUNTED has a row per version that makes a difference
     codes = authorizer.decide(columns, np.asarray(counted.column("first")) if judged.own_time else None)
     at_end = codes
     if judged.own_time:
         at_end = authorizer.decide(columns, np.full(len(counted), micros_of(judged.window.until)))
-        # what the ACLs at the end would decide counts as well, so that who decides it must be known, too
+        # the decision by the ACLs at the end counts as well, so the deciding Kafka must also be known then
         codes[at_end == DecisionCode.UNKNOWN_KAFKA] = DecisionCode.UNKNOWN_KAFKA
     return counted.append_column(DECISION_CODE, pa.array(codes)).append_column(AT_END, pa.array(at_end))
 
@@ -225,7 +224,7 @@ def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsag
     rows = tally.rules()
     worth = worth_of(rows, tally.window)
     if tally.acls.presence_counts:
-        # ACLs that do not match an access decide, too: only groups know of them
+        # with allow.everyone, ACLs that do not match affect decisions, too: only groups include them
         keep = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
     else:
         may_go = assessed.throughout & ~assessed.concerned & (worth < np.iinfo(np.int64).max)
@@ -237,7 +236,7 @@ def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsag
 def usage_of(rows: pa.Table, keep: Any, window: WindowRules) -> RuleUsage:
     """Return the usage of each ACL from tallies (TALLY), which are added up by ACL already.
 
-    `keep` has the ordinals of ACLs that stand for a group of which one must stay (tally.rules_to_keep).
+    `keep` has the ordinals of ACLs that represent a group of which one must stay (rules_to_keep).
     """
     matched, needed = (_by_ordinal(rows, name, window) for name in ("matched", "needed"))
     removable = window.throughout & ~window.concerned & (needed == 0)
@@ -262,10 +261,11 @@ def usage_of(rows: pa.Table, keep: Any, window: WindowRules) -> RuleUsage:
 
 
 def worth_of(rows: pa.Table, window: WindowRules) -> Int64s:
-    """Return by ordinal how much an ACL is worth keeping for a group: of the same tallies as `usage_of`.
+    """Return by ordinal how much an ACL is worth keeping for a group, from the same tallies as `usage_of`.
 
-    Each group keeps the ACL that matched most, but a needed one before all others: it stays anyway, and if it also
-    stands for its other groups, fewer ACLs are kept.
+    Each group keeps the ACL that matched most accesses, but prefers a needed one: it stays anyway, and fewer ACLs are
+    kept
+    if it also represents its other groups.
     """
     needed = _by_ordinal(rows, "needed", window)
     return np.where(needed > 0, np.iinfo(np.int64).max, _by_ordinal(rows, "matched", window))
@@ -278,7 +278,7 @@ def _by_ordinal(rows: pa.Table, name: str, window: WindowRules) -> Int64s:
 
 
 def counts_of(rows: RowCounts, by_code: Mapping[int, int]) -> Counts:
-    """Return what was done with all rows of a log; `by_code` are those in the window, by decision code."""
+    """Return the counts of all rows of a log; `by_code` has those in the window, by decision code."""
     return Counts(
         total=rows.total,
         without_time=rows.without_time,
@@ -304,7 +304,7 @@ def most_denied(decided: pa.Table, rules: Rules, top: int) -> pa.Table:
     first = int(min(DecisionCode))
     denied = np.asarray(texts.table.column("decision")) == "DENIED"
     rows = decided.filter(pa.array(denied[np.asarray(decided.column(DECISION_CODE)) - first]))
-    # the denial with the latest time names the rule
+    # the latest denial determines the ACL
     rows = rows.sort_by([("last", "ascending")])
     by = rows.group_by(list(REQUEST_COLUMNS), use_threads=False).aggregate(
         [("count", "sum"), ("first", "min"), ("last", "max"), (DECISION_CODE, "last")]

@@ -27,9 +27,9 @@ from aclog.usage.decisions.intervals import ALWAYS, FOREVER, RULE_COLUMNS, AclIn
 from aclog.usage.index.lives import KEY_BYTES, STILL, UNKNOWN, RuleText, SeenRules, digests
 from aclog.usage.window import Window, micros_of
 
-# All ACLs of a metadata log, each with the interval in which it was in force: the history that Spark computes, too.
+# All ACLs of a metadata log, each with the interval in which it was in force; Spark computes the same history.
 #
-# And which Kafka decided when, as the brokers registered in the log, or in a state.
+# Also the generations of Kafka that decided, as the brokers registered in the log or in a state.
 
 
 def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, Settings]:
@@ -56,12 +56,12 @@ def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, S
 
 
 def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Settings]:
-    """Return the ACLs of one state, and the settings; if these name no Kafka, that which its brokers run decides."""
+    """Return the ACLs and settings of one state; if the settings have no generation of Kafka, its brokers' decides."""
     return Rules.of_image(image.acls).by_kafka(settings, lambda: [(ALWAYS, possible_generations(image))])
 
 
 def kafka_of_log(directory: Path) -> Iterator[tuple[int, Sequence[Generation]]]:
-    """Yield from which times on, in ms since 1970, which generations of Kafka may have decided.
+    """Yield which generations of Kafka may have decided, and from which time on, in ms since 1970.
 
     An ACL of that time is in force from the same time on. Before the first broker of a log there is no access.
 
@@ -89,7 +89,7 @@ class _Times:
     latest: Int64s
     """The latest timestamp up to each of them, in ms since 1970."""
     known_from: int
-    """The earliest time for which a state is known."""
+    """The earliest time with a known state."""
 
     @classmethod
     def of(cls, reader: LogReader, start: Image) -> "_Times":
@@ -124,7 +124,7 @@ class _Times:
 
 @define
 class _Intervals:
-    """The intervals of ACLs: rows in the order in which they began."""
+    """The intervals of ACLs: rows in the order of their begins."""
 
     times: _Times
     _rules: list[StandardAclWithId] = field(factory=list, init=False)
@@ -134,7 +134,7 @@ class _Intervals:
     """The row of each ACL that is in force, by id."""
 
     def add(self, change: Change) -> None:
-        """Take in a change, in log order."""
+        """Add a change, in log order."""
         if change.kind is ChangeKind.REMOVED:
             self._to[self._rows.pop(change.rule.id)] = self.times.visible_at(change.end_offset)
             return
@@ -151,11 +151,11 @@ class _Intervals:
         return pa.table({**columns, **times})
 
 
-# The rules that accesses are judged by, as the index of last use takes them.
+# The ACLs by which accesses are evaluated, in the form of the index of last use.
 
 
 def seen_rules(rules: Rules, *, own_time: bool) -> SeenRules:
-    """Return the rules by which a run judges; with `own_time`, each access by those of its time."""
+    """Return the ACLs by which a run evaluates; with `own_time`, each access by those of its time."""
     intervals = rules.intervals
     records = (intervals.records[start:end] for start, end in pairwise([0, *intervals.record_ends.tolist()]))
     permissions = np.asarray(rules.table.column("permissionType").to_numpy())
@@ -186,12 +186,12 @@ def _ids(rules: Rules) -> Bytes | None:
     return np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(-1, KEY_BYTES + 2)[:, :KEY_BYTES])
 
 
-# Which ACLs were in force in all of a window.
+# ACLs that were in force in the whole window.
 
 
 @frozen(eq=False, kw_only=True)
 class WindowRules:
-    """Which ACLs are assessed, by ordinal."""
+    """The assessed ACLs, by ordinal."""
 
     throughout: Bools
     """In force in the whole window: assessed, unless `concerned`."""
@@ -200,9 +200,9 @@ class WindowRules:
     version: int
     """The version at the end of the window; without own time, the last one."""
     concerned: Bools = field(default=Factory(lambda self: np.zeros_like(self.throughout), takes_self=True))
-    """An access that could not be read or decided may have needed it, so that it is only said to be needed."""
+    """An unread access may have needed it, so the only possible answer is that it is needed."""
     unread: Int64s = field(default=Factory(lambda self: np.zeros(len(self.throughout), np.int64), takes_self=True))
-    """How many such accesses there are."""
+    """The number of such accesses."""
 
     @classmethod
     def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
@@ -218,7 +218,7 @@ class WindowRules:
         return cls(throughout=throughout, stays=at_end & ~throughout, version=version)
 
     def but_for(self, concerned: Bools, unread: Int64s) -> Self:
-        """Return the same, given which ACLs may have been needed by accesses that are not known, and by how many."""
+        """Return the same, given which ACLs unread accesses may have needed, and how many."""
         stays = self.stays | self.throughout & concerned
         return evolve(self, stays=stays, concerned=concerned, unread=unread)
 

@@ -1,4 +1,4 @@
-"""Simulation: accesses of a log whose decisions other ACLs change."""
+"""Simulation: the accesses of a log whose decisions change with other ACLs."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -42,7 +42,7 @@ class Change(StrEnum):
 
 @frozen(eq=False, kw_only=True)
 class Simulation:
-    """What changes, and what does not."""
+    """The accesses whose decision changes, and the number of the others."""
 
     flips: pa.Table
     """A row for each distinct access whose decision changes: `change`; the five of the access; `count`, `first_at`,
@@ -50,7 +50,7 @@ class Simulation:
     same: int
     """The other accesses, repeated ones included."""
     unread: UnreadAccesses
-    """Those that could not be read or decided, and may be decided otherwise after: they are in neither."""
+    """Accesses that could not be read or decided, and may change: they are in neither."""
 
 
 def simulate(
@@ -59,10 +59,10 @@ def simulate(
     after: tuple[Rules, Settings],
     unread: UnreadAccesses | None = None,
 ) -> Simulation:
-    """Decide distinct accesses (COUNTED, one row each) by two states; `unread` are those of the log beside them."""
+    """Decide distinct accesses (COUNTED, one row each) by two states; `unread` are the unread ones of the log."""
     sides = [_decided(counted, rules, settings) for rules, settings in (before, after)]
     was, now = (decision for decision, _ in sides)
-    # by decision rather than by rule: an access that another ACL decides the same way is no change
+    # by decision, not by ACL: an access that another ACL decides the same way is unchanged
     codes = [each for _, each in sides]
     by_unknown = np.logical_or(*(each == DecisionCode.UNKNOWN_KAFKA for each in codes))
     flipped = np.flatnonzero((was != now) & ~by_unknown)
@@ -87,7 +87,7 @@ def simulate(
 
 
 def may_flip(unread: UnreadAccesses, before: tuple[Rules, Settings], after: tuple[Rules, Settings]) -> UnreadAccesses:
-    """Return those to which a rule may apply that only one state has: all others are decided the same."""
+    """Return those to which an ACL may apply that only one state has: all others are decided the same."""
     (old, settings), (new, other) = before, after
     remaining = unread.but_of(settings.super_users & other.super_users)
     if not remaining or settings != other or old.intervals.kafka != new.intervals.kafka:
@@ -105,7 +105,7 @@ def _rule_rows(rules: Rules) -> set[tuple[str, ...]]:
 
 
 def _decided(counted: pa.Table, rules: Rules, settings: Settings) -> tuple[Int64s, Any]:
-    """Return the place in _DECISIONS of each decision, and the decision codes."""
+    """Return the position in _DECISIONS of each decision, and the decision codes."""
     columns = [counted.column(name) for name in REQUEST_COLUMNS]
     codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
     texts = np.asarray(rules.texts.table.column("decision"))
@@ -122,30 +122,30 @@ def _change(before: int, after: int) -> str:
     return Change.GAINED if now == "ALLOWED" else Change.LOST
 
 
-# The proof of a removal: every access of a log is decided again without the rules that go.
+# The proof of a removal: every access of a log is decided again without the removed ACLs.
 
 
 RuleRow = tuple[str | None, ...]
-"""The seven fields of a rule, and its id or None: the values of `StandardAclWithId.to_dict`."""
+"""The seven fields of an ACL, and its id or None: the values of `StandardAclWithId.to_dict`."""
 
 
 @frozen(eq=False, kw_only=True)
 class Replay:
-    """What came of it."""
+    """The result of a replay."""
 
     decided: int
-    """Accesses, as often as they stand in the log."""
+    """The number of accesses, including repeated ones."""
     flipped: pa.Table
-    """The rows of the log's accesses (COUNTED) that are decided otherwise; none if the removal is sound."""
+    """The accesses of the log (COUNTED) that are decided differently; empty if the removal is sound."""
 
 
 def replay(
     accesses: pa.Table, rules: Rules, removed: Sequence[RuleRow], settings: Settings, *, own_time: bool
 ) -> Replay:
-    """Decide accesses (COUNTED) with all rules and without those that are gone, and compare.
+    """Decide accesses (COUNTED) with all ACLs and without the removed ones, and compare.
 
-    By the rules in force at the time of each access, if `own_time`, and by the last ones. An access that Kafka's
-    authorizer throws on, with all rules, is left out.
+    By the ACLs in force at the time of each access, with `own_time`, and by the last ones. An access on which Kafka's
+    authorizer throws with all ACLs is excluded.
     """
     without = _without(rules, _is_removed(rules, removed))
     columns = [accesses.column(name).combine_chunks() for name in REQUEST_COLUMNS]

@@ -1,4 +1,4 @@
-"""The least ACLs that keep what was used, with their proof."""
+"""Suggestions: the fewest ACLs that keep the used access, with a proof."""
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -43,18 +43,18 @@ from aclog.usage.simulation import simulate
 from aclog.usage.undecided import UNDECIDED, undecided
 from aclog.usage.window import UnreadAccesses
 
-# The intents of grants: what the client that uses them is for.
+# The intents of grants.
 
 
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 _READ, _WRITE = AclOperation.READ, AclOperation.WRITE
 _IMPLIED: Final = 1 << AclOperation.DESCRIBE | 1 << AclOperation.DESCRIBE_CONFIGS
-"""Operations that others imply: they alone are no sign of an intent."""
+"""Operations that others imply: alone they do not indicate an intent."""
 
 
 @define(eq=False)
 class _Used:
-    """What one principal used."""
+    """The used access of one principal."""
 
     operations: dict[int, int] = field(factory=dict)
     """By resource type: a mask."""
@@ -62,7 +62,7 @@ class _Used:
     """By resource type and operation."""
 
     def has(self, kind: int, operations: int) -> bool:
-        """Return whether all of these operations, but for implied ones, were used on the type."""
+        """Return whether all of these operations, except implied ones, were used on the type."""
         needed = operations & ~_IMPLIED
         return self.operations.get(kind, 0) & needed == needed
 
@@ -75,14 +75,14 @@ class _Used:
 
 @define(eq=False)
 class Intents:
-    """Names the intents of grants."""
+    """Determines the intents of grants."""
 
     _by_principal: Mapping[str, tuple[Intent, ...]]
     """By principal."""
 
     @classmethod
     def of(cls, accesses: Iterable[ParsedAccess]) -> "Intents":
-        """Find the intents of principals from what they used."""
+        """Determine the intents of principals from their accesses."""
         used: dict[str, _Used] = {}
         for access in accesses:
             mine = used.setdefault(access.principal, _Used())
@@ -92,7 +92,7 @@ class Intents:
         return cls({principal: tuple(i for i in Intent if _has(i, mine)) for principal, mine in used.items()})
 
     def behind(self, acl: StandardAcl) -> tuple[Intent, ...]:
-        """Return the intents of the principal that need a rule's operation on its type of resource."""
+        """Return the intents of the principal that need an ACL's operation on its type of resource."""
         if 1 << acl.operation & _IMPLIED:
             return ()
         kind, bit = acl.resource_type, 1 << acl.operation
@@ -119,23 +119,23 @@ def _operations(intent: Intent) -> dict[int, int]:
     return operations
 
 
-# Names that begin alike: where a prefix could stand for several of them.
+# Names with a common prefix, where one prefixed ACL could replace several.
 
 
 _SEPARATOR = pattern_of(r"[._:/-]")
-"""What Kafka's users divide names by."""
+"""The separators that Kafka's users put into names."""
 
 
 @frozen(kw_only=True)
 class NameGroup:
-    """Some names, and the longest prefix that all of them begin with and that ends in a separator."""
+    """Some names, and their longest common prefix that ends in a separator."""
 
     prefix: str
     names: tuple[str, ...]
 
 
 def groups_below(names: Iterable[str], prefix: str, least: int) -> Iterator[NameGroup]:
-    """Yield the groups of at least so many names that go on alike after a prefix, up to the next separator.
+    """Yield the groups of at least `least` names with the same continuation of a prefix up to the next separator.
 
     All names begin with `prefix`, which is empty or ends in a separator.
     """
@@ -150,14 +150,14 @@ def groups_below(names: Iterable[str], prefix: str, least: int) -> Iterator[Name
 
 
 def _longest(head: str, names: list[str]) -> str:
-    # sorted, so that what the first and the last share, all do
+    # sorted, so a common prefix of the first and the last is common to all
     first, last = names[0], names[-1]
     differs = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
     shared = first[: min(len(first), len(last)) if differs is None else differs]
     return head + shared[len(head) : max((end.end() for end in _SEPARATOR.finditer(shared)), default=0)]
 
 
-# What accesses need: each allowed one, with how often and when it was made.
+# Needs: each allowed access, with its count and times.
 
 
 _OWNING: Mapping[int, int] = {
@@ -165,12 +165,12 @@ _OWNING: Mapping[int, int] = {
     ResourceType.GROUP: AclOperation.READ,
     ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE,
 }
-"""The operation by which a principal makes a resource its own, by resource type."""
+"""The operation that makes a principal an owner of a resource, by resource type."""
 
 
 @frozen(kw_only=True)
 class Evidence:
-    """How often something was done, and the first and the last time, in us since 1970; None if no time is known."""
+    """The number of accesses, and the first and the last time, in us since 1970; None if no time is known."""
 
     accesses: int
     first: int | None
@@ -189,21 +189,22 @@ class Evidence:
 
 @frozen(kw_only=True)
 class Needs:
-    """What the accesses of a log need."""
+    """The needs of the accesses of a log."""
 
     by_access: Mapping[ParsedAccess, Evidence]
-    """The accesses that a rule allows."""
+    """The accesses that an ACL allows."""
     names: Mapping[int, Mapping[str, frozenset[str]]]
-    """By resource type: the names that exist, as far as accesses tell, denied ones too, and who made them their own:
-    wrote to a topic or with a transactional id, or read with a group."""
+    """By resource type: the names that exist according to accesses, including denied ones, with their owners:
+    principals
+    that wrote to the topic or with the transactional id, or read with the group."""
     denied: int
-    """Accesses, as often as they were made, that no rule allows, for which there is nothing to keep."""
+    """The number of accesses, including repeated ones, that no ACL allows, and that need none."""
     undecided: UnreadAccesses
-    """Accesses that cannot be decided, which may need any rule of their principals."""
+    """Accesses that cannot be decided, and may need any ACL of their principals."""
 
     @classmethod
     def of(cls, counted: pa.Table, rules: Rules, settings: Settings) -> Self:
-        """Judge distinct accesses (COUNTED) by the last version of the rules."""
+        """Evaluate distinct accesses (COUNTED) by the last version of the ACLs."""
         columns = [counted.column(name) for name in REQUEST_COLUMNS]
         codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns)
         by_rule, allowed = _allowed(codes, rules)
@@ -231,7 +232,7 @@ class Needs:
 
 
 def _allowed(codes: Int32s, rules: Rules) -> tuple[Bools, Bools]:
-    """Return which accesses a rule allows, and which are allowed at all."""
+    """Return which accesses an ACL allows, and which are allowed at all."""
     allows = np.asarray(rules.table.column("permissionType").to_numpy()) == "ALLOW"
     by_rule = np.zeros(len(codes), np.bool_)
     by_rule[codes >= 0] = allows[codes[codes >= 0]]
@@ -245,34 +246,34 @@ def _see(access: ParsedAccess, names: dict[int, dict[str, set[str]]], *, is_allo
 
 
 def _evidence(count: int, first: int, last: int) -> Evidence:
-    # a first time that is later than the last one stands for none (AccessCounter.add_timeless)
+    # a first time later than the last one means that there is none (AccessCounter.add_timeless)
     timed = first <= last
     return Evidence(accesses=count, first=first if timed else None, last=last if timed else None)
 
 
-# The proof of a suggestion: no access is lost, and no request is allowed that was not.
+# The proof of a suggestion: no access is lost, and no denied request becomes allowed.
 
 
 _REPORT = "nothing was printed; please report it"
 
 
 class SuggestionError(MetadataError):
-    """A suggestion that is not sound: nothing of it may be used."""
+    """A suggestion is not sound, and must not be used."""
 
 
 @frozen(kw_only=True)
 class Proof:
-    """What was proved."""
+    """The result of a proof."""
 
     replayed: int
-    """The accesses, as often as they were made, that were decided again; none was lost."""
+    """The number of accesses, including repeated ones, that were decided again without any loss."""
 
 
 def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, settings: Settings) -> Proof:
-    """Decide accesses (COUNTED) again by the new rules, and compare both sets of rules on every request there is.
+    """Decide accesses (COUNTED) again by the suggested ACLs, and compare both sets of ACLs over all requests.
 
     Raises:
-        SuggestionError: an access is decided otherwise, or a request would be allowed that was not.
+        SuggestionError: an access is decided differently, or a denied request would be allowed.
 
     """
     image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in new)
@@ -280,7 +281,7 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
     sides = [(Rules.of_image(image), settings) for image in (old, after)]
     simulation = simulate(counted, sides[0], sides[1])
     for flip in simulation.flips.to_pylist():
-        # a denial may become an error or the reverse: nobody gets in, either way
+        # a denial may become an error or the reverse: access is refused either way
         if "ALLOWED" in {flip["decision_before"], flip["decision_after"]}:
             what = " ".join(str(flip[name]) for name in REQUEST_COLUMNS)
             raise SuggestionError(f"the suggestion is not sound: {flip['change']}: {what}: {_REPORT}")
@@ -290,7 +291,7 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
     return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
 
 
-# Rules by what they cover: which ones apply to a name, to all names under a prefix, or to some of them.
+# ACLs by coverage: those that apply to a name, to all names with a prefix, or to some of them.
 
 
 _LITERAL, _PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -300,7 +301,7 @@ _Pattern = tuple[int, int, str]
 
 @define(eq=False)
 class RuleIndex:
-    """Rules by pattern and principal."""
+    """ACLs by pattern and principal."""
 
     settings: Settings
     _rules: dict[_Pattern, dict[str, list[StandardAcl]]] = field(factory=dict, init=False)
@@ -311,7 +312,7 @@ class RuleIndex:
 
     @classmethod
     def of(cls, rules: Iterable[StandardAcl], settings: Settings) -> "RuleIndex":
-        """Index rules; one with a principal without a colon counts as for everybody, since Kafka throws on it."""
+        """Index ACLs; one with a principal without a colon counts as for everyone, since Kafka throws on it."""
         index = cls(settings)
         for rule in rules:
             index._put(rule)
@@ -336,14 +337,14 @@ class RuleIndex:
             self._lengths.setdefault(rule.resource_type, set()).add(len(rule.resource_name))
 
     def on_name(self, kind: int, name: str, principal: str | None) -> Iterator[StandardAcl]:
-        """Yield the rules about a principal (None: about anybody) that cover a name, the narrowest pattern first."""
+        """Yield a principal's ACLs (None: any principal's) that cover a name, the narrowest pattern first."""
         yield from self._of((kind, _LITERAL, name), principal)
         yield from self.on_all(kind, name, principal, but_name=name)
 
     def on_all(
         self, kind: int, prefix: str, principal: str | None, *, but_name: str | None = None
     ) -> Iterator[StandardAcl]:
-        """Yield those that cover all names that begin with a prefix, the longest prefix first."""
+        """Yield those that cover all names with a prefix, the longest prefix first."""
         for length in sorted(self._lengths.get(kind, ()), reverse=True):
             if length <= len(prefix):
                 yield from self._of((kind, _PREFIXED, prefix[:length]), principal)
@@ -365,7 +366,7 @@ class RuleIndex:
                 yield from self._of((kind, pattern_type, name), principal)
 
     def touching(self, rule: StandardAcl) -> Iterator[StandardAcl]:
-        """Yield the rules that may apply to a request that another rule applies to; rather one too many."""
+        """Yield at least the ACLs that may apply to a request to which another ACL applies."""
         kind, name = rule.resource_type, rule.resource_name
         who = None if rule.principal == WILDCARD_PRINCIPAL else rule.principal
         rules: Iterator[StandardAcl]
@@ -389,33 +390,33 @@ class RuleIndex:
 
 
 def is_allow(rule: StandardAcl) -> bool:
-    """Return whether a rule allows anything; one whose principal has no colon makes Kafka's authorizer throw."""
+    """Return whether an ACL allows; if its principal has no colon, Kafka's authorizer throws on it."""
     return rule.permission_type == AclPermissionType.ALLOW and ":" in rule.principal
 
 
 def allows(rule: StandardAcl, operation: int) -> bool:
-    """Return whether an ALLOW is about an operation; READ implies DESCRIBE, and so on."""
+    """Return whether an ALLOW covers an operation; READ implies DESCRIBE, and so on."""
     return bool(rule_mask(rule.operation, AclPermissionType.ALLOW) >> operation & 1)
 
 
 def overrules(deny: StandardAcl, rule: StandardAcl, settings: Settings) -> bool:
-    """Return whether one denies an operation that an ALLOW is about, from a host that both may be about."""
+    """Return whether a DENY covers an operation of an ALLOW, from a host that both may match."""
     if ":" not in deny.principal:
-        return True  # Kafka throws, from whichever host
+        return True  # Kafka throws, for any host
     reach = rule_mask(rule.operation, AclPermissionType.ALLOW)
     meet = hosts_meet(rule.host, deny.host, settings)
     return meet and bool(rule_mask(deny.operation, AclPermissionType.DENY) >> 16 & reach)
 
 
 def host_covers(rule_host: str, host: str, settings: Settings) -> bool:
-    """Return whether the host of a rule covers another: an address, or the host of a rule."""
+    """Return whether the host of an ACL covers an address, or the host of another ACL."""
     if rule_host in (WILDCARD, host):
         return True
     return settings.cidr and "/" in rule_host and "/" not in host and _in_range(rule_host, host)
 
 
 def hosts_meet(one: str, other: str, settings: Settings) -> bool:
-    """Return whether two hosts of rules may have an address in common."""
+    """Return whether two hosts of ACLs may have an address in common."""
     if settings.cidr and "/" in one and "/" in other:
         return True
     return host_covers(one, other, settings) or host_covers(other, one, settings)
@@ -429,23 +430,23 @@ def _in_range(text: str, host: str) -> bool:
         return False
 
 
-# Grants: what a suggested rule allows, and the accesses that stand for it.
+# Grants: suggested ACLs with the accesses that justify them.
 
 
 @frozen(kw_only=True)
 class Grant:
-    """A rule that allows, and why."""
+    """An ALLOW, and its justification."""
 
     acl: StandardAcl
     evidence: Evidence
     names: frozenset[str]
-    """The names that were used by it."""
+    """The names that were used through it."""
     replaces: frozenset[StandardAcl]
-    """The present rules that allowed these accesses."""
+    """The present ACLs that allowed these accesses."""
     why: str = ""
 
     def with_all_of(self, others: Iterable["Grant"]) -> "Grant":
-        """Return it with what stands for others, too."""
+        """Return the grant with the justification of others, too."""
         grants = [self, *others]
         return evolve(
             self,
@@ -456,7 +457,7 @@ class Grant:
 
 
 def literal_grants(needs: Mapping[ParsedAccess, Evidence], present: RuleIndex) -> Iterator[Grant]:
-    """Yield a grant of each need by name: from any host if the present rules allow that, else from what they do.
+    """Yield a literal grant of each need: from any host if the present ACLs allow that, otherwise from their hosts.
 
     Every need is covered by a present ALLOW.
     """
@@ -483,7 +484,7 @@ def literal_grants(needs: Mapping[ParsedAccess, Evidence], present: RuleIndex) -
 
 
 def _hosts(covering: Iterable[StandardAcl], used: Iterable[str], settings: Settings) -> Iterator[tuple[str, list[str]]]:
-    """Yield the hosts of present rules that cover the addresses used, few rather than many, and which they cover."""
+    """Yield the fewest hosts of present ACLs that cover the used addresses, and the addresses that each covers."""
     addresses = list(used)
     hosts = sorted({rule.host for rule in covering}, key=lambda host: (host != WILDCARD, host))
     while addresses:
@@ -494,7 +495,7 @@ def _hosts(covering: Iterable[StandardAcl], used: Iterable[str], settings: Setti
 
 
 def _pattern(kind: int, name: str, behind: Iterable[StandardAcl]) -> tuple[int, str]:
-    """Return the narrowest pattern for a name: the name itself, unless no rule can name it alone."""
+    """Return the narrowest pattern for a name: the name itself, unless no ACL can cover it alone."""
     can_be_named = name == CLUSTER_NAME if kind == ResourceType.CLUSTER else name not in {"", WILDCARD}
     if can_be_named:
         return PatternType.LITERAL, name
@@ -503,7 +504,7 @@ def _pattern(kind: int, name: str, behind: Iterable[StandardAcl]) -> tuple[int, 
 
 
 def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
-    """Leave out grants of which another one allows all, which then stands for their accesses, too.
+    """Remove grants that another one covers, which then takes over their accesses.
 
     Grants on one pattern for one principal, host and operation become one.
     """
@@ -522,17 +523,17 @@ def without_covered(grants: Iterable[Grant], settings: Settings) -> list[Grant]:
 
 
 def _one(acl: StandardAcl, grants: list[Grant]) -> Grant:
-    # one of its own comes first: it says why
+    # the grant itself comes first, as it has the justification
     first, *others = sorted(grants, key=lambda grant: grant.acl != acl)
     return first.with_all_of(others)
 
 
 def covers(index: RuleIndex, acl: StandardAcl) -> Iterator[StandardAcl]:
-    """Yield the ALLOWs of an index that allow all that a rule allows, itself included if it is in the index."""
+    """Yield the ALLOWs of an index that cover an ACL, including the ACL itself."""
     kind, name = acl.resource_type, acl.resource_name
     literal = acl.pattern_type == PatternType.LITERAL
     if literal and name == WILDCARD:
-        return  # what covers LITERAL * is LITERAL * alone
+        return  # only LITERAL * covers LITERAL *
     rules = (index.on_name if literal else index.on_all)(kind, name, acl.principal)
     for rule in rules:
         if allows(rule, acl.operation) and host_covers(rule.host, acl.host, index.settings):
@@ -553,12 +554,12 @@ _OWNED_BY: Mapping[int, str] = {
 }
 
 _UNUSED: Final = 1 / 10
-"""A prefix covers at most so many unused names for each used one: else it gives much that nobody needs."""
+"""The most unused names per used one under a prefix; more would grant much unneeded access."""
 
 
 @frozen(kw_only=True)
 class Folded:
-    """Grants with prefixes where they are safe, and why they are not where names could have become one."""
+    """Grants with safe prefixes, and the reasons against the other possible prefixes."""
 
     grants: tuple[Grant, ...]
     refused: tuple[str, ...]
@@ -566,16 +567,16 @@ class Folded:
 
 @define(eq=False, kw_only=True)
 class Folding:
-    """What may become a prefix."""
+    """Decides which names become a prefix."""
 
     least: int | None
-    """So many names become their prefix; None for never."""
+    """The least number of names that become their prefix; None: never."""
     allowing: RuleIndex
     """The present ALLOWs."""
     denying: RuleIndex
     """All other present rules."""
     names: Mapping[int, Mapping[str, Collection[str]]]
-    """By resource type: the names that exist, and who made them their own."""
+    """By resource type: the names that exist, with their owners."""
     _sorted: dict[int, list[str]] = field(factory=dict, init=False)
 
     def fold(self, grants: Iterable[Grant]) -> Folded:
@@ -611,20 +612,20 @@ class Folding:
         yield from by_name.values()
 
     def _against(self, prefixed: StandardAcl, group: NameGroup) -> str | None:
-        """Return why a prefix is not safe; None if it is."""
+        """Return the reason why a prefix is not safe; None if it is."""
         if next(covers(self.allowing, prefixed), None) is None:
-            return "the present rules do not allow all of it"
+            return "the present rules do not allow the whole prefix"
         kind = prefixed.resource_type
         for deny in self.denying.on_some(kind, group.prefix, prefixed.principal):
             if overrules(deny, prefixed, self.denying.settings):
-                return f"the present rules deny some of it: {acl_text(deny)}"
+                return f"the present rules deny a part of it: {acl_text(deny)}"
         others = [name for name in self._under(kind, group.prefix) if name not in set(group.names)]
         for name in others:
             owners = self.names[kind][name]
             if owners and prefixed.principal not in owners:
                 return f"{name!r} under it is {_OWNED_BY[kind]} only by others"
         if len(others) > len(group.names) * _UNUSED:
-            return f"{len(others):,} more names that exist under it were not used"
+            return _unused_text(len(others))
         return None
 
     def _why(self, prefixed: StandardAcl, group: NameGroup) -> str:
@@ -634,7 +635,7 @@ class Folding:
         what = f"{code_name(AclOperation, prefixed.operation)} was used on {len(group.names):,} names under it"
         owned = f", none of them {_OWNED_BY[kind]} only by others" if others and kind in _OWNED_BY else ""
         more = f"{others:,} more exist there{owned}" if others else "no others exist there"
-        return f"{what} ({self.least} or more become a prefix); {more}; all of it is allowed now by {acl_text(rule)}"
+        return f"{what} ({self.least} or more become a prefix); {more}; already allowed by {acl_text(rule)}"
 
     def _under(self, kind: int, prefix: str) -> Iterator[str]:
         names = self._sorted.get(kind)
@@ -646,14 +647,18 @@ class Folding:
             yield names[at]
 
 
-# The suggestion: the least rules that keep what was used, each with what stands for it.
+def _unused_text(others: int) -> str:
+    return f"{others:,} other existing name{' under it was' if others == 1 else 's under it were'} not used"
+
+
+# The suggestion: the fewest ACLs that keep the used access, each with its justification.
 
 
 FOLD: Final = 5
-"""So many used names become a prefix, by default."""
+"""The default least number of used names that become a prefix."""
 
 NOT_JUDGED: Final = "not judged"
-"""How the reason begins for which a rule stays that unread accesses may have needed."""
+"""The beginning of the reason why an ACL stays that unread accesses may have needed."""
 
 _NOTHING: Final = Evidence(accesses=0, first=None, last=None)
 _IMPLIED_OPERATIONS: Final = frozenset({AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS})
@@ -661,55 +666,56 @@ _IMPLIED_OPERATIONS: Final = frozenset({AclOperation.DESCRIBE, AclOperation.DESC
 
 @frozen(kw_only=True)
 class SuggestedRule:
-    """A rule of the suggestion, and what stands for it."""
+    """A suggested ACL, and its justification."""
 
     acl: StandardAcl
     evidence: Evidence
-    """Of the accesses that it is for; none for a rule that is kept for another reason."""
+    """Of its accesses; empty for an ACL that is kept for another reason."""
     names: int
-    """The number of names that were used by it."""
+    """The number of names that were used through it."""
     replaces: tuple[StandardAcl, ...]
-    """The present rules that allowed these accesses; itself, if it is one of them."""
+    """The present ACLs that allowed these accesses; may include the ACL itself."""
     intents: tuple[Intent, ...]
     why: str
 
 
 @frozen(kw_only=True)
 class Question:
-    """What is to be suggested."""
+    """The scope of a suggestion."""
 
     settings: Settings
     fold: int | None = FOLD
     principals: frozenset[str] = frozenset()
-    """Whose rules are to be replaced; all, if empty. The rules of all others stay, those of `User:*` too."""
+    """The principals whose ACLs are replaced; all, if empty. The ACLs of others stay, including those of `User:*`."""
     topics: frozenset[str] = frozenset()
-    """Topics that exist, besides those that were used."""
+    """Existing topics, besides the used ones."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
-    """Accesses that could not be read or decided: the rules that they may need stay."""
+    """Accesses that could not be read or decided: the ACLs that they may need stay."""
     ranges_allow: bool = True
-    """Whether ALLOWs with ranges are known to allow; not, where the Kafka that decides is unknown: then `settings` are
-    those of one that knows ranges, as DENYs may deny."""
+    """Whether ALLOWs with ranges are known to allow. False if the deciding Kafka is unknown: `settings` are then those
+    of a
+    generation with ranges, as DENYs with ranges may deny."""
 
 
 @frozen(eq=False, kw_only=True)
 class Suggestion:
-    """The least rules."""
+    """The suggested ACLs."""
 
     rules: tuple[SuggestedRule, ...]
     """Ordered by principal, resource and operation."""
     staying: tuple[StandardAcl, ...]
-    """The rules of principals who were not asked about."""
+    """The ACLs of principals outside the scope."""
     refused: tuple[str, ...]
-    """Prefixes that many names could have become, and why they did not."""
+    """Prefixes that were not used for many names, with the reasons."""
 
     @property
     def acls(self) -> list[StandardAcl]:
-        """All rules that are wanted."""
+        """All desired ACLs."""
         return [*(rule.acl for rule in self.rules), *self.staying]
 
 
 def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) -> Suggestion:
-    """Return the least rules that allow all needs and nothing that the present rules deny."""
+    """Return the fewest ACLs that allow all needs and nothing that the present ACLs deny."""
     settings = question.settings
     staying = [rule for rule in present if question.principals and rule.principal not in question.principals]
     unjudged = _unjudged(present, question)
@@ -740,7 +746,7 @@ def suggest(needs: Needs, present: Collection[StandardAcl], question: Question) 
 
 
 def _unjudged(present: Collection[StandardAcl], question: Question) -> list[SuggestedRule]:
-    """Return the present rules that unread accesses may have needed, each as it is."""
+    """Return the present ACLs that unread accesses may have needed, unchanged."""
     rules = list(dict.fromkeys(present))
     if not question.unread or not rules:
         return []
@@ -749,7 +755,9 @@ def _unjudged(present: Collection[StandardAcl], question: Question) -> list[Sugg
     concerned = question.unread.concerned(who, denies, by_presence=by_presence)
     counts = question.unread.counts(who, denies, by_presence=by_presence)
     return [
-        _unused(rule, f"{NOT_JUDGED}: {count:,} accesses that may need it could not be read or decided")
+        _unused(
+            rule, f"{NOT_JUDGED}: {count:,} access{'es' * (count != 1)} that may need it could not be read or decided"
+        )
         for rule, stays, count in zip(rules, concerned.tolist(), counts.tolist(), strict=True)
         if stays
     ]
@@ -771,7 +779,7 @@ def _grants(
     remaining = {need: evidence for need, evidence in needs.by_access.items() if not _is_granted(need, granted)}
     own = {need: evidence for need, evidence in remaining.items() if need.operation not in _IMPLIED_OPERATIONS}
     first = folding.fold(literal_grants(own, folding.allowing))
-    # only now is it known which DESCRIBEs another operation implies
+    # implied DESCRIBEs can be determined only now
     suggested = RuleIndex.of((grant.acl for grant in first.grants), settings)
     implied = {need: evidence for need, evidence in remaining.items() if need.operation in _IMPLIED_OPERATIONS}
     alone = {need: evidence for need, evidence in implied.items() if not _is_granted(need, suggested)}
@@ -798,7 +806,7 @@ def _granted(grant: Grant, intents: Intents) -> SuggestedRule:
 
 
 def _denies(denies: Iterable[StandardAcl], rules: Iterable[StandardAcl], settings: Settings) -> Iterator[SuggestedRule]:
-    """Yield the present DENYs that overrule some of what is kept."""
+    """Yield the present DENYs that overrule a part of the kept ACLs."""
     index = RuleIndex.of(denies, settings)
     over: dict[StandardAcl, StandardAcl] = {}
     for rule in rules:
@@ -806,13 +814,13 @@ def _denies(denies: Iterable[StandardAcl], rules: Iterable[StandardAcl], setting
             for deny in index.touching(rule):
                 over.setdefault(deny, rule)
     for deny in over:
-        yield _unused(deny, "it overrules some of what the other rules allow")
+        yield _unused(deny, "it overrules a part of the other rules")
 
 
 def _closed(
     present: Iterable[StandardAcl], others: Iterable[StandardAcl], settings: Settings
 ) -> Iterator[SuggestedRule]:
-    """Yield a present rule for each pattern that would have none: with allow.everyone it would be open to all."""
+    """Yield a present ACL for each pattern that would have none, and would be open with allow.everyone."""
     index = RuleIndex.of(others, settings)
     by_pattern: dict[tuple[int, int, str], list[StandardAcl]] = {}
     for rule in present:
@@ -821,7 +829,7 @@ def _closed(
         if not _covered(kind, pattern_type, name, index):
             least = min(rules, key=_reach)
             index.add(least)
-            yield _unused(least, "with allow.everyone.if.no.acl.found its resources would be open without any rule")
+            yield _unused(least, "without any rule, its resources would be open with allow.everyone.if.no.acl.found")
 
 
 def _from_wide(item: tuple[tuple[int, int, str], object]) -> tuple[object, ...]:
@@ -831,12 +839,12 @@ def _from_wide(item: tuple[tuple[int, int, str], object]) -> tuple[object, ...]:
 
 
 def _covered(kind: int, pattern_type: int, name: str, index: RuleIndex) -> bool:
-    """Return whether all names that a pattern covers have a rule."""
+    """Return whether all names that a pattern covers have an ACL."""
     if pattern_type == PatternType.PREFIXED:
         rules = index.on_all(kind, name, None)
     else:
         rules = index.on_name(kind, name, None)
-        if name == WILDCARD:  # covers all names, where PREFIXED `*` covers few
+        if name == WILDCARD:  # covers all names, while PREFIXED `*` covers few
             rules = (rule for rule in rules if rule.pattern_type == pattern_type)
     return next(rules, None) is not None
 
@@ -846,7 +854,7 @@ def _unused(acl: StandardAcl, why: str) -> SuggestedRule:
 
 
 def _reach(rule: StandardAcl) -> tuple[object, ...]:
-    """Return what orders rules from those that give nothing to those that give most."""
+    """Return the sort key from the narrowest to the widest ACL."""
     allowing = is_allow(rule)
     wide = (rule.principal == WILDCARD_PRINCIPAL, rule.host == WILDCARD, rule.operation == AclOperation.ALL)
     return (allowing, *(wide if allowing else ()), _order(rule))

@@ -26,18 +26,19 @@ UNDECIDED: Final = (
     DecisionCode.WILDCARD_PRINCIPAL,
     DecisionCode.UNKNOWN_KAFKA,
 )
-"""The errors that are the log's: what was asked, or what decided, is not known.
+"""The errors that are due to the log: the request, or the deciding Kafka, is unknown.
 
-Where an ACL makes Kafka's authorizer throw, it is.
+Errors due to ACLs on which Kafka's authorizer throws are not among them.
 """
 
 
 def undecided_rows(
     rows: pa.RecordBatch | pa.Table, *, need_time: bool = True, as_written: bool = False
 ) -> UnreadAccesses:
-    """Return the rows of a log (READ_COLUMNS) that no rules decide, or that have no time if they need one.
+    """Return the rows of a log (READ_COLUMNS) that no ACLs can decide, or that lack a required time.
 
-    `as_written`: they are decided as they are written, other spellings with one meaning (spelled_as_kafka) are not.
+    `as_written`: accesses are decided as written; other spellings with the same meaning (spelled_as_kafka) are not
+    decided.
     """
     access_of, accesses = AccessNumbers().number([rows.column(name) for name in REQUEST_COLUMNS])
     errors = [_error_of(access if as_written else spelled_as_kafka(access)) for access in accesses]
@@ -60,14 +61,14 @@ def _error_of(access: Access) -> DecisionCode | None:
 
 
 def undecided(counted: pa.Table, codes: Int32s) -> UnreadAccesses:
-    """Return the undecided of some rows: `principal`, `count`, `first` and `last` as in COUNTED, and their codes."""
+    """Return the undecided ones of some rows, given columns of COUNTED (`principal` to `last`) and their codes."""
     which = np.isin(codes, UNDECIDED)
     counter = UnreadCounter()
     if which.any():
         rows: Any = counted.select(["principal", "count", "first", "last"]).filter(pa.array(which))
         names = [DecisionCode(code).name for code in codes[which].tolist()]
         for name, row in zip(names, rows.to_pylist(), strict=True):
-            is_timed = row["first"] <= row["last"]  # else it has no time (AccessCounter.add_timeless)
+            is_timed = row["first"] <= row["last"]  # otherwise it has no time (AccessCounter.add_timeless)
             span = UnreadSpan(row["count"], row["first"] if is_timed else None, row["last"] if is_timed else None)
             counter.add(row["principal"], None, name, span)
     return counter.total

@@ -1,4 +1,4 @@
-"""Which ACLs of a state a window of accesses does not need, and which of them can be removed together."""
+"""ACLs of a state that the accesses of a window do not need, and those that can be removed together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,18 +30,18 @@ from aclog.authorizer.index.layout import ALLOWED, DENIED, known_type, resource_
 from aclog.metalog.vectors import Bools, Bytes, Int64s
 from aclog.usage.window import DAY, AccessSets, UnreadAccesses
 
-# What must stay so that no decision of a window flips, as clauses over the ACLs that may go.
+# The constraints of a removal that changes no decision of a window, as clauses over the removable ACLs.
 #
-# An access is judged twice: among the ACLs of its own time, where what is gone since stays as it was, and among those
-# that are in force now. A clause names ACLs of which one must stay. A clause with a premise holds only if the premise
-# stays: a DENY need not stay if every ACL that it overrules goes, too.
+# An access is evaluated twice: with the ACLs of its own time, where removed ACLs stay as they were, and with those in
+# force now. A clause lists ACLs of which one must stay. A clause with a premise applies only if the premise stays: a
+# DENY is not needed if every ACL that it overrules is removed, too.
 
 
 NO_PREMISE = -1
 
 
 class KeepClause(NamedTuple):
-    """One of `members` must stay if `premise` does; NO_PREMISE: in any case."""
+    """One of `members` must stay if `premise` does; NO_PREMISE: always."""
 
     premise: int
     members: tuple[int, ...]
@@ -56,18 +56,18 @@ class _Counts(NamedTuple):
 
 
 def keep_clauses(sets: AccessSets, *, present: Bools, may_go: Bools) -> set[KeepClause]:
-    """Return the clauses of these sets, given by life which are in force now, and which of these may go.
+    """Return the clauses of these sets, given by life which are in force now, and which of these are removable.
 
-    What may go was in force in the whole window, so that it is in the set of every access that it matches. What else is
-    in force now stays, and may match more accesses than the sets say: the caller keeps a DENY that such an ALLOW would
-    turn into an opening (openings.py).
+    A removable ACL was in force in the whole window, so it is in the set of every access that it matches. Other ACLs in
+    force now stay, and may match more accesses than their sets contain: the caller keeps a DENY that overrules such an
+    ALLOW (`may_open`).
     """
     if not len(sets):
         return set()
     owner = np.repeat(np.arange(len(sets)), np.diff(sets.starts))
     goes, now = may_go[sets.members], present[sets.members]
     denies, allows = (_counts(sets, owner, kind, now, goes) for kind in (sets.denies, ~sets.denies))
-    # DENY: what stays must not be one; an ALLOW is overruled by each, at its time or now
+    # DENY: no DENY may stay; an ALLOW is overruled by each, at its time or now
     open_now = (denies.may_go > 0) & (denies.present == denies.may_go)
     open_then = open_now & (denies.all == denies.may_go)
     overrules = open_now & (allows.present > allows.may_go) | open_then & (allows.all > allows.may_go)
@@ -91,7 +91,7 @@ def _counts(sets: AccessSets, owner: Int64s, kind: Bools, present: Bools, may_go
 
 
 def _members(sets: AccessSets, owner: Int64s, which: Bools, eligible: Bools) -> Iterator[tuple[int, ...]]:
-    """Yield the wanted members of each chosen set, none of which is without any, ascending."""
+    """Yield the eligible members of each selected set, all of which have some, ascending."""
     at = np.flatnonzero(eligible & which[owner])
     order = at[np.lexsort((sets.members[at], owner[at]))]
     members = sets.members[order].tolist()
@@ -101,10 +101,10 @@ def _members(sets: AccessSets, owner: Int64s, which: Bools, eligible: Bools) -> 
 
 
 def presence_clauses(patterns: Int64s, lives: Int64s, may_go: Bools) -> set[KeepClause]:
-    """Return the clauses that keep an ACL on each resource pattern, given by rule, of those as old as the window.
+    """Return the clauses that keep an ACL on each resource pattern, given by ACL, of those as old as the window.
 
-    With allow.everyone.if.no.acl.found, any ACL on a resource denies all that none allows, so that the last one may not
-    go, whomever it is for. A younger one denied nothing before it came.
+    With allow.everyone.if.no.acl.found, any ACL on a resource denies all that no ACL allows, so the last one must not
+    be removed. A younger one denied nothing before it was added.
     """
     order = np.lexsort((lives, patterns))
     members, goes = lives[order].tolist(), may_go[order]
@@ -117,7 +117,7 @@ def presence_clauses(patterns: Int64s, lives: Int64s, may_go: Bools) -> set[Keep
     return {KeepClause(NO_PREMISE, each) for each in groups}
 
 
-# Where keys of 16 bytes stand among others: a million in a tenth of a second.
+# Lookup of 16-byte keys among others: a million in a tenth of a second.
 
 
 def places_of(keys: Bytes, among: Bytes) -> Int64s:
@@ -151,17 +151,17 @@ def _whole(keys: Bytes) -> NDArray[Any]:
     return np.ascontiguousarray(keys).view("S16").reshape(-1)
 
 
-# DENY rules that may keep a younger ALLOW from opening something.
+# DENY rules that may keep a younger ALLOW from granting access.
 #
-# What a young rule matches is known only since it exists: what an older DENY was seen to refuse, it may allow by now.
+# The matches of a younger ALLOW are known only since it exists: it may allow requests that an older DENY overruled.
 
 
 MOST_PAIRS = 1 << 18
-"""Pairs of a DENY and an ALLOW that are worth comparing: a tenth of a second."""
+"""The most pairs of a DENY and an ALLOW that are compared: a tenth of a second."""
 
 
 def may_open(denies: Sequence[StandardAcl], younger: Iterable[StandardAcl]) -> list[bool]:
-    """Return for each DENY whether any of these ALLOW rules may match what it matches; when in doubt it may."""
+    """Return for each DENY whether one of these ALLOWs may match a request that it matches; True if in doubt."""
     of_type: dict[int, list[StandardAcl]] = defaultdict(list)
     for acl in younger:
         of_type[acl.resource_type].append(acl)
@@ -187,44 +187,44 @@ def _same_or_all(one: str, other: str, everything: str) -> bool:
 
 
 def _covers(one: StandardAcl, other: StandardAcl) -> bool:
-    """Return whether the one is on the first name that the other is on."""
+    """Return whether one ACL covers the first name of the other."""
     if one.resource_name in {other.resource_name, WILDCARD}:
         return True
     return one.pattern_type != PatternType.LITERAL and other.resource_name.startswith(one.resource_name)
 
 
-# Times for which a broker logged nothing: what happened then, nobody knows.
+# Gaps: times for which a broker logged nothing, so that its accesses are unknown.
 
 
 @frozen(kw_only=True)
 class Silence:
-    """A broker's time without a line, between two lines; times in us since 1970."""
+    """A gap between two lines of a broker; times in us since 1970."""
 
     broker: str | None
-    """None for the lines that name none."""
+    """None for lines without a broker."""
     since: int | None
-    """Its last line before; None if there is none."""
+    """The last line before; None if there is none."""
     to: int | None
-    """Its first line after; None if there is none."""
+    """The first line after; None if there is none."""
 
 
 @frozen(eq=False, kw_only=True)
 class HeardHours:
-    """The hours in which a broker logged anything, ascending: when each first and last line was, in us since 1970."""
+    """The hours in which a broker logged anything, ascending: first and last line of each, in us since 1970."""
 
     first: Int64s
     last: Int64s
 
 
 HOUR = 3_600_000_000
-"""In us; a shorter silence may go unseen, since hours are what the index knows."""
+"""In us; a shorter gap may be missed, since the index has hours."""
 
 
 def silences(broker_hours: Mapping[str | None, HeardHours], start: int, until: int, *, gap: int) -> Iterator[Silence]:
-    """Yield the silences of at least `gap` in the window from `start` to `until` (us since 1970), broker by broker.
+    """Yield the gaps of at least `gap` in the window from `start` to `until` (us since 1970), broker by broker.
 
-    A silence counts as long as it lies in the window. A broker is expected to log all the while, before its first line
-    and after its last one, too.
+    A gap is measured inside the window. A broker is expected to log all the time, even before its first line and after
+    its last one.
     """
     for broker in sorted(broker_hours, key=lambda name: (name is not None, name or "")):
         hours = broker_hours[broker]
@@ -240,7 +240,7 @@ def silences(broker_hours: Mapping[str | None, HeardHours], start: int, until: i
 
 
 def first_heard(all_hours: Iterable[HeardHours], start: int) -> int | None:
-    """Return the time of the first known line of any broker from `start` on; None if there is none."""
+    """Return the time of the first line of any broker from `start` on; None if there is none."""
     times = []
     for hours in all_hours:
         at = int(np.searchsorted(hours.last, start))
@@ -249,26 +249,26 @@ def first_heard(all_hours: Iterable[HeardHours], start: int) -> int | None:
     return min(times, default=None)
 
 
-# An exact search for a smallest set that satisfies clauses, in bounded steps.
+# An exact search for a smallest set that satisfies clauses, with a limited number of steps.
 
 
 @define(eq=False, kw_only=True)
 class SmallestSearch:
-    """Branches and bounds: what satisfies a clause keeps its first member, or not that one but the second, and so on.
+    """Branch and bound: a solution has the first member of a clause, or the second one but not the first, and so on.
 
-    Clauses that have no member in common need a member each, which tells when a branch is no better.
+    Clauses without a common member need a member each, which bounds a branch.
     """
 
     clauses: Sequence[KeepClause]
     rank: Mapping[int, int]
-    """The order of members: which of them to try first."""
+    """The order of members: lower ranks are tried first."""
     best: set[int]
     """The smallest set so far."""
     looks_left: int
-    """How many more times a clause may be looked at."""
+    """The remaining number of clause evaluations."""
 
     def smallest(self) -> set[int]:
-        """Return a smallest set, or the best of those found with the looks that are left."""
+        """Return a smallest set, or the best one within the limit."""
         todo: list[tuple[set[int], set[int]]] = [(set(), set())]
         while todo and self.looks_left > 0:
             keep, dropped = todo.pop()
@@ -288,7 +288,7 @@ class SmallestSearch:
             dropped.add(number)
 
     def _broken(self, keep: set[int], dropped: set[int]) -> list[tuple[int, ...]]:
-        """Return the members to choose from of each clause that holds and is not satisfied, the fewest first."""
+        """Return the possible members of each clause that applies and is not satisfied, the fewest first."""
         self.looks_left -= len(self.clauses)
         broken = {
             tuple(number for number in clause.members if number not in dropped)
@@ -299,7 +299,7 @@ class SmallestSearch:
 
 
 def _apart(broken: Sequence[tuple[int, ...]]) -> int:
-    """Return how many of these clauses, taken in order, have no member in common."""
+    """Return how many of these clauses, taken in order, have no common member."""
     used: set[int] = set()
     count = 0
     for members in broken:
@@ -309,20 +309,20 @@ def _apart(broken: Sequence[tuple[int, ...]]) -> int:
     return count
 
 
-# The fewest ACLs that must stay, so that the most can go together.
+# The fewest ACLs that must stay, so that the most can be removed together.
 #
-# That is a smallest hitting set, whose clauses may hold on a premise only. Clauses fall apart into groups that share
-# no ACL; in each, what is forced is kept first, then the best of several greedy answers is taken, and an exact search
-# looks for a smaller one until it is sure or has looked at clauses MOST_LOOKS times. The answer is never larger than
-# a greedy one, and depends on nothing but the arguments.
+# This is a smallest hitting set, in which clauses may have a premise. Clauses are split into groups without a common
+# ACL; in each, forced ACLs are kept first, then the best of several greedy solutions is taken, and an exact search
+# looks for a smaller one until it has a proof or has evaluated clauses MOST_LOOKS times. The result is never larger
+# than a greedy one, and depends only on the arguments.
 
 
 MOST_LOOKS = 200_000
-"""How often the searches look at a clause, all groups together: well under a second."""
+"""The most clause evaluations of the searches in all groups together: well under a second."""
 
 
 def fewest_kept(clauses: Iterable[KeepClause], worth: Callable[[int], int]) -> set[int]:
-    """Return the ACLs to keep; of equals those of the higher `worth`, such as the number of accesses they matched."""
+    """Return the ACLs to keep; of equals those with the higher `worth`, such as the number of accesses they matched."""
     keep, unsettled = _forced(set(clauses))
     looks = MOST_LOOKS
     for group in sorted(_separate_clauses(unsettled), key=len):
@@ -334,7 +334,7 @@ def fewest_kept(clauses: Iterable[KeepClause], worth: Callable[[int], int]) -> s
 
 
 def _forced(clauses: set[KeepClause]) -> tuple[set[int], set[KeepClause]]:
-    """Return what stays in any case, and the clauses that this does not settle."""
+    """Return the forced ACLs, and the clauses that they do not satisfy."""
     keep: set[int] = set()
     while new := {each.members[0] for each in clauses if each.premise == NO_PREMISE and len(each.members) == 1} - keep:
         keep |= new
@@ -344,11 +344,11 @@ def _forced(clauses: set[KeepClause]) -> tuple[set[int], set[KeepClause]]:
 
 
 def _separate_clauses(clauses: Collection[KeepClause]) -> list[list[KeepClause]]:
-    """Return the clauses in groups that share no ACL, in the order of their smallest ACLs."""
+    """Return the clauses in groups without a common ACL, in the order of their smallest ACLs."""
     leader: dict[int, int] = {}
 
     def find(number: int) -> int:
-        """Return the ACL that stands for the group of this one."""
+        """Return the representative of an ACL's group."""
         while (above := leader.setdefault(number, number)) != number:
             leader[number] = leader[above]
             number = above
@@ -366,7 +366,7 @@ def _separate_clauses(clauses: Collection[KeepClause]) -> list[list[KeepClause]]
 
 
 def _greedily(clauses: Sequence[KeepClause], worth: Callable[[int], int]) -> tuple[set[int], dict[int, int]]:
-    """Return the best of the greedy answers, and the ACLs of the clauses ranked from the one of the highest worth."""
+    """Return the best greedy solution, and the rank of the ACLs, highest worth first."""
     numbers = {number for clause in clauses for number in (*clause.members, *_premises(clause))}
     dearest = sorted(numbers, key=lambda number: (-worth(number), number))
     rank = {number: at for at, number in enumerate(dearest)}
@@ -375,7 +375,7 @@ def _greedily(clauses: Sequence[KeepClause], worth: Callable[[int], int]) -> tup
 
 
 def _thinned(clauses: Sequence[KeepClause], start: Collection[int], order: Sequence[int]) -> set[int]:
-    """Return what is left when everything goes, in this order, that can go by itself; again until nothing can."""
+    """Return a minimal solution: remove in this order every ACL that can be removed, until none can."""
     keep, of_member, of_premise = set(start), defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for at, clause in enumerate(clauses):
         for number in clause.members:
@@ -398,7 +398,7 @@ def _thinned(clauses: Sequence[KeepClause], start: Collection[int], order: Seque
 
 
 def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[int]:
-    """Return what is kept when the ACL that settles the most clauses is taken, again and again."""
+    """Return a greedy solution: add the ACL that satisfies the most clauses, until all are satisfied."""
     keep: set[int] = set()
     of_member: dict[int, set[KeepClause]] = defaultdict(set)
     of_premise: dict[int, list[KeepClause]] = defaultdict(list)
@@ -413,7 +413,7 @@ def _taken_by_count(clauses: Sequence[KeepClause], rank: dict[int, int]) -> set[
                 of_member[number].add(clause)
         for number in {number for clause in opened for number in clause.members}:
             heappush(queue, (-len(of_member[number]), rank[number], number))
-        # an entry may be out of date, but then it promises too much, and its number is in the queue again
+        # an entry may be stale, but then its count is too high, and the ACL is in the queue again
         while queue and -queue[0][0] != len(of_member[queue[0][2]]):
             _, place, number = heappop(queue)
             if of_member[number]:
@@ -431,12 +431,12 @@ def _premises(clause: KeepClause) -> tuple[int, ...]:
     return () if clause.premise == NO_PREMISE else (clause.premise,)
 
 
-# The rules of a state by number: those of the base that are in force, then what the overlay added.
+# The ACLs of a state by number: those of the base that are in force, then those of the overlay.
 
 
 @frozen(eq=False, kw_only=True)
 class StateRules:
-    """A million rules as numbers: an object is made of one that is asked for."""
+    """A million ACLs as numbers, with objects on demand."""
 
     acls: AclsImage
     rows: Int64s
@@ -445,7 +445,7 @@ class StateRules:
 
     @classmethod
     def of(cls, acls: AclsImage) -> Self:
-        """Number the rules of an image."""
+        """Number the ACLs of an image."""
         overlay = acls.index.overlay
         present = np.ones(len(acls.index.base), np.bool_)
         present[list(overlay.removed)] = False
@@ -473,7 +473,7 @@ class StateRules:
 
     @property
     def denies(self) -> Bools:
-        """Which rules deny: as in Kafka, every permission but ALLOW does."""
+        """Which ACLs deny: as in Kafka, every permission except ALLOW does."""
         of_base = np.frombuffer(self._base.permissions, np.uint8)[self.rows]
         of_added = np.array([rule.acl.permission_type & 0xFF for rule in self.added], np.uint8)
         denies: Bools = np.concatenate((of_base, of_added)) != int(AclPermissionType.ALLOW)
@@ -513,7 +513,7 @@ class StateRules:
         return self.added[at] if at >= 0 else self._base.rule(int(self.rows[number]))
 
     def principals(self, numbers: Int64s) -> list[str]:
-        """Return whom the rules of these numbers are for, without an object for each."""
+        """Return the principals of these ACLs, without an object for each."""
         base, rows = self._base, self.rows[numbers[numbers < len(self.rows)]]
         starts = base.cell_rows
         cells = rows if isinstance(starts, range) else np.searchsorted(np.asarray(starts), rows, "right") - 1
@@ -524,9 +524,9 @@ class StateRules:
         return [next(of_base) if at < 0 else self.added[at].acl.principal for at in places]
 
     def in_text_order(self, which: Bools | None = None) -> Iterator[tuple[int, StandardAclWithId]]:
-        """Yield the number of each rule, or of the chosen ones, and the rule, by their text as `acls list` sorts them.
+        """Yield the number and the ACL of all ACLs, or of the selected ones, in the order of `acls list`.
 
-        One name at a time: they are never all in memory.
+        One name at a time, so they are never all in memory.
         """
         base, keys = self._base, self._base.resources
         included = np.ones(len(self), np.bool_) if which is None else which
@@ -557,14 +557,14 @@ def _place(resource_type: int, name: str) -> tuple[str, str]:
 
 
 def _text(numbered: tuple[int, StandardAclWithId]) -> tuple[str | None, ...]:
-    return tuple(numbered[1].to_dict().values())[:-1]  # but for the id
+    return tuple(numbered[1].to_dict().values())[:-1]  # without the id
 
 
-# What accesses say about an ACL.
+# The answers of an access log about an ACL.
 
 
 class Answer(StrEnum):
-    """Whether a log needs an ACL."""
+    """Whether the accesses of a window need an ACL."""
 
     NEVER_MATCHED = "NEVER_MATCHED"
     """No access in the window matches the ACL."""
@@ -576,7 +576,7 @@ class Answer(StrEnum):
     read or decided."""
 
 
-# The answer about each rule of a state, and why some rules are not judged.
+# The answer about each ACL of a state, and the reason why some are not judged.
 
 
 ANSWERS = tuple(Answer)
@@ -584,35 +584,35 @@ ANSWERS = tuple(Answer)
 
 
 class Unjudged(IntEnum):
-    """Why a rule is not judged; the lower code wins."""
+    """The reason why an ACL is not judged; the lowest code wins."""
 
     JUDGED = 0
     NOT_INDEXED = 1
-    """No life of the index is this rule's."""
+    """The index has no life of this ACL."""
     YOUNG = 2
     """Its life began within the window."""
     SILENCE = 3
-    """A broker was silent in the window: it may have seen what would need the rule."""
+    """A broker has a gap in the window, in which an access may have needed the ACL."""
     UNREAD = 4
     """An access that may have needed the rule could not be read or decided."""
 
 
 @frozen(eq=False, kw_only=True)
 class RuleLives:
-    """The lives of the rules of a state, by rule."""
+    """The lives of the ACLs of a state, by ACL."""
 
     number: Int64s
-    """In the index; -1 if it has none."""
+    """In the index; -1 if there is none."""
     begin: Int64s
     """In us since 1970."""
     exact: Bools
-    """Whether a log says when it began; else it is when the first run began that saw it."""
+    """Whether the begin is from a log; otherwise it is the beginning of the first run that saw the ACL."""
 
     def older_than(self, start: int, first_access: int | None) -> Bools:
-        """Return which of them are known to be at least as old as a window (us since 1970).
+        """Return which ACLs are known to be at least as old as a window (us since 1970).
 
-        A rule that has been in force since the first access that is known counts from the beginning of the window, if
-        nothing says that it is younger: `first_access` is the first one of the window, None if it has none.
+        An ACL that has been in force since the first known access counts as in force from the beginning of the window,
+        unless it is known to be younger: `first_access` is the first one of the window, None if it has none.
         """
         known_since = start if first_access is None else max(start, first_access)
         old: Bools = (self.number >= 0) & (self.begin <= np.where(self.exact, start, known_since))
@@ -621,7 +621,7 @@ class RuleLives:
 
 @frozen(eq=False, kw_only=True)
 class Judgement:
-    """The answers by rule."""
+    """The answers by ACL."""
 
     answer: Bytes
     """Codes of ANSWERS."""
@@ -639,11 +639,11 @@ class Judgement:
         silent: bool,
         unread: Bools | None = None,
     ) -> "Judgement":
-        """Judge the rules: whether each was matched and needed in the window, and is as old as the window.
+        """Judge the ACLs: whether each was matched and needed in the window, and is as old as the window.
 
-        `silent`: whether any broker was silent in the window; `unread`: whether an access that could not be read or
-        decided may have needed the rule. What was needed is needed all the same; all other answers say "never", which
-        needs that all of the window is known.
+        `silent`: whether any broker has a gap in the window; `unread`: whether an unread access may have needed the
+        ACL. An ACL that was needed is needed in any case; all other answers are about the complete window, so all of it
+        must be known.
         """
         never = ~needed
         unknown = np.zeros_like(needed) if unread is None else unread
@@ -668,7 +668,7 @@ class Judgement:
 
     @property
     def unused(self) -> Bools:
-        """Which rules were never matched, or matched and never needed."""
+        """Which ACLs were never matched, or matched and never needed."""
         return self.is_(Answer.NEVER_MATCHED) | self.is_(Answer.NEVER_NEEDED)
 
 
@@ -676,7 +676,7 @@ def _code(answer: Answer) -> int:
     return ANSWERS.index(answer)
 
 
-# Which rules of a state a window of accesses does not need, and which of them can go together.
+# The ACLs of a state that the accesses of a window do not need, and those that can be removed together.
 
 
 _Item = TypeVar("_Item", bound=np.generic)
@@ -684,7 +684,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 @frozen(kw_only=True)
 class JudgedWindow:
-    """A window of whole days (UTC), and which silence in it is a hole; times in us since 1970."""
+    """A window of whole days (UTC), and the least length of a gap; times in us since 1970."""
 
     start: int
     until: int
@@ -702,25 +702,25 @@ class JudgedWindow:
 
     @property
     def last_day(self) -> int:
-        """The day of the end, which counts as a whole."""
+        """The day of the end, which counts completely."""
         return self.until // DAY
 
 
 @frozen(eq=False, kw_only=True)
 class WindowUse:
-    """What the accesses of a window say, by the number of a life."""
+    """The uses of a window, by the number of a life."""
 
     matched: Bools
     needed: Bools
     worth: Callable[[Int64s], Int64s]
-    """Returns what these lives are worth, to choose which of them to keep: how many accesses they matched."""
+    """Returns the worth of lives when some must be kept: the number of accesses they matched."""
     sets: AccessSets
     broker_hours: Mapping[str | None, HeardHours]
     """By expected broker, at any time."""
     first_access: int | None
     """In the window, us since 1970."""
     allow_everyone: bool = False
-    """Whether any access was judged with allow.everyone.if.no.acl.found."""
+    """Whether any access was evaluated with allow.everyone.if.no.acl.found."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
     """Accesses that may lie in the window and could not be read or decided."""
 
@@ -734,15 +734,15 @@ class Unused:
     window: JudgedWindow
     judgement: Judgement
     removable: Bools
-    """These can go together: no access of the window is decided otherwise, by the rules of its time or of now."""
+    """The ACLs that can be removed together: no decision of the window changes, by the ACLs of its time or of now."""
     silences: Sequence[Silence]
     unread: UnreadAccesses
     by_presence: bool
-    """Whether an ACL decides by its mere presence."""
+    """Whether the mere presence of an ACL can decide."""
 
     @cached_property
     def unread_counts(self) -> Int64s:
-        """How many accesses that could not be read or decided may have needed each rule that is not judged for them."""
+        """The number of unread accesses that may have needed each ACL that is not judged because of them."""
         counts = np.zeros(len(self.rules), np.int64)
         numbers = np.flatnonzero(self.judgement.unjudged == Unjudged.UNREAD)
         who, denies = self.rules.principals(numbers), self.rules.denies[numbers]
@@ -751,13 +751,13 @@ class Unused:
 
     @classmethod
     def of(cls, rules: StateRules, lives: RuleLives, use: WindowUse, window: JudgedWindow) -> "Unused":
-        """Judge the rules of a state."""
+        """Judge the ACLs of a state."""
         silent = list(silences(use.broker_hours, window.start, window.until, gap=window.gap))
         old = lives.older_than(window.start, use.first_access)
         matched, needed = (_of_rules(each, lives) for each in (use.matched, use.needed))
         unread = _concerned(rules, use, needed)
         judgement = Judgement.of(lives, matched=matched, needed=needed, old=old, silent=bool(silent), unread=unread)
-        # without a rule that it throws on, Kafka's authorizer would decide what it has not decided so far
+        # without an ACL on which it throws, Kafka's authorizer would decide requests that are undecided so far
         may_go = judgement.unused & ~rules.throwing
         may_go[_kept_shut(rules, judgement.is_(Answer.NEVER_NEEDED), young=~old)] = False
         return cls(
@@ -773,7 +773,7 @@ class Unused:
 
 
 def _concerned(rules: StateRules, use: WindowUse, needed: Bools) -> Bools:
-    """Return which rules an unread access may have needed, of those that are not known to be needed."""
+    """Return which ACLs an unread access may have needed, of those not known to be needed."""
     concerned = np.zeros(len(rules), np.bool_)
     if use.unread and (use.allow_everyone or use.unread.may_be_anybodys):
         concerned = ~needed  # without an object for each of a million rules
@@ -800,7 +800,7 @@ def _removable(rules: StateRules, lives: RuleLives, use: WindowUse, *, old: Bool
 
 
 def _kept_shut(rules: StateRules, never_needed: Bools, *, young: Bools) -> Int64s:
-    """Return the DENY rules that stay: they may keep a younger ALLOW from opening something, or there are too many."""
+    """Return the DENY rules that stay: they may keep a younger ALLOW from granting access, or there are too many."""
     denies = rules.denies
     denying, younger = np.flatnonzero(never_needed & denies), np.flatnonzero(young & ~denies)
     if not len(denying) or not len(younger):
@@ -812,10 +812,10 @@ def _kept_shut(rules: StateRules, never_needed: Bools, *, young: Bools) -> Int64
 
 
 def _of_rules(by_life: Bools, lives: RuleLives) -> Bools:
-    """Return by rule what is known by life; False for a rule without a life."""
+    """Return a column of lives by ACL; False for an ACL without a life."""
     return _values_at(by_life, lives.number) & (lives.number >= 0)
 
 
 def _values_at(values: NDArray[_Item], at: Int64s) -> NDArray[_Item]:
-    """Return the value at each place, any for -1."""
+    """Return the value at each position; any value for -1."""
     return values[at] if len(values) else np.zeros(len(at), values.dtype)

@@ -1,4 +1,4 @@
-"""Which rules of a state the days of an index do not need, with all that is known of each."""
+"""The report of unused ACLs: a state's ACLs that the days of an index do not need, with details."""
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -26,44 +26,44 @@ from aclog.usage.unused import (
 from aclog.usage.window import DAY, LATEST
 
 NO_BROKER = "none"
-"""The name of the lines that name no broker, where brokers are named."""
+"""The name of lines without a broker, where brokers are named."""
 
 _LATELY = 7
-"""Days: of rules of which one must stay, the one that matched most accesses of these does."""
+"""In days: of ACLs of which one must stay, the one with the most matches in these days is kept."""
 
 
 @frozen(kw_only=True)
 class UnusedQuestion:
-    """Which window, and what counts as a hole in it; in us."""
+    """The window, and the definition of a gap; times in us."""
 
     days: int
     gap: int
     until: int | None = None
     """Since 1970; None for the latest access."""
     ignored: Collection[str] = ()
-    """Brokers whose silence says nothing."""
+    """Brokers whose gaps are ignored."""
 
 
 @frozen(eq=False, kw_only=True)
 class UnusedReport:
-    """The answers, and where to find what else there is to say."""
+    """The answers, with access to further details."""
 
     unused: Unused
     index: UsageIndex
     expected: Sequence[str | None]
-    """The brokers that are expected to be heard."""
+    """The brokers that are expected to log."""
 
     @classmethod
     def of(cls, index: UsageIndex, rules: StateRules, question: UnusedQuestion) -> "UnusedReport":
-        """Judge the rules of a state.
+        """Judge the ACLs of a state.
 
         Raises:
-            ConfigError: the index holds no access, knows no such broker, or is damaged.
+            ConfigError: the index has no accesses, an unknown broker, or the index is damaged.
 
         """
         coverage = index.coverage()
         if not len(coverage):
-            raise ConfigError(f"{index.database.path}: holds no access yet: expected some, by aclog usage-index")
+            raise ConfigError(f"{index.database.path}: no accesses yet: add some with `aclog usage-index`")
         until = _latest(index, coverage) if question.until is None else question.until
         window = JudgedWindow.ending(until, question.days, gap=question.gap)
         expected = _expected(coverage, question.ignored)
@@ -83,26 +83,26 @@ class UnusedReport:
         return cls(unused=unused, index=index, expected=expected)
 
     def without_removals(self) -> "UnusedReport":
-        """Return the report with no rule that can go: where a setting is unknown, nothing proves that one can."""
+        """Return the report without removable ACLs: if a setting is unknown, there is no proof that any is."""
         none = np.zeros_like(self.unused.removable)
         return evolve(self, unused=evolve(self.unused, removable=none))
 
     @cached_property
     def used(self) -> Used:
-        """How often the window used each life."""
+        """The number of uses of each life in the window."""
         window = self.unused.window
         return self.index.used(window.first_day, window.last_day)
 
     def last_use(self, numbers: Int64s) -> LastUse:
-        """Return when some rules, by number, were first and last used, and by whom; by the numbers of their lives."""
+        """Return the first and last uses of some ACLs, by number, with their users; by the numbers of their lives."""
         lives = self.unused.lives.number[numbers]
         return self.index.last_use(np.unique(lives[lives >= 0]))
 
 
 def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
-    """Return the lives of the rules of a state, of those that have not ended.
+    """Return the open lives of the ACLs of a state.
 
-    A rule with an id is known by it; if the index has been made from sources without ids, by its text.
+    An ACL with an id is identified by it; if the sources of the index have no ids, by its text.
     """
     open_ = lives.is_open
     if rules.has_ids:
@@ -123,7 +123,7 @@ def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
 
 
 def _life_numbers(keys: Bytes, among: Bytes, eligible: Bools) -> Int64s:
-    """Return the number of the chosen life with each key, -1 if none has it."""
+    """Return the number of the eligible life with each key, -1 if there is none."""
     numbers = np.flatnonzero(eligible)
     if not len(numbers):
         return np.full(len(keys), -1, np.int64)
@@ -132,7 +132,7 @@ def _life_numbers(keys: Bytes, among: Bytes, eligible: Bools) -> Int64s:
 
 
 def _latest(index: UsageIndex, coverage: Coverage) -> int:
-    """Return the time of the latest access, also of one that could not be read."""
+    """Return the time of the latest access, including unreadable ones."""
     latest = int(coverage.last.max())
     return max(latest, index.unread(latest, LATEST).latest or latest)
 
@@ -141,7 +141,7 @@ def _expected(coverage: Coverage, ignored: Collection[str]) -> list[str | None]:
     names = {NO_BROKER if broker is None else broker: broker for broker in coverage.brokers}
     for name in ignored:
         if name not in names:
-            raise ConfigError(f"--ignore-broker {name[:80]!r}: expected some of {', '.join(names)}")
+            raise ConfigError(f"--ignore-broker {name[:80]!r}: expected one of {', '.join(names)}")
     return [broker for name, broker in names.items() if name not in ignored]
 
 

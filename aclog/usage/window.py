@@ -1,4 +1,4 @@
-"""What a usage report covers: its window, in us since 1970, and the accesses that were not read or not decided."""
+"""The window of a usage report, in us since 1970, and the accesses that could not be read or decided."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Window:
 
         """
         check_days(days)
-        end = of_micros(micros_of(until))  # in UTC, whatever zone it was given in
+        end = of_micros(micros_of(until))  # in UTC, for any input zone
         return cls(start=of_micros(micros_of(end) - days * DAY), until=end)
 
     @property
@@ -62,10 +62,10 @@ def micros_of(time: datetime) -> int:
 
 
 def of_micros(micros: int) -> datetime:
-    """Return the time that is so many us after 1970.
+    """Return the time at us since 1970.
 
     Raises:
-        ConfigError: it is beyond the years 1 to 9999.
+        ConfigError: it is outside the years 1 to 9999.
 
     """
     try:
@@ -74,24 +74,24 @@ def of_micros(micros: int) -> datetime:
         raise ConfigError(f"a window that begins or ends {micros} us after 1970: expected years 1 to 9999") from None
 
 
-# What was done with the rows of an access log.
+# The counts of the rows of an access log.
 
 
 @frozen(kw_only=True)
 class Counts:
-    """The number of rows of the log, by what was done with them."""
+    """The number of rows of the log, by outcome."""
 
     total: int
     without_time: int
     outside: int
     """Outside the window."""
     before_log: int
-    """In the window, but not judged: before the ACLs are known."""
+    """In the window, but not evaluated: before the ACLs are known."""
     super_users: int
     errors: dict[str, int]
     """In the window, by the reason why there is no decision."""
     decided: int
-    """The others: only these count for ACLs."""
+    """The other rows, which alone count for ACLs."""
 
 
 # The sets of ACLs that matched accesses together.
@@ -99,15 +99,15 @@ class Counts:
 
 @frozen(eq=False, kw_only=True)
 class AccessSets:
-    """Each set is what matched some access at its own time: lives that deny, and lives that allow.
+    """Each set has the lives that matched an access at its own time: those that deny, and those that allow.
 
-    An access that a single ACL allows is in none: that ACL is needed.
+    An access that a single ACL allows is in no set: that ACL is needed.
     """
 
     starts: Int64s
-    """Where the members of each set begin, and at the end the number of members."""
+    """The position of the first member of each set, and at the end the number of members."""
     members: Int64s
-    """Numbers of lives, each once a set."""
+    """Numbers of lives, each once per set."""
     denies: Bools
     """By member."""
 
@@ -130,30 +130,32 @@ class AccessSets:
         return len(self.starts) - 1
 
 
-# Accesses of a log that could not be read or decided: whose they were and when, as far as their lines tell.
+# Accesses of a log that could not be read or decided: their principals and times, as far as their lines have them.
 #
-# Such an access may have needed any rule of its principal, so that of these rules nothing says "never".
+# Such an access may have needed any ACL of its principal, so these ACLs are never reported as unused.
 
 
 DENIED: Final = "DENIED"
 OLDER_INDEX: Final = "OLDER_INDEX"
-"""The reason for what an index does not know that was made before indexes kept what could not be read."""
+"""The reason for unread accesses of an index that did not record them."""
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Times before and after all others, in us since 1970."""
 
 _DAY: Final = 86_400_000_000
 _MOST_KEYS: Final = 1 << 16
-"""Beyond so many, a principal that is new counts as unknown: clients choose principals, and memory is bounded."""
+"""The most keys: beyond them a new principal counts as unknown, since clients choose principals and memory is
+bounded.
+"""
 
 
 class UnreadKey(NamedTuple):
-    """What unread accesses have in common."""
+    """The common attributes of unread accesses."""
 
     principal: str | None
-    """None if the line does not tell: it may have been anybody."""
+    """None if the line has none: the access may be of any principal."""
     decision: str | None
-    """What the log says of the access, ALLOWED or DENIED; None if it does not say."""
+    """The logged decision, ALLOWED or DENIED; None if the log has none."""
     reason: str
     """A Reason of a line, or the name of a DecisionCode."""
     day: int | None
@@ -161,7 +163,7 @@ class UnreadKey(NamedTuple):
 
 
 class UnreadSpan(NamedTuple):
-    """How many there are, and between which times, in us since 1970."""
+    """The number of accesses, and their times, in us since 1970."""
 
     accesses: int
     """0 if their number is unknown."""
@@ -210,23 +212,23 @@ class UnreadAccesses:
 
     @property
     def may_be_anybodys(self) -> bool:
-        """Whether some of them may be anybody's, and may have needed any rule."""
+        """Whether some of them have an unknown principal, and may have needed any ACL."""
         return any(key.principal is None and key.decision != DENIED for key in self.spans)
 
     @property
     def latest(self) -> int | None:
-        """The latest time at which one of them is known to have been made, in us since 1970; None if no time is."""
+        """The latest known time of an access, in us since 1970; None if no time is known."""
         return max((span.first for span in self.spans.values() if span.first is not None), default=None)
 
     def by_reason(self) -> Counter[str]:
-        """Return how many there are for each reason."""
+        """Return the number of accesses for each reason."""
         counts: Counter[str] = Counter()
         for key, span in self.spans.items():
             counts[key.reason] += span.accesses
         return counts
 
     def by_principal(self) -> dict[str | None, UnreadSpan]:
-        """Return how many there are of each principal, and between which times; those of nobody known come first."""
+        """Return the number and times for each principal; those of unknown principals come first."""
         spans_of: dict[str | None, list[UnreadSpan]] = {}
         for key, span in self.spans.items():
             spans_of.setdefault(key.principal, []).append(span)
@@ -238,11 +240,11 @@ class UnreadAccesses:
         return type(self)(spans={key: span for key, span in self.spans.items() if span.meets(start, until)})
 
     def but_of(self, principals: Collection[str]) -> Self:
-        """Return those that may be of others than these principals, such as super users, who need no rule."""
+        """Return those that may be of other principals than these, such as super users, who need no ACL."""
         return type(self)(spans={key: span for key, span in self.spans.items() if key.principal not in principals})
 
     def until(self, latest: int) -> Self:
-        """Return the same, none later than this time: that of their reading, after which no line was written."""
+        """Return the same with times up to this one: that of their reading, after which no line was written."""
         ended = {key: span._replace(last=latest) if span.last is None else span for key, span in self.spans.items()}
         return type(self)(spans=ended)
 
@@ -252,21 +254,21 @@ class UnreadAccesses:
         return type(self)(spans=spans)
 
     def may_be_refusals(self) -> Self:
-        """Return those that the log does not call allowed."""
+        """Return those that were not logged as allowed."""
         return type(self)(spans={key: span for key, span in self.spans.items() if key.decision in {None, DENIED}})
 
     def concerned(self, principals: Sequence[str], denies: Bools, *, by_presence: bool) -> Bools:
-        """Return which rules some of them may have needed, given by rule whom it is for and whether it denies.
+        """Return which ACLs some of them may have needed, given by ACL its principal and whether it denies.
 
-        A denied access needs no ALLOW. `by_presence`: with allow.everyone.if.no.acl.found, an ACL decides by its mere
-        presence, so that any access may have needed any rule.
+        A denied access needs no ALLOW. `by_presence`: with allow.everyone.if.no.acl.found, the mere presence of an ACL
+        can decide, so any access may have needed any ACL.
         """
         of_kind = [_Whose.of(self, deny=deny, by_presence=by_presence) for deny in (False, True)]
         pairs = zip(principals, denies.tolist(), strict=True)
         return np.fromiter((of_kind[deny].meets(each) for each, deny in pairs), np.bool_, len(principals))
 
     def counts(self, principals: Sequence[str], denies: Bools, *, by_presence: bool) -> Int64s:
-        """Return by rule how many of them may have needed it (`concerned`), as far as their number is known."""
+        """Return by ACL how many of them may have needed it (`concerned`), as far as their number is known."""
         of_kind = [_Whose.of(self, deny=deny, by_presence=by_presence) for deny in (False, True)]
         pairs = zip(principals, denies.tolist(), strict=True)
         return np.fromiter((of_kind[deny].count(each) for each, deny in pairs), np.int64, len(principals))
@@ -274,38 +276,38 @@ class UnreadAccesses:
 
 @frozen(kw_only=True)
 class _Whose:
-    """How many unread accesses there are, of whom."""
+    """The number of unread accesses by principal."""
 
     total: int
     named: Mapping[str, int]
-    anybody: int | None
-    """Those that may be anybody's; None if there are none."""
+    unknown: int | None
+    """Accesses of unknown principals; None if there are none."""
 
     @classmethod
     def of(cls, unread: UnreadAccesses, *, deny: bool, by_presence: bool) -> Self:
-        """Count those that rules may have been needed for which deny, or allow."""
+        """Count the accesses that may have needed ACLs that deny, or that allow."""
         spans = {key: span for key, span in unread.spans.items() if deny or by_presence or key.decision != DENIED}
         named: Counter[str] = Counter()
         for key, span in spans.items():
             if key.principal is not None and not by_presence:
                 named[key.principal] += span.accesses
-        of_anybody = [span.accesses for key, span in spans.items() if by_presence or key.principal is None]
+        of_unknown = [span.accesses for key, span in spans.items() if by_presence or key.principal is None]
         total = sum(span.accesses for span in spans.values())
-        return cls(total=total, named=dict(named), anybody=sum(of_anybody) if of_anybody else None)
+        return cls(total=total, named=dict(named), unknown=sum(of_unknown) if of_unknown else None)
 
     def meets(self, principal: str) -> bool:
-        """Return whether a rule for this principal may apply to any of them."""
-        return self.anybody is not None or principal in self.named or (bool(self.named) and _is_for_all(principal))
+        """Return whether an ACL for this principal may apply to any of them."""
+        return self.unknown is not None or principal in self.named or (bool(self.named) and _is_for_all(principal))
 
     def count(self, principal: str) -> int:
-        """Return to how many of them a rule for this principal may apply."""
+        """Return the number of accesses to which an ACL for this principal may apply."""
         if _is_for_all(principal):
             return self.total
-        return (self.anybody or 0) + self.named.get(principal, 0)
+        return (self.unknown or 0) + self.named.get(principal, 0)
 
 
 def _is_for_all(principal: str) -> bool:
-    # one without a colon makes Kafka's authorizer throw, whoever asks
+    # an ACL without a colon makes Kafka's authorizer throw for every principal
     return principal == WILDCARD_PRINCIPAL or ":" not in principal
 
 
@@ -316,7 +318,7 @@ class UnreadCounter:
     spans: dict[UnreadKey, UnreadSpan] = field(factory=dict, init=False)
 
     def add(self, principal: str | None, decision: str | None, reason: str, span: UnreadSpan) -> None:
-        """Add some of one principal."""
+        """Add accesses of one principal."""
         day = None if span.first is None else span.first // _DAY
         whose = principal if principal is not None and principal != WILDCARD_PRINCIPAL and ":" in principal else None
         key = UnreadKey(whose, decision, reason, day)
@@ -328,7 +330,7 @@ class UnreadCounter:
 
     @property
     def total(self) -> UnreadAccesses:
-        """What was added so far."""
+        """The sum of the added accesses."""
         return UnreadAccesses(spans=dict(self.spans))
 
 

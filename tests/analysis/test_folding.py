@@ -151,10 +151,10 @@ def test_a_deny_for_everyone_is_one_row(many: AclsImage) -> None:
     assert (row.directions, row.principals, names_text(row.clauses[0].names)) == ((Direction.LOST,), EVERYONE, "*")
     assert row.after == deny
     assert row.summary is not None
-    assert summary_text(row, row.summary) == "they lose all they had of it: 300 principals, 2,000 rules"
+    assert summary_text(row, row.summary) == "300 principals lose all previous access here (2,000 rules)"
     (back,) = rows(differences(new, old), new, old, [(False, deny)])
     assert back.summary is not None
-    assert summary_text(back, back.summary) == "they gain what other rules allow of it: 300 principals, 2,000 rules"
+    assert summary_text(back, back.summary) == "300 principals gain access that other rules grant (2,000 rules)"
 
 
 @pytest.mark.parametrize(

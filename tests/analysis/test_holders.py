@@ -118,5 +118,5 @@ def test_a_resource_that_an_intent_has_no_use_for_is_refused():
     with pytest.raises(ConfigError, match="intent produce: expected resources of type TOPIC, not GROUP"):
         needs_of(Intent.PRODUCE, [pattern(ResourceType.GROUP, "g")])
     for groups in ([], [pattern(ResourceType.GROUP, "g", PatternType.PREFIXED)]):
-        with pytest.raises(ConfigError, match="intent stream: expected one --group, literal: the application id"):
+        with pytest.raises(ConfigError, match="intent stream: expected one literal --group: the application id"):
             needs_of(Intent.STREAM, groups)

@@ -110,7 +110,7 @@ def test_names_that_differ_are_refused_with_an_example_of_each():
         decide_set(policy_of(ALL_PII, DENY_SECRET), ALICE, asked("pii-"))
     assert str(caught.value) == (
         "TOPIC pii-*: the decision differs between names: User:alice READ is ALLOWED on 'pii-' and DENIED "
-        "on 'pii-secret': ask about one name, or who can READ pii-*"
+        "on 'pii-secret': check one name, or who can READ pii-*"
     )
 
 
@@ -138,7 +138,7 @@ def test_super_users_and_open_names_are_decided_too():
 
 @pytest.mark.parametrize("operation", [AclOperation.ALL, AclOperation.ANY, AclOperation.UNKNOWN, 99, -1])
 def test_only_operations_of_requests_are_asked_of_a_prefix(operation):
-    with pytest.raises(ConfigError, match="expected one that requests have"):
+    with pytest.raises(ConfigError, match="expected a request operation"):
         decide_set(policy_of(), ALICE, Action(operation=operation, resource_pattern=prefixed(TOPIC, "pii-")))
 
 

@@ -165,13 +165,17 @@ def headline(row: Row) -> str:
 def test_all_is_not_said_where_an_operation_stays_denied() -> None:
     shut = rule("*", "WRITE", deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("*", "ALL")])
-    assert headline(row) == "GAINED  everyone: up to ALL but WRITE on TOPIC *, from any host (a bound on who and hosts)"
+    assert (
+        headline(row)
+        == "GAINED  everyone: up to ALL but WRITE on TOPIC *, from any host (upper bound: principals and hosts)"
+    )
 
 
 def test_a_prefix_is_said_without_the_names_that_stay_denied() -> None:
     shut = rule("pii-eu", "ALL", prefixed=True, deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("pii-", "READ", prefixed=True)])
-    said = "GAINED  everyone: up to READ, DESCRIBE on TOPIC pii-* but pii-eu*, from any host (a bound on who and hosts)"
+    what = "up to READ, DESCRIBE on TOPIC pii-* but pii-eu*"
+    said = f"GAINED  everyone: {what}, from any host (upper bound: principals and hosts)"
     assert headline(row) == said
 
 
@@ -180,7 +184,7 @@ def test_few_who_are_affected_are_named_instead_of_everyone_and_so_are_their_hos
     row = one_row(own, [*own, rule("*", "ALL", deny=True)])
     assert headline(row) == (
         "LOST  User:0, User:1, User:2: up to READ, DESCRIBE on TOPIC pii-0, pii-1, pii-2, "
-        "from 10.0.0.0, 10.0.0.1, 10.0.0.2 (a bound on who and hosts)"
+        "from 10.0.0.0, 10.0.0.1, 10.0.0.2 (upper bound: principals and hosts)"
     )
 
 
@@ -201,7 +205,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
     lines = list(row_lines(report))
     assert lines[0] == (
         "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * but team-1*, from any host "
-        "(a bound on who, names and hosts)"
+        "(upper bound: principals, names and hosts)"
     )
     assert lines[-1] == "  up to 2 topics exist"
 
@@ -210,7 +214,7 @@ def test_each_form_for_people_says_it() -> None:
     shut = rule("*", "WRITE", deny=True)
     before, after = Policy(image_of([*OWN, shut])), Policy(image_of([*OWN, shut, rule("*", "ALL")]))
     found = Comparison.of(before, after)
-    said = "up to ALL but WRITE on TOPIC * (a bound on who and hosts): they gain what they lacked of it"
+    said = "up to ALL but WRITE on TOPIC * (upper bound: principals and hosts): "
     assert said in row_cells(found.rows()[0])[2]
     table = "\n".join(markdown_lines(found.rows()))
     assert said.replace("*", "\\*") in table

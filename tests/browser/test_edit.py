@@ -92,7 +92,7 @@ def test_a_plan_that_another_writer_has_overtaken_is_refused_and_says_so(visit, 
     planned(visitor)
     append(Path(str(estate.place[1])), add=[acl("clicks", "User:mail", permission_type=AclPermissionType.DENY)])
     visitor.submit("Apply")
-    visitor.sees("It is not done.", "rules in the region that the plan touches have changed", "make the plan again")
+    visitor.sees("It is not done.", "ACLs that the plan touches have changed", "create a new plan")
     assert MAIL not in estate.rules()
     assert kinds(estate) == []
 

@@ -80,7 +80,7 @@ def test_a_plan_is_of_the_kafka_that_the_brokers_of_its_log_run(unstated, rollin
     shown, _ = plan_of(rolling, tmp_path, added)
     assert (
         "- Kafka 4.3 or Kafka 4.4 may decide: the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4; "
-        "what only one of them decides is marked"
+        "differences between them are marked"
     ) in shown.lines
     shown, _ = plan_of(unstated, tmp_path, added)
     assert "the source does not state the version of its brokers" in shown.out

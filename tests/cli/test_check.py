@@ -122,8 +122,8 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
     lines = aclog("who-can", *acls, "--operation", "DESCRIBE", "--topic", "orders").ok().lines
     assert lines == [
         "anyone but User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
-        f"  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
-        f"  less DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
+        f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
+        f"  except DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
         "super users, who may do everything: User:root",
     ]
     assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["nobody"]
@@ -165,8 +165,8 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
     path = write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny)
     assert aclog("what-can", "--acls", path, "--principal", "User:bob").ok().lines == [
         "User:bob: DESCRIBE on TOPIC * but pay, from any host",
-        f"  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
-        f"  less DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
+        f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
+        f"  except DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
         f"denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from * ({path}:4)",
     ]
     assert aclog("what-can", "--acls", write("none"), "--principal", "User:x").ok().lines == ["nothing"]

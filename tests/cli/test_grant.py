@@ -114,7 +114,7 @@ def test_a_journal_owns_what_is_granted_and_nothing_else_is_revoked(log, tmp_pat
     produce = (*A, "--intent", "produce", "--topic", "t", KNOWN, "--journal", journal)
     refused = aclog("revoke", "--log", log, *produce, "--yes")
     assert refused.code == 2
-    assert "not owned by the journal" in refused.complaint
+    assert "not managed by the journal" in refused.complaint
     aclog("revoke", "--log", log, *CONSUME, KNOWN, "--journal", journal, "--yes").ok()
     assert rules_of(log) == {"ALLOW User:a WRITE LITERAL t"}
     aclog("revoke", "--log", log, *produce, "--adopt", "--yes").ok()

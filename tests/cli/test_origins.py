@@ -144,12 +144,12 @@ def test_mapped_names_keep_the_lines_of_their_rules(repository: Repository) -> N
 def test_who_and_what_and_proofs_have_them(repository: Repository) -> None:
     source = ("--acls", "kafka")
     assert (
-        "  by ALLOW User:a READ on TOPIC LITERAL 'audit' from * (kafka/a.jsonl:2)"
+        "  granted by ALLOW User:a READ on TOPIC LITERAL 'audit' from * (kafka/a.jsonl:2)"
         in aclog("who-can", *source, "--operation", "READ", "--topic", "audit").ok().lines
     )
     what = aclog("what-can", *source, "--principal", "User:a").ok().lines
     assert "denied: DENY User:a READ on TOPIC LITERAL 'orders' from * (kafka/team/b.jsonl:1)" in what
-    assert "  by ALLOW User:a READ on TOPIC LITERAL 'pay' from * (kafka/a.jsonl:1)" in what
+    assert "  granted by ALLOW User:a READ on TOPIC LITERAL 'pay' from * (kafka/a.jsonl:1)" in what
     [found, *_] = json_of("who-can", *source, "--operation", "READ", "--topic", "audit", "--format", "jsonl")
     assert found["rules"] == [located("kafka/a.jsonl", 2, "audit")]
     _, refuting = json_of(
@@ -194,4 +194,6 @@ def test_a_hook_reads_what_is_committed(repository: Repository) -> None:
     hook.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} {command} > told\n")
     hook.chmod(0o755)
     repository.git("commit", "-qam", "all")  # with an index of its own
-    assert "  by ALLOW User:a READ on TOPIC LITERAL 'audit' from * (:kafka/a.jsonl:2)" in Path("told").read_text()
+    assert (
+        "  granted by ALLOW User:a READ on TOPIC LITERAL 'audit' from * (:kafka/a.jsonl:2)" in Path("told").read_text()
+    )

@@ -299,8 +299,8 @@ def test_a_test_that_a_premise_could_turn_does_not_pass(broker, tmp_path):
     assert [each["verdict"] for each in cases] == ["PASSED", "FAILED", "PASSED", "FAILED"]
     said = [each["failures"][0]["found"] for each in cases if each["verdict"] == "FAILED"]
     assert said == [
-        f"it is not known to hold: it does not if {SUPER}",
-        f"it is not known to hold: it does not if {OPEN}",
+        f"not proven: it fails if {SUPER}",
+        f"not proven: it fails if {OPEN}",
     ]
     assert ask(broker, "test", file, *BOTH).code == 0
 
@@ -316,7 +316,7 @@ def test_a_test_that_compares_with_a_live_cluster_is_about_its_settings_too(brok
     )
     found = aclog("test", file, "--acls", rules)
     assert found.code == 1
-    assert found.out.count(f"it is not known to hold: it does not if {OPEN}") == 2
+    assert found.out.count(f"not proven: it fails if {OPEN}") == 2
     assert aclog("test", file, "--acls", rules, BOTH[2]).code == 0
     rules.write_text("".join(json.dumps(_row(each)) + "\n" for each in broker.rules), encoding="utf-8")
     assert aclog("test", file, "--acls", rules).code == 0
@@ -520,7 +520,7 @@ def test_a_plan_says_what_is_hidden_and_what_depends_on_it(broker):
     words = ("grant", "--principal", "User:x", "--intent", "produce", "--topic", "t")
     found = ask(broker, *words)
     assert notes(found)[:1] == [SUPER_USERS_CONFIG]
-    assert "It is not known whether names without rules are open" in found.out
+    assert "allow.everyone.if.no.acl.found is unknown" in found.out
     assert "is unknown" not in ask(broker, *words, *BOTH).err
     broker.configs = CLASS
     assert "is unknown" not in ask(broker, *words).err
@@ -552,13 +552,13 @@ def test_a_delete_that_takes_nothing_away_is_tried_both_ways(broker, tmp_path):
     change.write_text(json.dumps({"action": "REMOVE", "rule": _row(everyone)}) + "\n", encoding="utf-8")
     words = ("plan", "--change", change, "--journal", tmp_path / "journal", "--adopt")
     found = ask(broker, *words)
-    assert "takes nothing away if names without ACLs are open" in found.out
+    assert "no effect if resources without ACLs are open" in found.out
     assert "LOST  everyone: ALL on TOPIC t" in found.out
     assert "no difference: every request is decided the same unless names without ACLs are not open" in found.out
     for flags, text in (((), "unless"), (BOTH[:2], "unless"), (BOTH, "LOST  everyone: ALL on TOPIC t")):
         assert text in ask(broker, *words, *flags).out
     opened = ask(broker, *words, *BOTH[:2], "--allow-everyone-if-no-acl-found").out
-    assert "takes nothing away: every request is decided the same without it" in opened
+    assert "no effect: every request is decided the same without it" in opened
     assert "no difference: every request is decided the same\n" in opened
 
 

@@ -92,7 +92,7 @@ def test_a_change_of_the_checks_is_told(repository: Repository) -> None:
         Path("tests/rules.yaml").read_text().replace("- who_can", "- name: w\n  who_can")
     )
     result = aclog("review", *CHECKED).ok()
-    assert "- the change touches the checks themselves: tests/rules.yaml" in result.lines[:5]
+    assert "- the change modifies the checks themselves: tests/rules.yaml" in result.lines[:5]
 
 
 def _set_up(repository: Repository, settings: str) -> None:
@@ -103,14 +103,14 @@ def test_checks_that_a_change_deletes_are_told(repository: Repository) -> None:
     _set_up(repository, '[source]\nacls = "kafka"\n[test]\nfiles = ["tests/*.yaml"]\n')
     repository.commit({"tests/more.yaml": Path("tests/rules.yaml").read_text()})
     Path("tests/more.yaml").unlink()
-    told = "- the change touches the checks themselves: "
+    told = "- the change modifies the checks themselves: "
     assert f"{told}tests/more.yaml (deleted)" in aclog("review", "--base", "main").ok().lines[:5]
     failing = aclog("review", "--base", "main", "--fail-on", "checks", "--format", "jsonl")
     assert failing.code == 1
     assert json.loads(failing.lines[0])["checksChanged"] == ["tests/more.yaml (deleted)"]
     Path("aclog.toml").unlink()
     lines = aclog("review", "kafka", "--base", "main").ok().lines
-    assert lines[0] == "aclog review: no blocking check failed: no effective change, 2 files of the checks changed"
+    assert lines[0] == "aclog review: no blocking check failed: no effective change, 2 check files changed"
     assert f"{told}aclog.toml (deleted), tests/more.yaml (deleted)" in lines[:5]
     repository.git("commit", "--quiet", "--all", "--message", "weaker")
     assert (

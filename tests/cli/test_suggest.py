@@ -57,7 +57,7 @@ def test_the_least_rules(given, tmp_path):
     topics.write_text("team.in.more\n")
     assert len(allowed(*given, "--topics", topics)) == 7
     said = aclog("suggest", *given, "--explain", "--topics", topics).ok()
-    assert any("1 more names that exist under it were not used" in line for line in said.lines)
+    assert any("1 other existing name under it was not used" in line for line in said.lines)
 
 
 def test_what_is_wanted_is_a_state(given, tmp_path):

@@ -88,7 +88,7 @@ def test_what_is_unused_and_the_change_that_removes_it(place):
     assert gone == {("User:b", "ALLOW"): "REMOVE", ("User:c", "DENY"): "REMOVE"}
     assert changes[-1]["rule"]["permissionType"] == "DENY"  # nothing opens on the way
     flips = aclog("diff", "--acls", "acls.jsonl", "--change", "change.jsonl", "--accesses", "accesses.jsonl")
-    assert "0 of the accesses flip" in flips.out
+    assert "total: 0 accesses flip" in flips.out
     assert aclog(*UNUSED, *NINE, "--out", "acls.jsonl").complaint.startswith("acls.jsonl: exists already")
 
 
@@ -141,7 +141,7 @@ def test_what_is_needed_and_what_is_new(place):
     ("words", "complaint"),
     [
         (("--gap", "30m"), "--gap '30m': expected hours, days or weeks, such as 6h, 1d or 2w"),
-        (("--ignore-broker", "7"), "--ignore-broker '7': expected some of 1"),
+        (("--ignore-broker", "7"), "--ignore-broker '7': expected one of 1"),
         (("--until", "5"), "--until 5: expected a time, such as 2026-11-20T10:00:00Z"),
         (("--days", "100000"), "a window of 100000 days: expected 1 to 36600"),
         (("--out", "-"), "--out -: expected a file: what was found goes to stdout"),
@@ -157,5 +157,5 @@ def test_an_index_without_accesses(place):
     said = aclog("unused", "--acls", "acls.jsonl", "--index", "new")
     assert (said.code, said.complaint) == (
         2,
-        "new/usage.sqlite: holds no access yet: expected some, by aclog usage-index",
+        "new/usage.sqlite: no accesses yet: add some with `aclog usage-index`",
     )

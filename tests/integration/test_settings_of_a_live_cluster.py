@@ -120,10 +120,10 @@ def test_a_plan_says_what_depends_on_it(node, tmp_path):
     planned = ("plan", *place, "--change", change, "--journal", journal, "--adopt")
     found = aclog(*planned)
     assert "GAINED  everyone" in found.out  # if names without rules are open, as they are here
-    assert "It is not known whether names without rules are open" in found.out
+    assert "allow.everyone.if.no.acl.found is unknown" in found.out
     closed = aclog(*planned, "--no-allow-everyone-if-no-acl-found", "--super-users", "")
     assert "no difference: every request is decided the same\n" in closed.out
-    assert "takes nothing away: what it denied is not allowed otherwise" in closed.out
+    assert "no effect: the access it denied is not allowed anyway" in closed.out
 
 
 def described(address: HostPort, node_id: int, config: Path) -> dict[str, dict[str, object]]:

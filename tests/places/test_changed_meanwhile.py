@@ -46,10 +46,10 @@ def test_a_deny_stays_if_somebody_has_added_what_it_overrules(tmp_path, new, sto
         found = apply()
         if stops:
             assert found.code == 2
-            assert "somebody else has changed rules in the region" in found.complaint
-            assert "stopped after 1 of 2 steps: a new plan begins from what is there" in found.complaint
+            assert "another writer has changed ACLs that the plan touches" in found.complaint
+            assert "stopped after 1 of 2 steps: create a new plan from the present state" in found.complaint
             assert set(broker.rules) == {FOREIGN, DENY, new}
-            assert "rules in the region" in aclog("apply", file, "--yes", "--resume").complaint
+            assert "ACLs that the plan touches have changed" in aclog("apply", file, "--yes", "--resume").complaint
             assert set(broker.rules) == {FOREIGN, DENY, new}
             apply().ok()  # whoever makes a new plan has seen it
         else:

@@ -64,7 +64,7 @@ def test_what_had_not_begun_is_somebody_elses(source: Source) -> None:
     plan = source.killed_at("pieces")
     source.by_hand(NEW)
     assert source.owned_now() == contents(OWN, OLD, OLDER)
-    with pytest.raises(RefusedError, match=r"changed since the plan was made: ALLOW .* 'new' .* is there"):
+    with pytest.raises(RefusedError, match=r"changed since the plan was made: ALLOW .* 'new' .* exists"):
         source.apply(plan)
 
 
@@ -73,7 +73,7 @@ def test_a_rule_that_is_there_again_after_it_was_removed_is_not_removed_twice(so
     removed = plan.steps[2].acl
     source.by_hand(removed)
     assert source.owned_now() == contents(*source.case.owned_at_last, *({OLD, OLDER} - {removed}))
-    with pytest.raises(RefusedError, match=r"changed since an apply of the plan had made it: .* is there"):
+    with pytest.raises(RefusedError, match=r"changed since an apply of the plan had made it: .* exists"):
         source.apply(plan)
     source.apply(source.plan())
     assert source.place.rules == source.case.end | {removed}
@@ -85,7 +85,7 @@ def test_one_that_is_there_after_its_removal_was_sent_is_told(source: Source) ->
     source.by_hand(last)
     source.apply(plan)
     [told] = source.notices
-    assert f"{acl_text(last)} is there" in told
+    assert f"{acl_text(last)} exists" in told
     assert source.place.rules == source.case.end
 
 
@@ -103,7 +103,7 @@ def test_of_a_piece_that_was_sent_it_is_told_what_nobody_knows(source: Source) -
     assert source.owned_now() == contents(OWN, OLD, OLDER, first)
     source.apply(plan)
     [told] = source.notices
-    assert f"{acl_text(first)} is there" in told
+    assert f"{acl_text(first)} exists" in told
     assert acl_text(second) not in told
     assert source.place.rules == source.case.end
     assert source.owned_now() == contents(*source.case.owned_at_last)

@@ -27,7 +27,7 @@ def test_a_place_that_was_opened_since_is_refused(tmp_path: Path, planned: bool,
     settings = None if told is None else Settings(allow_everyone=told)
     with patch.object(MemoryPlace, "settings", lambda _: settings):
         if told and not planned:
-            with pytest.raises(RefusedError, match=r"names without rules are open .* make the plan again"):
+            with pytest.raises(RefusedError, match=r"resources without ACLs are open .* create a new plan"):
                 source.apply(plan)
             assert source.place.rules == frozenset()
             assert not source.entries()
@@ -49,7 +49,7 @@ def test_a_place_that_told_and_does_not_any_more_is_refused(tmp_path: Path, by_p
     settings = None if told is None else Settings(allow_everyone=told)
     with patch.object(MemoryPlace, "settings", lambda _: settings):
         if by_place and told is None:
-            with pytest.raises(RefusedError, match=r"does not tell any more whether .* make the plan again"):
+            with pytest.raises(RefusedError, match=r"no longer reports .* create a new plan"):
                 source.apply(plan)
             assert not source.entries()
         else:
@@ -68,8 +68,8 @@ OLD, NEW = Generation.V4_3, Generation.V4_4
         ((OLD, NEW), {1: 33}, None),
         ((OLD, NEW), {1: 30, 2: 33}, None),
         ((OLD,), {1: 33}, "made for Kafka 4.3, and its brokers run Kafka 4.4"),
-        ((NEW,), {1: 30, 2: 33}, "made for Kafka 4.4, and the brokers differ: broker 1 runs Kafka 4.3"),
-        ((OLD,), {}, "made for Kafka 4.3, and the source does not state the version of its brokers"),
+        ((NEW,), {1: 30, 2: 33}, "made for Kafka 4.4, but the brokers differ: broker 1 runs Kafka 4.3"),
+        ((OLD,), {}, "made for Kafka 4.3, but the source does not state the version of its brokers"),
     ],
 )
 def test_a_place_that_was_upgraded_since_is_refused(
@@ -89,6 +89,6 @@ def test_a_place_that_was_upgraded_since_is_refused(
     with pytest.raises(RefusedError) as refused:
         source.apply(plan)
     assert why in str(refused.value)
-    assert str(refused.value).endswith("make the plan again")
+    assert str(refused.value).endswith("create a new plan")
     assert source.place.rules == frozenset()
     assert not source.entries()

@@ -169,7 +169,7 @@ def test_without_a_cluster_id_it_is_known_by_when_its_rules_began(source, connec
     time.sleep(0.01)  # another millisecond
     other = Source(tmp_path / "other", connect)
     other.make(acl("a"))
-    assert "another place than the one that the plan was made for" in source.apply().complaint
+    assert "not the target that the plan was made for" in source.apply().complaint
     assert source.plan(acl("a"), acl("b")).code == 1
     source.apply().ok()
 

@@ -1,1 +1,1 @@
-"""The engine: where two policies may differ, and what differs there."""
+"""The engine of exact differences: the scope in which two policies may differ, and its exploration."""

@@ -1,4 +1,4 @@
-"""The exploration of a scope: who gains and loses what below each root."""
+"""The exploration of a scope: the gained and lost requests below each root."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -38,47 +38,47 @@ from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
 
-# What one policy says to one subject below one root.
+# The ACLs of one policy that apply to one subject below one root.
 
 
 @frozen(eq=False, kw_only=True)
 class Coverage:
-    """Where a policy has candidates below a root, whomever they are for; all that allow.everyone needs to know."""
+    """Where a policy has candidate ACLs below a root, for any principal; sufficient for allow.everyone."""
 
     whole: bool
-    """Whether a prefix covers the root."""
+    """Whether a prefixed pattern covers the root."""
     wildcard: bool
-    """Whether there are rules on LITERAL `*`."""
+    """Whether there are ACLs on LITERAL `*`."""
     under: tuple[tuple[str, bool], ...] = ()
     """The name of each pattern below the root, and whether it is LITERAL."""
 
 
 @frozen(eq=False, kw_only=True)
 class Side:
-    """What decides on the requests of a subject below a root."""
+    """The ACLs and the default that decide on a subject's requests below a root."""
 
     cells: tuple[Cell, ...] = ()
-    """Those of the subject and of `User:*`, but for those on LITERAL `*`."""
+    """The cells of the subject and of `User:*`, except those on LITERAL `*`."""
     wildcard: tuple[Cell, ...] = ()
-    """Those on LITERAL `*`."""
+    """The cells on LITERAL `*`."""
     coverage: Coverage | None = None
-    """None: what no rule covers is denied; else it is allowed (allow.everyone.if.no.acl.found)."""
+    """None: a request without matching ACL is denied; otherwise it is allowed on names without ACLs."""
     is_super: bool = False
     documented: bool = False
     cidr: bool = False
 
 
-# What the engine reads of one policy below a root: whose cells stand there, and what they cover.
+# The engine's view of one policy below a root: the cells by principal, and the names that they cover.
 
 
 class Cells(NamedTuple):
-    """The cells of one principal that cover names of a root, sorted; those on LITERAL `*` apart."""
+    """The cells of one principal that cover names of a root, sorted; those on LITERAL `*` separately."""
 
     named: tuple[Cell, ...] = ()
     wildcard: tuple[Cell, ...] = ()
 
     def hosts(self) -> Iterator[str]:
-        """Yield the hosts of all."""
+        """Yield the hosts of all cells."""
         return (cell.host for cell in chain(self.named, self.wildcard))
 
 
@@ -86,12 +86,12 @@ NO_CELLS = Cells()
 
 _FEW = 16
 _CELLS_PER_PRINCIPAL = 4
-"""How many cells are looked at in the time that it takes to ask for those of one principal."""
+"""How many cells can be scanned in the time of one lookup by principal."""
 
 
 @define(eq=False)
 class View:
-    """Reads one policy. What it caches is for one exploration."""
+    """Reads one policy, with caches for one exploration."""
 
     settings: Settings
     _estate: Estate
@@ -128,7 +128,7 @@ class View:
         )
 
     def by_principal(self, root: Root) -> dict[str, Cells]:
-        """Return the cells of every principal that can make a request and has some."""
+        """Return the cells of every principal that has any and can make a request."""
         named: dict[str, list[Cell]] = {}
         wildcard: dict[str, list[Cell]] = {}
         estate = self._estate
@@ -144,11 +144,11 @@ class View:
         }
 
     def is_narrow(self, root: Root, principals: int) -> bool:
-        """Return whether it takes longer to ask for each of so many principals than to look at all cells of a root."""
+        """Return whether lookups of so many principals take longer than a scan of all cells of a root."""
         return principals > _FEW and self._estate.has_at_most(root, _CELLS_PER_PRINCIPAL * principals)
 
     def side(self, root: Root, own: Cells, *, is_super: bool = False) -> Side:
-        """Return what decides for a principal with these cells."""
+        """Return the side for a principal with these cells."""
         everyone, settings = self.of_everyone(root), self.settings
         return Side(
             cells=(*everyone.named, *own.named),
@@ -176,11 +176,11 @@ def _sorted(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     return tuple(sorted(cells))
 
 
-# The cells in which two images differ: where an exact difference has to look.
+# The cells in which two indexes differ: the only places where decisions can differ.
 
 
 class CellKey(NamedTuple):
-    """Where rules stand: on a resource pattern, for one principal and host."""
+    """The key of a cell: a resource pattern, a principal and a host."""
 
     kind: int
     name: str
@@ -190,12 +190,12 @@ class CellKey(NamedTuple):
 
 
 def cell_of(acl: StandardAcl) -> CellKey:
-    """Return the cell of a rule."""
+    """Return the cell of an ACL."""
     return CellKey(*key_of(acl), acl.principal, acl.host)
 
 
 def changed_cells(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
-    """Yield at least every cell whose rules deny or allow something else in one index than in the other, once."""
+    """Yield, once each, at least every cell whose ACLs differ between two indexes."""
     if old.base is new.base:
         yield from _changed_in_overlays(old, new)
         return
@@ -204,7 +204,7 @@ def changed_cells(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
 
 
 def cell_mask(index: AclIndex, key: CellKey) -> int:
-    """Return the mask of a cell; 0 if it has no rules."""
+    """Return the mask of a cell; 0 if it has no ACLs."""
     literal, prefixed = index.named(key.kind, key.name)
     resource = literal if key.literal else prefixed
     if resource.touched is not None:
@@ -216,12 +216,12 @@ def cell_mask(index: AclIndex, key: CellKey) -> int:
 
 
 def _changed_in_overlays(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:
-    """Compare two indexes on one base: only what either overlay touched can differ."""
+    """Compare two indexes on one base: only entries of either overlay can differ."""
     before, after = dict(old.overlay.resources()), dict(new.overlay.resources())
     for resource in dict.fromkeys(chain(after, before)):
         was, now = before.get(resource), after.get(resource)
         if was is now:
-            continue  # persistent maps share what did not change
+            continue  # persistent maps share unchanged parts
         for principal, host in dict.fromkeys((*_pairs(was), *_pairs(now))):
             key = CellKey(*resource, principal, host)
             if cell_mask(old, key) != cell_mask(new, key):
@@ -239,7 +239,7 @@ def _touched(index: AclIndex) -> Iterator[CellKey]:
 
 
 def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
-    """Compare two bases as columns: no object is made for a cell that is the same in both."""
+    """Compare two bases as columns, without an object per equal cell."""
     resources, pairs = _renumbered(new.resources, old.resources), _renumbered(new.pairs, old.pairs)
     before, after = _codes(old, None, None), _codes(new, resources, pairs)
     masks_before, masks_after = np.asarray(old.cell_masks), np.asarray(new.cell_masks)
@@ -256,7 +256,7 @@ def _changed_in_bases(old: Base, new: Base) -> Iterator[CellKey]:
 
 
 def _renumbered(keys: KeyTable, reference: KeyTable) -> Int64s:
-    """Return the number of each key in another table; a number beyond it for those that it does not have."""
+    """Return the number of each key in another table; a number beyond its end for keys that it does not have."""
     number_of = {key: number for number, key in enumerate(_all(reference))}
     return np.array([number_of.setdefault(key, len(number_of)) for key in _all(keys)], np.int64)
 
@@ -285,7 +285,7 @@ def _keys(base: Base, cells: Int64s) -> Iterator[CellKey]:
         )
 
 
-# Where two policies may differ: below which roots for everyone, and below which for single principals.
+# The scope of a difference: the roots below which two policies may differ, for everyone and for single principals.
 
 
 _EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(kind, "", literal=False)) is not None)
@@ -294,24 +294,24 @@ _EVERYTHING = tuple(root for kind in RESOURCE_TYPES if (root := root_of_names(ki
 
 @define(eq=False)
 class Scope:
-    """Roots to look at; outside of them nothing differs."""
+    """The roots to explore; outside of them there is no difference."""
 
     everyone: set[Root] = field(factory=set)
-    """For every principal."""
+    """Roots for every principal."""
     principals: dict[str, set[Root]] = field(factory=dict)
-    """For one principal each, beyond those for everyone."""
+    """Additional roots for single principals."""
     changed: set[str] | None = field(factory=set)
-    """The principals with a rule that only one of the policies has; None if that may be any."""
+    """The principals with an ACL that only one of the policies has; None if it may be any principal."""
 
     def add(self, principal: str, root: Root) -> None:
-        """Add a root for one principal; `User:*` is everyone, and so is a principal without a colon (see Estate)."""
+        """Add a root for one principal; `User:*` and principals without a colon count as everyone (see Estate)."""
         if principal == WILDCARD_PRINCIPAL or ":" not in principal:
             self.everyone.add(root)
         else:
             self.principals.setdefault(principal, set()).add(root)
 
     def within(self, query: Query) -> "Scope":
-        """Return the part that holds the resources of a query."""
+        """Return the part of the scope that overlaps the resources of a query."""
         limits = query.roots
         return Scope(
             everyone={part for root in self.everyone for part in within(root, limits)},
@@ -323,7 +323,7 @@ class Scope:
         )
 
     def reduced(self) -> "Scope":
-        """Return the same with no root inside another."""
+        """Return the same scope without roots inside other roots."""
         everyone = set(topmost(self.everyone))
         principals = {
             principal: {root for root in topmost(chain(everyone, roots)) if root not in everyone}
@@ -338,7 +338,7 @@ def whole_scope() -> Scope:
 
 
 def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
-    """Return where two policies may differ, given the cells in which their rules do."""
+    """Return the scope in which two policies may differ, given the cells in which their ACLs differ."""
     differing: set[str] = set()
     scope = Scope(changed=differing)
     before, after = old.settings, new.settings
@@ -349,7 +349,7 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
         differing.add(key.principal)
         root = root_of_pattern(key.kind, key.name, literal=key.literal)
         if root is not None:
-            # Where uncovered names are open, a rule for one principal closes its resource to all others.
+            # Where resources without ACLs are open, an ACL for one principal closes its resource to everyone else.
             scope.add(WILDCARD_PRINCIPAL if open_to_all else key.principal, root)
     for principal in before.super_users ^ after.super_users:
         for root in _EVERYTHING:
@@ -362,11 +362,11 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     return scope.reduced()
 
 
-# The names below a root, as a tree of classes: a single name, or a prefix less what is below it in the tree.
+# The names below a root, as a tree of classes: a single name, or a prefix without the names of its descendants.
 
 
 class Node(NamedTuple):
-    """A class of names that no rule at hand tells apart."""
+    """A class of names that match the same ACLs."""
 
     name: str
     literal: bool
@@ -376,7 +376,7 @@ class Node(NamedTuple):
     @property
     def hidden(self) -> bool:
         """Whether LITERAL `*` does not cover these names in Kafka: they begin with `*` and are longer."""
-        # The class of the prefix `*` has only longer names, since `*` itself is a node of its own wherever it matters.
+        # The class of the prefix `*` has only longer names: `*` itself is a node of its own wherever it matters.
         return self.name.startswith(WILDCARD) and not (self.literal and self.name == WILDCARD)
 
 
@@ -388,7 +388,7 @@ class NameTree:
 
     @classmethod
     def of(cls, root: Root, names: Iterable[tuple[str, bool]]) -> "NameTree":
-        """Return the tree of these patterns (name, is LITERAL) that lie below the root; others are left out."""
+        """Return the tree of the patterns (name, is LITERAL) that lie below the root; others are ignored."""
         if root.literal:
             return cls((Node(root.name, literal=True, parent=-1),))
         below = {(name, literal) for name, literal in names if name and name.startswith(root.name)}
@@ -404,7 +404,7 @@ class NameTree:
         return cls(tuple(nodes))
 
     def names(self, selection: Sequence[bool]) -> Names:
-        """Return the names of the nodes that are chosen, with as few parts as the tree allows."""
+        """Return the names of the selected nodes, in as few parts as the tree allows."""
         parts: list[_Part] = []
         part_of: list[_Part | None] = []
         for node, is_chosen in zip(self.nodes, selection, strict=True):
@@ -436,7 +436,7 @@ class _Part(NamedTuple):
         )
 
 
-# The differences between two sides for one subject below one root: which operations, from where, on which names.
+# The differences between two sides for one subject below one root, by operations, hosts and names.
 
 
 Masks: TypeAlias = tuple[int, ...]
@@ -444,7 +444,7 @@ Masks: TypeAlias = tuple[int, ...]
 
 
 class Change(NamedTuple):
-    """What changes for a subject but for the operations."""
+    """The key of a change: direction, hosts and names, without operations."""
 
     direction: Direction
     hosts: Hosts
@@ -453,7 +453,7 @@ class Change(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class Scene:
-    """Where a subject is looked at: below a root, from some classes of hosts, for some operations."""
+    """The frame of an evaluation: a root, classes of hosts, and operations."""
 
     root: Root
     hosts: HostClasses
@@ -461,7 +461,7 @@ class Scene:
 
 
 def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
-    """Return what differs between two sides, exactly, with the operations of each change as a mask."""
+    """Return exactly the differences between two sides, each with its operations as a mask."""
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
     before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
     changes: dict[Change, int] = {}
@@ -485,7 +485,7 @@ def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
             yield from side.coverage.under
         wildcard |= bool(side.wildcard) or (side.coverage is not None and side.coverage.wildcard)
     if wildcard and WILDCARD.startswith(root.name):
-        # LITERAL `*` ends here: longer names that begin with `*` are hidden from it.
+        # LITERAL `*` ends here: it does not cover longer names that begin with `*`.
         yield WILDCARD, True
         yield WILDCARD, False
 
@@ -498,7 +498,7 @@ def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
     root = tree.nodes[0]
     here: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
     for cell in side.cells:
-        # What covers the whole root counts as if it were on the root itself.
+        # A pattern that covers the whole root counts as if it were on the root itself.
         covers = not cell.literal and root.name.startswith(cell.name)
         key = (root.name, root.literal) if covers else (cell.name, cell.literal)
         here[key].append((scene.hosts.matched(cell.host, cidr=side.cidr), cell.mask))
@@ -521,7 +521,7 @@ def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
 
 
 def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
-    """Return the masks with more cells; a cell is the classes of hosts it matches, and its mask."""
+    """Return the masks with more cells; each cell has a mask of host classes and a mask of operations."""
     more = list(masks)
     for classes, mask in cells:
         for number in range(len(more)):
@@ -531,7 +531,7 @@ def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
 
 
 def _open_uncovered(scene: Scene, tree: NameTree, side: Side, column: list[Masks]) -> None:
-    """Allow everything at the nodes that no rule covers."""
+    """Allow every operation at the nodes without ACLs."""
     coverage = side.coverage
     if coverage is None or coverage.whole:
         return
@@ -546,7 +546,7 @@ def _open_uncovered(scene: Scene, tree: NameTree, side: Side, column: list[Masks
 
 
 def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator[tuple[int, Hosts, Names]]:
-    """Yield the products of operations, hosts and names that make up a column of masks."""
+    """Yield products of operations, hosts and names that together equal a column of masks."""
     distinct = set(column)
     if len(distinct) == 1 and not any(column[0]):
         return
@@ -564,7 +564,7 @@ def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator
 
 
 def _alike(masks: Iterable[int], operations: int) -> list[int]:
-    """Return the operations in groups that are together in each of the masks; those in none are left out."""
+    """Return groups of operations that occur in the same masks; operations that occur in none are omitted."""
     groups = [operations]
     for mask in masks:
         groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
@@ -574,7 +574,7 @@ def _alike(masks: Iterable[int], operations: int) -> list[int]:
     return [group for group in groups if group & used]
 
 
-# The exploration of a scope: who gains and loses what below each root, with equal findings folded into regions.
+# The exploration of a scope: changes by root and principal, with equal ones folded into regions.
 
 
 Changes: TypeAlias = dict[Change, int]
@@ -592,7 +592,7 @@ class Finding(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class Exploration:
-    """Two policies, and the requests asked about."""
+    """Two policies, and a query."""
 
     old: View
     new: View
@@ -637,9 +637,9 @@ class Exploration:
                     yield Finding(root.kind, change, rest, only(principal))
 
     def _of_others(self, root: Root, changed: set[str] | None) -> dict[str, Changes]:
-        """Return what changes below a root for each principal asked about that may not fare as everyone does.
+        """Return the changes below a root for each principal of the query whose changes may differ from everyone's.
 
-        `changed` are those with a rule that changed, None if any may be.
+        `changed` are the principals whose ACLs changed; None: it may be any principal.
         """
         supers = self.old.settings.super_users | self.new.settings.super_users
         by_principal: dict[str, Changes] = {}
@@ -656,7 +656,7 @@ class Exploration:
     def _cells_of_others(
         self, root: Root, changed: set[str] | None, supers: frozenset[str]
     ) -> Iterator[tuple[str, Cells, Cells]]:
-        """Yield the principals that may not fare as everyone does, with their cells in both policies, by name."""
+        """Yield the principals whose changes may differ from everyone's, with their cells in both policies, by name."""
         subjects = self.query.principals
         few = subjects.named if not subjects.complement else None
         among: Collection[str] | None = None
@@ -675,17 +675,17 @@ class Exploration:
                 yield principal, old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
 
     def _alike(self, root: Root) -> bool:
-        """Return whether a principal whose own rules did not change fares as everyone does.
+        """Return whether a principal whose own ACLs did not change has the same changes as everyone.
 
-        The rules say the same to it then as before. What allow.everyone opens or closes are names that no rule covers,
-        and there it is as everyone.
+        Its ACLs decide the same as before. allow.everyone opens or closes only names without ACLs, where the principal
+        is treated as everyone.
         """
         old, new = self.old.settings, self.new.settings
         same_settings = old.documented is new.documented and old.cidr is new.cidr
         return same_settings and self.old.of_everyone(root) == self.new.of_everyone(root)
 
     def _changes(self, root: Root, principal: str | None, old: Cells, new: Cells) -> Changes:
-        """Return what changes below a root for a principal with these cells; None: for one without any."""
+        """Return the changes below a root for a principal with these cells; None: for a principal without cells."""
         sides = [
             view.side(root, cells, is_super=principal in view.settings.super_users)
             for view, cells in ((self.old, old), (self.new, new))
@@ -703,7 +703,7 @@ class Exploration:
 
 
 def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Change, int, tuple[str, ...]]]:
-    """Yield the changes for everyone, with the principals for whom each is not so; operations with the same in one."""
+    """Yield everyone's changes with the principals that do not share them; operations with equal ones are combined."""
     for change, operations in everyone.items():
         lacking: dict[int, list[str]] = {}
         for principal, changes in others.items():
@@ -719,7 +719,7 @@ def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Cha
 
 
 def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
-    """Yield the findings, with the names of one change in one region, and the principals with equal regions, too."""
+    """Yield differences in which equal changes are folded: first by names, then by principals."""
     names_of: dict[tuple[int, Direction, Hosts, int, Principals], list[Names]] = {}
     for kind, change, operations, principals in findings:
         key = (kind, change.direction, change.hosts, operations, principals)

@@ -1,4 +1,4 @@
-"""Classes of client addresses by the hosts of ACLs."""
+"""Equivalence classes of client addresses by the hosts of ACLs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
@@ -13,11 +13,11 @@ from aclog.analysis.regions import EVERYWHERE, Hosts
 from aclog.authorizer.acl import WILDCARD, address_number, cidr_range, host_address, in_cidr
 from aclog.metalog.errors import ConfigError
 
-# Classes of client addresses: two addresses are in one class if no rule at hand tells them apart.
+# Classes of client addresses: two addresses are in one class if they match the same ACLs.
 
 
 ELSEWHERE = 1
-"""The bit of the class of every address that no rule at hand names; in a partition it always exists."""
+"""The bit of the class of all addresses that no ACL names; a partition always has this class."""
 
 
 class HostClasses(Protocol):
@@ -25,27 +25,27 @@ class HostClasses(Protocol):
 
     @property
     def count(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         ...
 
     def matched(self, host: str, *, cidr: bool) -> int:
-        """Return the classes that the host of a rule matches; `cidr`: it may be a range."""
+        """Return the classes that the host of an ACL matches; `cidr`: it may be a range."""
         ...
 
     def hosts(self, classes: int) -> list[Hosts]:
-        """Return the addresses of some classes, as few disjoint sets."""
+        """Return the addresses of some classes, in as few disjoint sets as possible."""
         ...
 
 
 @frozen(eq=False)
 class OneHost:
-    """The single class of one address: for questions about one client."""
+    """The single class of one address, for questions about one client."""
 
     host: str
     count: int = 1
 
     def matched(self, host: str, *, cidr: bool) -> int:
-        """Return 1 if the host of a rule matches the address."""
+        """Return 1 if the host of an ACL matches the address."""
         return int(host in (WILDCARD, self.host) or (cidr and "/" in host and in_cidr(host, self.host)))
 
     def hosts(self, classes: int) -> list[Hosts]:
@@ -57,20 +57,20 @@ _ZERO = "0.0.0.0"  # noqa: S104  # an address in a set, not to listen on
 
 
 class Interval(NamedTuple):
-    """The addresses from `first` to `last`, both included, with whatever scope."""
+    """The addresses from `first` to `last`, both included, with any scope."""
 
     version: int
     first: int
     last: int
 
     def holds(self, number: int) -> bool:
-        """Return whether an address of the same version is among them."""
+        """Return whether an address of the same version lies in the interval."""
         return self.first <= number <= self.last
 
 
 @frozen(eq=False, kw_only=True)
 class Partition:
-    """All addresses, partitioned by the hosts of some rules: single addresses, and ranges if they count."""
+    """All addresses, partitioned by the hosts of some ACLs: single addresses, and ranges if they are enabled."""
 
     count: int
     _matched: Mapping[str, int]
@@ -80,25 +80,25 @@ class Partition:
     _texts: Mapping[str, tuple[int, int]]
     """By IPv6 address: its class, and the class of all others of the same number, as bits.
 
-    A rule on an address matches its text, and one on a range whatever scope (`%1`) comes after the number, so such an
-    address cannot be cut out of an interval.
+    An ACL on an address matches its text, while a range matches any scope (`%1`) of its numbers, so such an address
+    cannot be cut out of an interval.
     """
 
     def matched(self, host: str, *, cidr: bool) -> int:
-        """Return the classes that the host of a rule matches."""
+        """Return the classes that the host of an ACL matches."""
         if host == WILDCARD:
             return (1 << self.count) - 1
         return self._matched.get(host, 0) if cidr or "/" not in host else 0
 
     def classes_of(self, hosts: Hosts) -> int:
-        """Return the classes of a set of addresses, all of whose texts this is a partition by."""
+        """Return the classes of a set of addresses, whose texts must all be in the partition."""
         classes = reduce(or_, (self._matched.get(entry, 0) for entry in hosts.entries), 0)
         if hosts.complement:
             classes = ((1 << self.count) - 1) & ~classes
         return classes & ~reduce(or_, (self._matched.get(address, 0) for address in hosts.except_addresses), 0)
 
     def hosts(self, classes: int) -> list[Hosts]:
-        """Return the addresses of some classes, as few disjoint sets."""
+        """Return the addresses of some classes, in as few disjoint sets as possible."""
         if classes == (1 << self.count) - 1:
             return [EVERYWHERE]
         if not classes:
@@ -109,7 +109,7 @@ class Partition:
         out, included = self._texts_against(~classes)
         entries = {*_entries(self._intervals_of(~classes)), *out}
         parts = [Hosts(entries=tuple(sorted(entries)), complement=True)]
-        # A range that is left out takes addresses along that belong in.
+        # An omitted range would take along addresses that belong to the result.
         return [*parts, Hosts(entries=included)] if included else parts
 
     def _exactly(self, classes: int) -> list[Hosts]:
@@ -123,7 +123,7 @@ class Partition:
         return [ranges, Hosts(entries=texts)] if texts else [ranges]
 
     def _texts_against(self, classes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the IPv6 addresses in some classes that no range there holds, and those held that are not in them."""
+        """Return the IPv6 addresses of some classes outside their ranges, and those of other classes inside."""
         texts = self._texts.items()
         alone = sorted(text for text, (own, others) in texts if own & classes and not others & classes)
         inside = sorted(text for text, (own, others) in texts if others & classes and not own & classes)
@@ -136,9 +136,9 @@ class Partition:
 
 
 def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Iterator[str]:
-    """Yield the addresses and ranges that cover these intervals; of IPv6 only ranges, whatever the scope.
+    """Yield the addresses and ranges that cover these intervals; for IPv6 only ranges, which include any scope.
 
-    0.0.0.0 stands by itself, as no range contains it (aclog.authorizer.acl); with `as_ranges` it is left out.
+    0.0.0.0 is yielded separately, as no range contains it (aclog.authorizer.acl); with `as_ranges` it is omitted.
     """
     joined: list[Interval] = []
     for each in sorted(intervals):
@@ -160,17 +160,17 @@ def _networks(version: int, first: int, last: int) -> Iterator[IPv4Network | IPv
     if version == 4:
         networks = list(summarize_address_range(IPv4Address(first), IPv4Address(last)))
         if first == 1:
-            # A range from 0.0.0.0 on does not contain it: 0.0.0.0/0 is all but that one, which would be 32 ranges.
+            # A range that begins at 0.0.0.0 does not contain it. 0.0.0.0/0 is all other addresses: 32 ranges otherwise.
             from_zero = list(summarize_address_range(IPv4Address(0), IPv4Address(last)))
             networks = min(networks, from_zero, key=len)
         yield from networks
         return
     for network in summarize_address_range(IPv6Address(first), IPv6Address(last)):
-        if network.network_address.ipv4_mapped is None:  # such clients show up as IPv4
+        if network.network_address.ipv4_mapped is None:  # such clients appear as IPv4
             yield network
 
 
-# The partition of all client addresses by the hosts of some rules.
+# The partition of all client addresses by the hosts of some ACLs.
 
 
 _Around: TypeAlias = tuple[int, ...]
@@ -178,9 +178,9 @@ _Around: TypeAlias = tuple[int, ...]
 
 
 def partition(hosts: Iterable[str], *, cidr: bool) -> Partition:
-    """Return the partition by the hosts of rules; texts that can match no client are left out.
+    """Return the partition by the hosts of ACLs; texts that match no client are ignored.
 
-    `cidr`: the host of a rule may be a range.
+    `cidr`: the host of an ACL may be a range.
     """
     named = sorted(host for host in hosts if host != WILDCARD)
     addresses = list(filter(is_address, named))
@@ -189,7 +189,7 @@ def partition(hosts: Iterable[str], *, cidr: bool) -> Partition:
 
 @lru_cache(1 << 16)
 def is_address(host: str) -> bool:
-    """Return whether the host of a rule is an address as Kafka's authorizer sees it; any other text matches nobody."""
+    """Return whether the host of an ACL is an address in the format of Kafka's authorizer; other texts never match."""
     try:
         return host_address(host) == host
     except ConfigError:
@@ -207,7 +207,7 @@ def _ranges(hosts: Iterable[str]) -> dict[str, Interval]:
 
 @define
 class _Classes:
-    """Classes in the making: each is the addresses inside of the same ranges, or a single address."""
+    """Classes under construction: each has the addresses inside the same ranges, or a single address."""
 
     matched: dict[str, int] = field(factory=dict)
     """By address and by range: classes, as bits."""
@@ -215,7 +215,7 @@ class _Classes:
     _numbers: dict[tuple[_Around, str], int] = field(factory=lambda: {((), ""): 0})
 
     def add(self, interval: Interval | None, around: _Around, *, address: str) -> int:
-        """Add an interval to the class of all addresses there, or of a single one; return the class as a bit."""
+        """Add an interval to the class of its surrounding ranges, or of a single address; return the class as a bit."""
         number = self._numbers.setdefault((around, address), len(self._numbers))
         if number == len(self.intervals):
             self.intervals.append([])
@@ -256,7 +256,7 @@ def _partition(addresses: Iterable[str], ranges: Mapping[str, Interval]) -> Part
 
 
 def _stretches(spans: list[Interval], points: Iterable[int]) -> Iterator[tuple[Interval, _Around]]:
-    """Yield the stretches between the ends of ranges and IPv4 addresses, with the ranges around each."""
+    """Yield the intervals between the ends of ranges and IPv4 addresses, with the ranges around each."""
     cuts = {(span.version, at) for span in spans for at in (span.first, span.last + 1)}
     cuts.update((4, point + step) for point in points for step in (0, 1))
     if any(span.version == 4 for span in spans):

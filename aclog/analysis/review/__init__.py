@@ -1,1 +1,1 @@
-"""A review of a change: what it gives and takes, what it breaks, and whether that is acceptable; pure."""
+"""The review of a change: gained, lost and broken access, and whether it is acceptable. Pure: no I/O."""

@@ -1,4 +1,4 @@
-"""What a review or a plan says, as text or Markdown."""
+"""A review or a plan as text or Markdown."""
 
 import re
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ from aclog.analysis.rows.report import markdown_text
 from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import printable
 
-# What a review or a plan says, before it is text or markdown: points first, and sections with all there is.
+# A document: the content of a review or a plan before formatting; points first, then complete sections.
 
 
 ITEM_LIMIT = 40
-"""Items of a section, if nothing else is said; a command shows all."""
+"""How many items of a section are shown by default."""
 
 
 @frozen(kw_only=True)
 class Item:
-    """One thing to read: a line, and lines that tell more about it."""
+    """One item: a line, and lines with details."""
 
     text: str
     details: tuple[str, ...] = ()
     origin: FileOrigin | None = None
-    """The line of a file that it is about."""
+    """The line of a file that the item refers to."""
 
 
 @frozen(kw_only=True)
@@ -33,9 +33,9 @@ class Section:
     title: str
     items: tuple[Item, ...]
     folded: bool = False
-    """Whether it is shown on demand only, where that is possible."""
+    """Whether the section is collapsed, where the format supports it."""
     command: str | None = None
-    """The command, or the flag, that shows all of it."""
+    """The command, or the flag, that shows all items."""
     limit: int | None = ITEM_LIMIT
     """How many items are shown; None: all."""
 
@@ -47,36 +47,36 @@ class Document:
     head: str
     """The verdict."""
     points: tuple[str, ...]
-    """What matters most, the most important first: at most four."""
+    """The most important findings, in descending order: at most four."""
     sections: tuple[Section, ...]
     foot: tuple[str, ...]
-    """What was compared with what."""
+    """The compared states."""
     command: str = "aclog review"
-    """The command that made it."""
+    """The command that wrote the document."""
 
 
-# A review or a plan as lines of text, or as markdown for a comment on a pull request.
+# Documents as lines of text, or as Markdown for a comment on a pull request.
 
 
 LARGEST_COMMENT = 60_000
 """In characters; a comment on GitHub may have 65,536, on GitLab a million."""
 
 LONGEST = 2_000
-"""Characters of a line: a name may have 32,767, and people read none of that."""
+"""The longest line, in characters; a name may have 32,767."""
 
 _LIST = re.compile(r"^[+-](?= )")
-"""What begins an item of a list in markdown."""
+"""The beginning of a list item in Markdown."""
 _ESCAPED = r"\\\g<0>"
 _FOLD, _UNFOLD = "<details>", "</details>"
 
 
 def text_lines(document: Document) -> Iterator[str]:
-    """Yield a document as lines for a terminal; of what is folded and another command shows, how much it is."""
+    """Yield a document as lines for a terminal; collapsed sections with a command are only counted."""
     yield from map(_cut, _text(document))
 
 
 def markdown_lines(document: Document) -> Iterator[str]:
-    """Yield a document as markdown, cut to what fits into a comment, and saying so; `marker` is the last line."""
+    """Yield a document as Markdown, cut with a notice if it is too long for a comment; `marker` is the last line."""
     room, is_folded = LARGEST_COMMENT, False
     for line in _markdown(document):
         room -= len(line) + 1
@@ -90,7 +90,7 @@ def markdown_lines(document: Document) -> Iterator[str]:
 
 
 def marker(document: Document) -> str:
-    """Return the line by which a job finds the comment that it wrote before."""
+    """Return the line by which a job finds its previous comment."""
     return f"<!-- {document.command} -->"
 
 
@@ -137,7 +137,7 @@ def _escaped(line: str) -> str:
 
 
 def _cut(line: str) -> str:
-    """Return a line without characters that steer a terminal, and not longer than people read."""
+    """Return a line without control characters, and cut to the longest length."""
     text = printable(line[: LONGEST + 1])
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(line):,} characters)"
 

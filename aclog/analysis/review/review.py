@@ -1,4 +1,4 @@
-"""A review: the kinds of changes of ACLs, the findings of a change, its verdict, and the document that states them."""
+"""The review of a change: kinds of findings, the verdict, and the document."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,41 +27,41 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, origin_text
 from aclog.authorizer.settings import Generation
 
-# What makes a review fail: kinds of findings, and which of them a repository does not accept.
+# The kinds of findings of a review, and those that make it fail.
 
 
 class Kind(StrEnum):
-    """A kind of what a review may find."""
+    """A kind of finding."""
 
     GAINED = "gained"
-    """A request that was denied is allowed."""
+    """A denied request becomes allowed."""
     LOST = "lost"
-    """A request that was allowed is denied."""
+    """An allowed request becomes denied."""
     BREAKS = "breaks"
     """A recent access would be denied."""
     EVERYONE = "everyone"
-    """Everyone gains access: clients that no rule names, or those that do not log in."""
+    """Everyone gains access: clients that no ACL names, or unauthenticated clients."""
     PROOFS = "proofs"
-    """Something that must stay as it is does not."""
+    """A proof is refuted."""
     TESTS = "tests"
-    """A test of rules fails."""
+    """A test of ACLs fails."""
     LINT_ERROR = "lint-error"
-    """The change brings a finding of severity error."""
+    """The change adds a lint finding of severity error."""
     LINT_WARNING = "lint-warning"
-    """The change brings a finding of severity warning."""
+    """The change adds a lint finding of severity warning."""
     CHECKS = "checks"
-    """The change touches the checks themselves: settings, tests, what is known of the cluster."""
+    """The change modifies the checks themselves: settings, tests, or data about the cluster."""
 
 
 DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.EVERYONE, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
-"""That access is gained or lost is what most changes are made for; people judge it. Hardly one is made for everyone."""
+"""Without GAINED and LOST: most changes are made to grant or revoke access, but hardly any to grant it to everyone."""
 
 
-# The points of a review that come first: one of each kind, the most important kind first, then more of them.
+# The points at the top of a review: one of each kind, the most important kind first, then more of them.
 
 
 ROOM = 4
-"""Points after the verdict: with it, five lines."""
+"""The number of points after the verdict: five lines with it."""
 
 
 @frozen(kw_only=True)
@@ -69,14 +69,14 @@ class Points:
     """Texts of one kind, the most important first."""
 
     texts: Sequence[str]
-    """Those worth a line, at most ROOM; or all."""
+    """The texts worth a line, at most ROOM; or all."""
     total: int | None = None
-    """How many there are, if there are more than texts."""
+    """The total number, if larger than the number of texts."""
     after: str = ""
-    """What stands after the last one that is shown."""
+    """Text after the last point that is shown."""
 
     def top(self, count: int) -> list[str]:
-        """Return the first ones; the last of them tells how many more there are."""
+        """Return the first texts; the last one includes the number of the others."""
         remaining = (self.total or len(self.texts)) - count
         texts = [*self.texts[:count]]
         if texts:
@@ -85,7 +85,7 @@ class Points:
 
 
 def selection(kinds: Sequence[Points]) -> list[str]:
-    """Return the points that there is room for: each kind gets one, then the first kinds get more."""
+    """Return the points that fit: one of each kind, then more of the first kinds."""
     nonempty = [each for each in kinds if each.texts][:ROOM]
     counts = [1] * len(nonempty)
     for at, each in enumerate(nonempty):
@@ -93,19 +93,19 @@ def selection(kinds: Sequence[Points]) -> list[str]:
     return [text for each, count in zip(nonempty, counts, strict=True) for text in each.top(count)]
 
 
-# What proofs, tests and lint say of a change.
+# Proofs, tests and lint findings of a change.
 
 
 @frozen(kw_only=True)
 class Proof:
-    """Something that a change must leave as it is."""
+    """A property that a change must preserve."""
 
     text: str
     holds: bool
     details: tuple[str, ...] = ()
-    """What refutes it."""
+    """The counterexample."""
     only: Generation | None = None
-    """That of Kafka which alone refutes it, if several may decide."""
+    """The only generation of Kafka that refutes it, if several may decide."""
 
 
 @frozen(kw_only=True)
@@ -117,32 +117,32 @@ class TestsOutcome:
     failures: tuple[Item, ...] = ()
     passed: int = 0
     left_out: tuple[str, ...] = ()
-    """What is to be said of each file that was not run, as it tests other rules."""
+    """A note for each file that was not run, because it tests other ACLs."""
 
 
 @frozen(kw_only=True)
 class LintOutcome:
-    """Findings that the change brings, leaves and mends."""
+    """Lint findings that a change adds, keeps and fixes."""
 
     new_errors: tuple[Item, ...] = ()
     new_warnings: tuple[Item, ...] = ()
     old: tuple[Item, ...] = ()
     resolved: tuple[Item, ...] = ()
     suppressed: tuple[Item, ...] = ()
-    """What counts no more, or never did, since the change has it suppressed."""
+    """Findings that the change suppresses."""
 
 
-# Whether a change gives something to everyone.
+# Whether a change grants something to everyone.
 
 
 def gives_everyone(difference: Difference) -> bool:
-    """Return whether a difference lets everyone, or every client that does not log in, do what a client can ask for."""
+    """Return whether a difference allows everyone, or all unauthenticated clients, what clients request."""
     region = difference.region
     return difference.direction is Direction.GAINED and _holds_everyone(region.principals) and has_legal_name(region)
 
 
 def tells_of_everyone(row: Row) -> bool:
-    """Return whether a row tells of such a difference."""
+    """Return whether a row contains such a difference."""
     gained, summary = Direction.GAINED in row.directions, row.summary
     if summary is not None and row.principals.complement:
         return gained and row.legal and summary.everyone_else
@@ -153,7 +153,7 @@ def _holds_everyone(principals: Principals) -> bool:
     return principals.complement or ANONYMOUS_PRINCIPAL in principals.named
 
 
-# Recent accesses that a change breaks or opens, folded for people.
+# Recent accesses that a change breaks or newly allows, folded for people.
 
 
 _NAME_LIMIT = 3
@@ -161,17 +161,17 @@ _NAME_LIMIT = 3
 
 @frozen(kw_only=True)
 class Flipped:
-    """Accesses of one principal with one operation on resources of one type, all decided differently the same way."""
+    """Accesses of one principal with one operation on resources of one type that change in the same direction."""
 
     direction: Direction
     principal: str
     operation: int
     resource_type: int
     names: tuple[str, ...]
-    """Those accessed most often first."""
+    """The names, most frequently accessed first."""
     accesses: int
     only: Generation | None = None
-    """That of Kafka by which alone they are, if several may decide."""
+    """The only generation of Kafka in which they change, if several may decide."""
 
     def text(self) -> str:
         """Return such as `User:a READ TOPIC orders, bills and 4 more: 340 accesses`."""
@@ -183,7 +183,7 @@ class Flipped:
 
 
 def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Flipped]:
-    """Return the accesses that two policies decide differently, lost ones first, by how many they are."""
+    """Return the accesses that two policies decide differently, lost ones first, by their number."""
     groups: dict[tuple[Direction, str, int, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for request, count in counts.items():
         was, now = is_allowed(old, request), is_allowed(new, request)
@@ -205,12 +205,12 @@ def flipped(counts: Mapping[Request, int], old: Policy, new: Policy) -> list[Fli
     return sorted(flips, key=lambda each: (each.direction is Direction.GAINED, -each.accesses, each.text()))
 
 
-# Rules that stand in another file after a change.
+# ACLs that are in another file after a change.
 
 
 @frozen(kw_only=True)
 class Move:
-    """How many rules that are the same before and after stand in other files."""
+    """The number of unchanged ACLs that moved from one file to another."""
 
     old: str
     new: str
@@ -223,53 +223,53 @@ class Move:
 
 @frozen(eq=False, kw_only=True)
 class Placement:
-    """Where the rules of one side stand."""
+    """The locations of the ACLs of one side."""
 
     origins: Origins = NO_ORIGINS
     path_of: Callable[[str], str] = str
-    """Returns the path of a file from the top of the repository, of the file as origins show it."""
+    """Returns a file's path from the top of the repository, given the file as in origins."""
 
     def files(self, rule: StandardAcl) -> tuple[str, ...]:
-        """Return the files that state a rule, as paths from the top of the repository."""
+        """Return the files with an ACL, as paths from the top of the repository."""
         paths = {self.path_of(each.file) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
         return tuple(sorted(paths))
 
 
 def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> list[Move]:
-    """Return the moves of some rules, the largest first."""
+    """Return the moves of some ACLs, the largest first."""
     counted: Counter[tuple[str, str]] = Counter()
     for rule in rules:
         old, new = before.files(rule), after.files(rule)
         sources, reached = [each for each in old if each not in new], [each for each in new if each not in old]
-        if sources and reached:  # else it is stated in fewer or in more files than before, and moved nowhere
+        if sources and reached:  # otherwise it is in fewer or more files than before, and did not move
             counted[", ".join(sources), ", ".join(reached)] += 1
     ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
     return [Move(old=old, new=new, rules=count) for (old, new), count in ordered]
 
 
-# Rules that move from one principal to another: a renamed principal, or a mistyped one.
+# ACLs that move from one principal to another: a renamed or a mistyped principal.
 
 
 @frozen(kw_only=True)
 class Rename:
-    """All rules that one principal loses are those that another gets."""
+    """All ACLs that one principal loses are granted to another one."""
 
     old: str
     new: str
     rules: int
     old_remains: bool
-    """Whether the old principal has other rules after the change."""
+    """Whether the old principal has other ACLs after the change."""
     new_existed: bool
-    """Whether the new principal had rules before it."""
+    """Whether the new principal had ACLs before the change."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether one principal takes the place of another: it is new, or the other one is no more."""
+        """Whether one principal replaces another: the new one had no ACLs before, or the old one has none left."""
         return not self.old_remains or not self.new_existed
 
     def text(self) -> str:
         """Return such as `principal renamed: User:a -> User:b: 3 rules; User:a has none left`."""
-        what = "principal renamed" if self.is_whole else "rules change hands"
+        what = "principal renamed" if self.is_whole else "rules reassigned"
         parts = [f"{what}: {self.old} -> {self.new}: {self.rules:,} rule{'s' * (self.rules != 1)}"]
         if not self.old_remains:
             parts.append(f"{self.old} has none left")
@@ -279,9 +279,9 @@ class Rename:
 
 
 def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> list[Rename]:
-    """Return the renames among the changes that make one image of another, by principal.
+    """Return the renames among the changes between two images, by principal.
 
-    `User:*` is everyone: who takes rules from there, or gives some to it, took nobody's place.
+    `User:*` is everyone: ACLs that move from it or to it are no rename.
     """
     removed: dict[str, set[StandardAcl]] = defaultdict(set)
     added: dict[str, set[StandardAcl]] = defaultdict(set)
@@ -296,7 +296,7 @@ def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> li
     before, after = (old.principals(), new.principals()) if removed and added else (set[str](), set[str]())
     for principal in sorted(removed):
         takers = by_rules.get(frozenset(removed[principal]), [])
-        if len(takers) == 1:  # of several that get the same rules, no one has taken the place
+        if len(takers) == 1:  # if several get the same ACLs, none of them is a rename
             taker = takers[0]
             entries.append(
                 Rename(
@@ -310,36 +310,37 @@ def renames(changes: Iterable[RuleChange], old: AclsImage, new: AclsImage) -> li
     return entries
 
 
-# Rules that stay, and that Terraform would yet delete and create again, since they change their address.
+# Unchanged ACLs that Terraform would delete and recreate, because their addresses change.
 
 
 Addresses = Mapping[tuple[str, StandardAcl], frozenset[str]]
-"""Where Terraform has each rule, by the directory of its files: `module.team.kafka_acl.read[2]`."""
+"""The Terraform addresses of each ACL, by the directory of its files: `module.team.kafka_acl.read[2]`."""
 
 
 @frozen(kw_only=True)
 class Replacement:
-    """The rules of one resource that get other addresses."""
+    """The ACLs of one resource whose addresses change."""
 
     resource: str
-    """Without the index, and where it is: `module.team.kafka_acl.read in kafka/teams`."""
+    """The address without the index, and the directory: `module.team.kafka_acl.read in kafka/teams`."""
     old: str
-    """The address of one of them."""
+    """The address of one of the ACLs."""
     new: str
-    """That rule's address after the change."""
+    """The address of the same ACL after the change."""
     rules: int
 
     def text(self) -> str:
-        """Return what Terraform does, and why that matters."""
+        """Return the consequence for the ACLs."""
         rules = f"{self.rules:,} rule{'s' * (self.rules != 1)}"
         return (
             f"Terraform replaces {rules} of {self.resource}: the address changes, such as {self.old} -> {self.new}, so "
-            "each is deleted and made again, in any order: missing in between, or for good (`moved` blocks prevent it)"
+            "each is deleted and recreated, in any order, and may be missing in between or permanently (`moved` blocks "
+            "prevent it)"
         )
 
 
 def replacements(before: Addresses, after: Addresses) -> list[Replacement]:
-    """Return the replacements, the largest first, by the addresses of the rules of both sides."""
+    """Return the replacements, the largest first, given the addresses of the ACLs of both sides."""
     moved: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for key, addresses in after.items():
         sources, reached = before.get(key, frozenset()) - addresses, addresses - before.get(key, frozenset())
@@ -358,17 +359,17 @@ def _resource(address: str) -> str:
     return address.rsplit("[", 1)[0] if address.endswith("]") else address
 
 
-# A review: everything that was found of a change of rules, and whether it is acceptable.
+# The review: all findings of a change, and its verdict.
 
 
 @define(eq=False, kw_only=True)
 class Review:
-    """What was found of a change, and how it is judged."""
+    """The findings of a change, and the criteria of the verdict."""
 
     comparisons: Mapping[Generation | None, Comparison]
-    """By the generation of Kafka that may decide; under None, if that is one."""
+    """By the generation of Kafka that may decide; under None, if there is only one."""
     rows: Sequence[ReportRow]
-    """Of all of them; what only one decides is marked."""
+    """The rows of all comparisons; rows of one generation only are marked."""
     renames: Sequence[Rename] = ()
     moves: Sequence[Move] = ()
     replacements: Sequence[Replacement] = ()
@@ -377,9 +378,9 @@ class Review:
     lint: LintOutcome = field(factory=LintOutcome)
     flipped: Sequence[Flipped] = ()
     own_checks: Sequence[str] = ()
-    """The files among the checks themselves that the change touches."""
+    """The files of the checks themselves that the change modifies."""
     doubts: Sequence[str] = ()
-    """Why the review may not be of what people think it is of."""
+    """Reasons why the review may compare other states than intended."""
     foot: Sequence[str] = ()
     fail_on: Collection[Kind] = DEFAULT_FAIL_ON
 
@@ -390,7 +391,7 @@ class Review:
 
     @property
     def kinds(self) -> set[Kind]:
-        """The kinds of which something was found."""
+        """The kinds of the findings."""
         directions = {direction for report in self.rows for direction in report.row.directions}
         present = {
             Kind.GAINED: Direction.GAINED in directions,
@@ -407,24 +408,24 @@ class Review:
 
     @property
     def fails(self) -> bool:
-        """Whether something was found that is not accepted."""
+        """Whether there is a finding that is not accepted."""
         return bool(self.kinds & set(self.fail_on))
 
 
-# Which rows of a change a person should read first.
+# The order of the rows of a change, the riskiest first.
 
 
 _NARROW = 1 << 15
-"""Longer than any name: a single name is narrower than each prefix."""
+"""Longer than any name: a single name is narrower than every prefix."""
 
 Risk: TypeAlias = tuple[bool, bool, bool, bool, int, int, int]
 
 
 def risk(report: ReportRow) -> Risk:
-    """Return the key by which rows are sorted, the riskiest first.
+    """Return the sort key of rows, the riskiest first.
 
-    Names that can exist, what a DENY kept or keeps from somebody, everyone, the cluster, accesses that flip, topics
-    that exist, short prefixes: in this order. A guess: it decides on what is read first, not on what is told.
+    In this order: legal names, a DENY that decided or decides, everyone, the cluster, accesses that flip, existing
+    topics, short prefixes. A heuristic: it affects the order, not the content.
     """
     row = report.row
     deciding = row.before if row.directions[0] is Direction.GAINED else row.after
@@ -444,22 +445,22 @@ def risk(report: ReportRow) -> Risk:
 
 
 def is_deny(decided: StandardAcl | str | None) -> bool:
-    """Return whether a rule of DENY decided."""
+    """Return whether a DENY decided."""
     return isinstance(decided, StandardAcl) and decided.permission_type == AclPermissionType.DENY
 
 
-# What a review says, in the order of what matters: the verdict, points that come first, and sections with all.
+# The document of a review, by importance: the verdict, the top points, and the complete sections.
 
 
 _NOTHING = "no effective change"
 _PLACES = 5
-"""Changed lines behind a row that are shown."""
+"""How many changed lines behind a row are shown."""
 _TOPICS = 3
-"""Existing topics that are named."""
+"""How many existing topics are named."""
 
 
 def document_of(review: Review) -> Document:
-    """Return what people read of a review."""
+    """Return the document of a review."""
     return _Writer(review).document()
 
 
@@ -468,8 +469,8 @@ class _Writer:
     review: Review
 
     def document(self) -> Document:
-        """Return the whole."""
-        # It does not say "passes": what no check covers may be wrong.
+        """Return the whole document."""
+        # The verdict is not "passes": there may be problems that no check covers.
         verdict = "FAILS" if self.review.fails else "no blocking check failed"
         return Document(
             head=f"aclog review: {verdict}: {', '.join(self._counts())}",
@@ -493,13 +494,13 @@ class _Writer:
         yield from _counted(len(self.review.lint.suppressed), "finding suppressed", "findings suppressed")
         replaced = sum(each.rules for each in self.review.replacements)
         yield from _counted(replaced, "rule replaced by Terraform", "rules replaced by Terraform")
-        yield from _counted(len(self.review.own_checks), "file of the checks changed", "files of the checks changed")
+        yield from _counted(len(self.review.own_checks), "check file changed", "check files changed")
 
     def _broken(self) -> int:
         return sum(each.accesses for each in self.review.flipped if each.direction is Direction.LOST)
 
     def _points(self) -> Iterator[Points]:
-        """Yield what matters most, first; the head counts what there is no room for."""
+        """Yield the points in descending importance; the head counts those that do not fit."""
         refuted = [f"refuted: {proof.text}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
         yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.review.tests.failures)])
         yield Points(texts=self.review.doubts)
@@ -513,7 +514,7 @@ class _Writer:
             yield Points(texts=[*map(self._row_text, rows[:ROOM])], total=len(rows), after=broken if loses else "")
             broken = "" if loses else broken
         if self.review.own_checks:
-            yield Points(texts=[f"the change touches the checks themselves: {', '.join(self.review.own_checks)}"])
+            yield Points(texts=[f"the change modifies the checks themselves: {', '.join(self.review.own_checks)}"])
         yield _one_of_each_lint("new lint", (*self.review.lint.new_errors, *self.review.lint.new_warnings))
         yield _one_of_each_lint("suppressed", self.review.lint.suppressed)
         for changes in (self.review.replacements, self.review.moves):
@@ -523,14 +524,14 @@ class _Writer:
         return sorted(self.review.rows, key=lambda report: (not tells_of_everyone(report.row), risk(report)))
 
     def _is_of_rename(self, report: ReportRow) -> bool:
-        """Return whether a rename tells what a row does: both are about the same principals, and no others."""
+        """Return whether a rename explains a row: both concern the same principals, and no others."""
         renamed = {name for each in self.review.renames if each.is_whole for name in (each.old, each.new)}
         principals, summary = report.row.principals, report.row.summary
         by = () if summary is None else (rule.principal for rule in summary.cause.rules)
         return not principals.complement and renamed.issuperset((*principals.named, *by))
 
     def _row_text(self, report: ReportRow) -> str:
-        """Return a row on one line: of a summary, what was counted as well, and which DENY is gone."""
+        """Return a row on one line, with the counts of a summary and a removed DENY."""
         row = report.row
         head, *_ = row_lines(report)
         text = head if row.summary is None else f"{head}: {summary_text(row, row.summary)}"
@@ -549,7 +550,7 @@ class _Writer:
         return f"; breaks {broken[0].text()}{more}"
 
     def _topics_text(self, report: ReportRow) -> str:
-        """Return which of the topics that exist a row is about, such as `: 12 topics exist: a, b, c, ...`."""
+        """Return the existing topics of a row, such as `: 12 topics exist: a, b, c, ...`."""
         topics = self.review.comparison.topics
         parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
         names = [] if topics is None else sorted(set[str]().union(*map(topics.among, parts)))
@@ -569,20 +570,20 @@ class _Writer:
         refuted = [_refuted(each) for each in review.proofs if not each.holds]
         proved = [Item(text=f"PROVED: {each.text}") for each in review.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
-        yield Section(title="Tests that fail", items=review.tests.failures)
+        yield Section(title="Failed tests", items=review.tests.failures)
         yield Section(title="Effective change", items=tuple(map(self._row_item, self._ranked())), command="aclog diff")
         yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in review.renames))
-        for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
+        for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "newly allowed")):
             items = tuple(Item(text=each.text()) for each in review.flipped if each.direction is direction)
             yield Section(title=f"Recent accesses {title}", items=items)
         yield Section(title="New lint findings", items=(*lint.new_errors, *lint.new_warnings))
-        yield Section(title="Suppressed since the change", items=lint.suppressed)
+        yield Section(title="Newly suppressed lint findings", items=lint.suppressed)
         yield Section(
             title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in review.replacements)
         )
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in review.moves), folded=True)
-        yield Section(title="Lint findings that are gone", items=lint.resolved, folded=True)
-        yield Section(title="Lint findings from before", items=lint.old, folded=True, command="aclog lint")
+        yield Section(title="Fixed lint findings", items=lint.resolved, folded=True)
+        yield Section(title="Existing lint findings", items=lint.old, folded=True, command="aclog lint")
 
 
 def _refuted(proof: Proof) -> Item:
@@ -590,7 +591,7 @@ def _refuted(proof: Proof) -> Item:
 
 
 def _one_of_each_lint(what: str, items: Sequence[Item]) -> Points:
-    """Return the first finding of each lint, such as `new lint: 13 consumer-without-group: ...`."""
+    """Return the points with the first finding of each lint, such as `new lint: 13 consumer-without-group: ...`."""
     first: dict[str, str] = {}
     for item in items:
         first.setdefault(item.text.partition(":")[0], item.text)

@@ -1,1 +1,1 @@
-"""Differences folded into rows that a person can check."""
+"""Differences folded into verifiable rows."""

@@ -1,4 +1,4 @@
-"""Why requests changed: the changed ACLs, and the rows behind which they stand."""
+"""The causes of changed decisions: changed ACLs and settings, and the rows that they explain."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.origin import FileOrigin, Origin, TwoOrigins
 from aclog.authorizer.settings import Settings
 
-# Folds changed rules as such: rules that differ in their principal only are one group.
+# Naive folding of changed ACLs: those that differ only in their principal form one group.
 
 
 class _Kind(NamedTuple):
@@ -41,16 +41,16 @@ class _Kind(NamedTuple):
 
 @frozen(kw_only=True)
 class NaiveRow:
-    """Rules that were added, or removed, with one host, resource type, operation, permission and set of patterns."""
+    """ACLs, added or removed, with one host, resource type, operation, permission and set of patterns."""
 
     is_added: bool
     principals: tuple[str, ...]
-    """Sorted. Each has a rule on each pattern."""
+    """Sorted. Each has an ACL on each pattern."""
     rules: tuple[StandardAcl, ...]
 
 
 def naive_rows(changed: Iterable[tuple[bool, StandardAcl]]) -> list[NaiveRow]:
-    """Return the groups of changed rules; `changed` says of each rule whether it was added."""
+    """Return the groups of changed ACLs; `changed` has for each ACL whether it was added."""
     of_kind: dict[_Kind, dict[str, dict[tuple[str, int], StandardAcl]]] = defaultdict(lambda: defaultdict(dict))
     for is_added, rule in changed:
         kind = _Kind(is_added, rule.host, rule.resource_type, rule.operation, rule.permission_type)
@@ -66,21 +66,21 @@ def naive_rows(changed: Iterable[tuple[bool, StandardAcl]]) -> list[NaiveRow]:
     return rows
 
 
-# Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch.
+# Causes: naively folded ACLs and changed settings, and the regions that they affect.
 
 
 class Part(Enum):
-    """What part an effect can have in a difference."""
+    """The part that an effect can have in a difference."""
 
     NONE = 0
     SOME = 1
     ENOUGH = 2
-    """It is about all principals, hosts and operations of it."""
+    """The effect covers all its principals, hosts and operations."""
 
 
 @define(eq=False, kw_only=True, slots=False)
 class Effect:
-    """What one cause can do: in one direction, to the requests of these extents, which belong together."""
+    """A possible effect of a cause: in one direction, on the requests of these extents, which belong together."""
 
     direction: Direction
     extents: tuple[Extent, ...]
@@ -94,7 +94,7 @@ class Effect:
         return sum(len(extent.names) for extent in self.extents)
 
     def part_in(self, difference: Difference, names: NameIndex[NamePart]) -> Part:
-        """Return what part the effect can have in a difference; `names` are those of its region."""
+        """Return the part that the effect can have in a difference; `names` are those of its region."""
         widest = Part.NONE
         if difference.direction is self.direction:
             for extent, part in self._near(difference.region, names):
@@ -105,9 +105,9 @@ class Effect:
         return widest
 
     def _near(self, region: Region, names: NameIndex[NamePart]) -> Iterator[tuple[Extent, NamePart]]:
-        """Yield extents with the part of a region with which they have names in common, or may have."""
+        """Yield extents with a part of a region that shares names with them, or may."""
         kind = region.resource_type
-        if self._parts < len(region.names):  # a cause often is one rule, and there may be thousands of each
+        if self._parts < len(region.names):  # a cause is often one ACL, and there may be thousands of each
             for extent in self.extents:
                 if extent.resource_type == kind:
                     yield from ((extent, part) for own in extent.names for part in names.near(kind, own))
@@ -117,25 +117,25 @@ class Effect:
 
 @define(eq=False)
 class Candidate:
-    """A cause that may have had effects: rules of one naive row, or a setting; and what it touches."""
+    """A possible cause: the ACLs of one naive row, or a setting; and the differences that it affects."""
 
     is_added: bool
     rules: tuple[StandardAcl, ...]
     setting: Setting | None
     effects: tuple[Effect, ...]
-    """The wider after the narrower."""
+    """From the narrowest to the widest."""
     is_exact: bool = False
-    """Whether no summary may stand for it: its effects are bounded by its rules."""
+    """Whether a summary must not replace its exact rows: its effects are bounded by its ACLs."""
     touched: dict[Effect, list[Difference]] = field(factory=dict)
-    """By effect: the differences in which it has a part."""
+    """The differences in which each effect has a part."""
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Those of the widest effect that touched anything; none if nothing was touched."""
+        """The extents of the widest effect that affected anything; empty if nothing was affected."""
         return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
 
     def touch(self, difference: Difference, names: NameIndex[NamePart]) -> bool:
-        """Keep a difference under the effects that can have a part in it, the narrowest first, until one is enough.
+        """Add a difference to the effects that can have a part in it, the narrowest first, until one is enough.
 
         Returns whether there is one.
         """
@@ -151,15 +151,15 @@ class Candidate:
 
 
 def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> list[Candidate]:
-    """Return a candidate for each naive row of changed rules, and for each changed setting."""
+    """Return a candidate for each naive row of changed ACLs, and for each changed setting."""
     rules = [_of_rules(row, old.settings, new.settings) for row in naive_rows(changed)]
     return [*rules, *_of_ranges(old, new, changed), *_of_settings(old.settings, new.settings)]
 
 
 def _of_ranges(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> Iterator[Candidate]:
-    """Yield the candidates of another generation of Kafka: the rules with a range that both policies have.
+    """Yield the candidates for a change of Kafka's generation: the ACLs with a range that both policies have.
 
-    They are as good as added where ranges begin to match, or removed where they end to. Their resource has had a rule
+    They count as added where ranges begin to match, and as removed where ranges cease to. Their resource had an ACL
     before, so none of them closes it to others.
     """
     if old.settings.cidr is new.settings.cidr:
@@ -181,7 +181,7 @@ def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
         direct = (extent for rule, extent in extents.items() if is_allow(rule) is allows and extent.operations)
         effects.append(Effect(direction=_direction(gains=allows is row.is_added), extents=tuple(direct)))
     if (old if row.is_added else new).allow_everyone:
-        # The first rule on a resource closes it to all that no rule allows; the last one that goes opens it.
+        # The first ACL on a resource closes it to requests that no ACL allows; the removal of the last one opens it.
         opened = tuple(dict.fromkeys(map(_whole, extents.values())))
         effects.append(Effect(direction=_direction(gains=not row.is_added), extents=opened))
     return Candidate(row.is_added, row.rules, None, tuple(effect for effect in effects if effect.extents))
@@ -223,22 +223,22 @@ def _of_setting(
     return Candidate(is_added, (), setting, effects)
 
 
-# The changed rules behind a row, and where they stand.
+# The changed ACLs behind a row, and their locations.
 
 
 _MOST = 10
-"""Rules behind one row whose places are told."""
+"""How many ACLs behind one row are shown with their locations."""
 
 
 @define(eq=False)
 class ChangedRules:
-    """The rules that only one of two states has, and where they stand."""
+    """The ACLs that only one of two states has, and their locations."""
 
     _changes: Sequence[RuleChange]
     _origins: TwoOrigins
     _by_rule: dict[tuple[bool, StandardAcl], RuleChange] = field(init=False)
     _on: dict[tuple[int, str, bool], list[int]] = field(init=False)
-    """By resource type, name and whether it is LITERAL: places in `_changes`."""
+    """By resource type, name and whether it is LITERAL: positions in `_changes`."""
 
     def __attrs_post_init__(self) -> None:
         self._by_rule = {(change.added, change.acl): change for change in self._changes}
@@ -249,22 +249,22 @@ class ChangedRules:
             self._on.setdefault(key, []).append(at)
 
     def places(self, row: Row) -> Iterator[FileOrigin]:
-        """Yield the files and lines of the changed rules behind a row, those of the second state first."""
+        """Yield the files and lines of the changed ACLs behind a row, those of the second state first."""
         changes = sorted(self._behind(row), key=lambda change: not change.added)
         for change in changes[:_MOST]:
             yield from (place for place in self._places(change) if isinstance(place, FileOrigin))
 
     def _places(self, change: RuleChange) -> Sequence[Origin]:
-        """Return the line of a file of changes, or the lines that state the rule."""
+        """Return the line of a file of changes, or the lines that state the ACL."""
         if change.origin is not None:
             return (change.origin,)
         return (self._origins.new if change.added else self._origins.old).of(change.acl)
 
     def _behind(self, row: Row) -> list[RuleChange]:
-        """Return those that a summary tells of, else those that decide the example, else those on its resource.
+        """Return the ACLs of a summary's cause, or those that decide the example, or those on its resource.
 
-        A request may change because of a rule that does not match it: the first one on a resource, or the last, closes
-        or opens it with allow.everyone.if.no.acl.found.
+        A request may change because of an ACL that does not match it: the first ACL on a resource closes it, and the
+        removal of the last one opens it, with allow.everyone.if.no.acl.found.
         """
         if row.summary is not None:
             cause = row.summary.cause

@@ -1,4 +1,4 @@
-"""Exact differences, folded into as few rows as possible; rows by cause, where they would be too many."""
+"""Folding of exact differences into as few rows as possible; summaries by cause where there would be too many."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,18 +60,18 @@ from aclog.authorizer.acl import (
     StandardAcl,
 )
 
-# Groups exact differences into as few rows: by what has the same principals, or by principals that have the same.
+# Groups exact differences into few rows: regions with the same principals, or principals with the same regions.
 
 
 CLAUSES = 6
-"""A row says no more than this; what is more is said in another row."""
+"""The most clauses of a row; further clauses go to another row."""
 MOST = 20_000
-"""The second way is not tried if it takes more steps than this: so many rows are not shown anyway."""
+"""The second grouping is not tried if it takes more steps: so many rows are not shown anyway."""
 
 
 @define(eq=False, slots=False)
 class ExactRow:
-    """Regions of one who and where that changed in one direction: one row, or a few if there are many clauses."""
+    """Regions with the same principals and hosts that changed in one direction: one row, or a few if there are many."""
 
     direction: Direction
     principals: Principals
@@ -80,7 +80,7 @@ class ExactRow:
 
     @cached_property
     def clauses(self) -> Sequence[tuple[Clause, ...]]:
-        """What each row says."""
+        """The clauses of each row."""
         clauses = clauses_of(self.regions)
         return [clauses[start : start + CLAUSES] for start in range(0, len(clauses), CLAUSES)]
 
@@ -90,7 +90,7 @@ class ExactRow:
 
 
 def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
-    """Return rows that hold exactly the differences."""
+    """Return rows that contain exactly the differences."""
     placed: dict[tuple[Direction, Hosts], dict[Principals, list[Region]]] = defaultdict(lambda: defaultdict(list))
     for each in differences:
         placed[each.direction, each.region.hosts][each.region.principals].append(each.region)
@@ -102,7 +102,7 @@ def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
 
 
 def _shorter(part: dict[Principals, list[Region]]) -> dict[Principals, list[Region]]:
-    """Return the regions as they are grouped, or by principals that have the same if these are fewer rows."""
+    """Return the regions as they are, or grouped by principals with the same regions if that gives fewer rows."""
     named = {name for principals in part for name in principals.named}
     wide = sum(principals.complement for principals in part)
     if len(part) == 1 or len(named) * (1 + wide) > MOST:
@@ -119,7 +119,7 @@ def _length(rows: dict[Principals, list[Region]]) -> tuple[int, int]:
 
 
 def _connected(of_principals: dict[Principals, list[Region]]) -> Iterator[dict[Principals, list[Region]]]:
-    """Yield parts that have no principal in common; what is about all but some is one part."""
+    """Yield parts without a common principal; complements are all in one part."""
     group: dict[str, int] = {}
     parts: dict[int, list[Principals]] = {}
     for number, principals in enumerate(of_principals):
@@ -136,12 +136,12 @@ def _connected(of_principals: dict[Principals, list[Region]]) -> Iterator[dict[P
 
 
 def _members(principals: Principals) -> tuple[str, ...]:
-    """Return those named; the first member of all but some stands for everyone that is not named."""
+    """Return the named principals; the first member of a complement represents all that are not named."""
     return ("", *principals.named) if principals.complement else principals.named
 
 
 def _by_principal(of_principals: dict[Principals, list[Region]]) -> dict[Principals, list[Region]]:
-    """Return the same regions by sets of principals that are in the same of them."""
+    """Return the same regions, by the sets of principals that share them."""
     numbered = list(of_principals.items())
     wide = frozenset(number for number, (principals, _) in enumerate(numbered) if principals.complement)
     named = sorted({name for principals, _ in numbered for name in principals.named})
@@ -163,59 +163,59 @@ def _by_principal(of_principals: dict[Principals, list[Region]]) -> dict[Princip
     return by_principals
 
 
-# What a summary claims: the least principals, hosts, operations and names that hold all that changed.
+# The reach of a summary: the smallest sets of principals, hosts, operations and names that cover all changes.
 
 
 FEW_NAMES = 16
-"""Names of one resource type that changed are listed up to so many parts, or as many as the changed rules name."""
+"""The most parts of changed names of a type that are listed, unless the changed ACLs name more."""
 _FEW_CLAUSES = 3
 _FEW_PRINCIPALS = 5
-"""So many are named instead of everyone, if nobody else is affected."""
+"""The most principals that are named instead of everyone, if only they are affected."""
 _FEW_HOSTS = 20
 _FEW_PARTS = 8
-"""Up to so many parts of names are compared one by one."""
+"""The most parts of names that are compared one by one."""
 _EXCEPTIONS = 1_000
-"""Names without any change that are looked for among names that are too many to list."""
+"""The most unchanged names that are searched for among names that are too many to list."""
 
 _STAR = Literal(name=WILDCARD)
-"""No topic has this name, but LITERAL `*` covers it, and is written by it."""
+"""No topic has this name, but LITERAL `*` covers it and is written with it."""
 
 Parts: TypeAlias = Mapping[int, Iterable[NamePart]]
-"""By operations that changed together, as a mask: the names on which they did."""
+"""By operations that changed together, as a mask: the names on which they changed."""
 _Near: TypeAlias = Callable[[int, NamePart], Iterable[tuple[int, NamePart]]]
 """Returns the operations and names of extents of a resource type that may have names in common with a part."""
 DeniedNames: TypeAlias = Callable[[ResourceType], Iterable[NamePart]]
-"""Returns the names of a type that rules deny to all whom the summary is about, in either policy."""
+"""Returns the names of a type that ACLs of either policy deny to all principals of the summary."""
 
 
 @frozen(kw_only=True)
 class SummaryReach:
-    """What a summary claims, and by how much it may be too much."""
+    """The claim of a summary, and how far it may exceed the changes."""
 
     principals: Principals
     hosts: Hosts
     clauses: tuple[Clause, ...]
     bound: Bound
     differences: Sequence[Difference]
-    """Those that it is about."""
+    """The differences that the summary covers."""
 
 
 @frozen(eq=False, kw_only=True)
 class _Changed:
-    """What changed within extents."""
+    """The changes within extents."""
 
     differences: Sequence[Difference]
     parts: Mapping[ResourceType, Parts]
     is_sure: bool
-    """Whether each difference has requests in the extents: of overlapping ranges of addresses that is not known."""
+    """Whether each difference has requests in the extents; unknown for overlapping ranges of addresses."""
 
 
 def summary_reach(hull: Sequence[Extent], touched: Iterable[Difference], denied: DeniedNames) -> SummaryReach:
-    """Return what a summary claims of differences; `hull`: extents of the same principals and hosts, all of its causes.
+    """Return the claim of a summary; `hull`: the extents, with the same principals and hosts, of all its causes.
 
-    Of each resource type that is exactly the operations and names that changed for some of the principals from some of
-    the hosts, if these are few; else the names of the extents, less those that `denied` returns and that no difference
-    touches.
+    For each resource type the claim has exactly the operations and names that changed for some of the principals from
+    some of the hosts, if these are few. Otherwise it has the names of the extents, without those that `denied` returns
+    and that no difference touches.
     """
     changed = _changed(hull, touched)
     principals = _affected(hull[0].principals, changed.differences)
@@ -240,7 +240,7 @@ def summary_reach(hull: Sequence[Extent], touched: Iterable[Difference], denied:
 
 
 def _few_clauses(kind: ResourceType, parts: Parts, widest: Sequence[Clause]) -> Sequence[Clause] | None:
-    """Return clauses with exactly the operations and names that changed; None if they are many."""
+    """Return clauses with exactly the operations and names that changed; None if there are too many."""
     most = max(FEW_NAMES, _count(widest))
     if folds_to_more((part for some in parts.values() for part in some), most):
         return None
@@ -268,7 +268,7 @@ def _changed(hull: Sequence[Extent], touched: Iterable[Difference]) -> _Changed:
             continue
         key = region.resource_type, region.operations, region.names
         is_in = cache.get(key)
-        if is_in is None:  # many principals lose the same
+        if is_in is None:  # many principals have the same loss
             is_in = cache[key] = _add(parts.setdefault(region.resource_type, {}), region, near)
         if is_in:
             changed.append(difference)
@@ -277,7 +277,7 @@ def _changed(hull: Sequence[Extent], touched: Iterable[Difference]) -> _Changed:
 
 
 def _near(hull: Sequence[Extent]) -> _Near:
-    """Return what finds the operations and names of extents that may have names in common with a part."""
+    """Return a lookup of the operations and names of extents that may share names with a part."""
     entries = [(each.resource_type, part, (each.operations, part)) for each in hull for part in each.names]
     if len(entries) > _FEW_PARTS:
         return NameIndex.of(entries).near
@@ -288,7 +288,7 @@ def _near(hull: Sequence[Extent]) -> _Near:
 
 
 def _add(parts: dict[int, dict[NamePart, None]], region: Region, near: _Near) -> bool:
-    """Add what a region has in common with extents, by their names; return whether that is something."""
+    """Add the intersection of a region with extents, by their names; return whether it is non-empty."""
     is_common = False
     for part in region.names:
         for operations, own in near(region.resource_type, part):
@@ -301,14 +301,14 @@ def _add(parts: dict[int, dict[NamePart, None]], region: Region, near: _Near) ->
 
 
 def _surely_meet(one: Hosts, other: Hosts) -> bool:
-    """Return whether two sets of addresses that are said to meet do."""
+    """Return whether two sets of addresses that may intersect do so for certain."""
     if EVERYWHERE in (one, other) or one == other:
         return True
     return not any("/" in entry for entry in (*one.entries, *other.entries))
 
 
 def _affected(principals: Principals, differences: Sequence[Difference]) -> Principals:
-    """Return those of some principals that differences are about, if they are all named, or are few."""
+    """Return the affected ones of some principals, if all of them are named or there are few."""
     named: set[str] = set()
     for each in (difference.region.principals for difference in differences):
         if each.complement and principals.complement:
@@ -320,7 +320,7 @@ def _affected(principals: Principals, differences: Sequence[Difference]) -> Prin
 
 
 def _hosts(hosts: Hosts, differences: Sequence[Difference]) -> Hosts:
-    """Return the hosts that differences are about, if they are few and the row is about any."""
+    """Return the hosts of the differences, if there are few and the row covers any host."""
     if hosts != EVERYWHERE:
         return hosts
     entries: set[str] = set()
@@ -332,7 +332,7 @@ def _hosts(hosts: Hosts, differences: Sequence[Difference]) -> Hosts:
 
 
 def _bound(changed: _Changed, principals: Principals, hosts: Hosts) -> Bound:
-    """Return how much is too much in a claim whose operations and names changed for some of the principals."""
+    """Return the bound of a claim whose operations and names changed for some of the principals."""
     if not changed.is_sure:
         return Bound.ALL
     one_way = len({difference.direction for difference in changed.differences}) == 1
@@ -341,7 +341,7 @@ def _bound(changed: _Changed, principals: Principals, hosts: Hosts) -> Bound:
 
 
 def _is_for_all(region: Region, principals: Principals, hosts: Hosts) -> bool:
-    """Return whether a region is about all of some principals and hosts."""
+    """Return whether a region covers all of some principals and hosts."""
     if region.hosts not in (hosts, EVERYWHERE):
         return False
     if principals.complement:
@@ -350,7 +350,7 @@ def _is_for_all(region: Region, principals: Principals, hosts: Hosts) -> bool:
 
 
 def _narrowed(widest: Iterable[Clause], parts: Parts, denied: Sequence[NamePart]) -> Iterator[Clause]:
-    """Yield clauses with the operations that changed in them, less names that are known to have none."""
+    """Yield clauses with the operations that changed in them, without names known to have no change."""
     for clause in widest:
         overlaps = ((mask & clause.operations, part) for mask, some in parts.items() for part in some)
         near = [(mask, part) for mask, part in overlaps if mask and names_meet((part,), clause.names)]
@@ -369,14 +369,14 @@ def _narrowed(widest: Iterable[Clause], parts: Parts, denied: Sequence[NamePart]
 
 @define(eq=False)
 class _Touched:
-    """Tells whether a part has names in common with one of many; they are indexed when it is not soon found."""
+    """Returns whether a part shares names with one of many parts, which are indexed if a scan takes too long."""
 
     kind: int
     parts: Sequence[NamePart]
     _index: NameIndex[NamePart] | None = field(default=None, init=False)
 
     def __call__(self, part: NamePart) -> bool:
-        """Return whether it has."""
+        """Return whether the part shares names with one of them."""
         if any(names_meet((part,), (other,)) for other in self.parts[:_FEW_PARTS]):
             return True
         if len(self.parts) <= _FEW_PARTS:
@@ -387,7 +387,7 @@ class _Touched:
 
 
 def _exceptions(parts: Iterable[tuple[int, NamePart]], within: Subtree) -> Iterator[NamePart]:
-    """Yield what the parts leave out that begin as another one does."""
+    """Yield the exceptions of the parts that lie inside another part."""
     for _, part in parts:
         if isinstance(part, Subtree) and part.prefix == within.prefix:
             yield from (Subtree(prefix=prefix) for prefix in part.except_prefixes)
@@ -395,7 +395,7 @@ def _exceptions(parts: Iterable[tuple[int, NamePart]], within: Subtree) -> Itera
 
 
 def _without(part: Subtree, candidates: Iterable[NamePart], is_touched: Callable[[NamePart], bool]) -> Subtree:
-    """Return a part less those of some names that nothing touches, the widest first."""
+    """Return a part without those of some names that nothing touches, the widest first."""
     inside = (each for each in set(candidates) if _lies_in(each, part))
     prefixes, literals = list(part.except_prefixes), list(part.except_literals)
     for each in nsmallest(_EXCEPTIONS, inside, key=_width):
@@ -417,18 +417,18 @@ def _width(part: NamePart) -> tuple[bool, int, str]:
     return (True, len(part.name), part.name) if isinstance(part, Literal) else (False, len(part.prefix), part.prefix)
 
 
-# Rows by cause, where the exact ones would be too many: they say whose requests on what changed, and count them.
+# Summaries, used where there would be too many exact rows: rows by cause, with counts of principals and ACLs.
 
 
 _FEW_EXTENTS = 8
-"""Up to so many extents are compared with each rule one by one."""
+"""The most extents that are compared with each ACL one by one."""
 _LOOKED_AT = 100
-"""So many differences are looked at for one with a legal topic name."""
+"""The most differences that are searched for a legal topic name."""
 
 
 @define(eq=False)
 class _Draft:
-    """A row in the making: what it is about, and what changed there."""
+    """A row under construction: its cause, and the changes that it covers."""
 
     members: Sequence[Candidate]
     hull: Sequence[Extent]
@@ -437,7 +437,7 @@ class _Draft:
 
     @classmethod
     def of(cls, members: Sequence[Candidate]) -> Self:
-        """Return the draft of causes with the same who and where."""
+        """Return the draft of causes with the same principals and hosts."""
         extents = dict.fromkeys(extent for member in members for extent in member.extents)
         principals = _principals_of(extents)
         hull = [evolve(extent, principals=principals) for extent in extents]
@@ -449,18 +449,18 @@ class _Draft:
 
     @property
     def setting(self) -> Setting | None:
-        """The setting that changed, if it is no rule."""
+        """The changed setting; None if ACLs changed."""
         return self.members[0].setting
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """What the row tells of."""
+        """The directions of the row's changes."""
         directions = {difference.direction for difference in self.touched}
         return tuple(direction for direction in Direction if direction in directions)
 
 
 def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> Iterator[Row]:
-    """Yield a row for each cause that changed a request; causes with the same who and where share one."""
+    """Yield a row for each cause that changed a request; causes with the same principals and hosts share a row."""
     together: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.touched:
@@ -520,7 +520,7 @@ def _row(draft: _Draft, request: Request, all_principals: set[str], old: Policy,
 
 
 def _denied_names(principals: Principals, old: Policy, new: Policy, kind: ResourceType) -> Iterator[NamePart]:
-    """Yield the names of a type that DENY rules of either policy are about, for all of some principals."""
+    """Yield the names of a type that DENY rules of either policy cover for all of some principals."""
     deny_filter = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.DENY)
     for policy in (old, new):
         for entry in policy.acls.matching(deny_filter):
@@ -530,7 +530,7 @@ def _denied_names(principals: Principals, old: Policy, new: Policy, kind: Resour
 
 
 def _witness(draft: _Draft) -> Request | None:
-    """Return a request that changed and that the row is about, with a legal name if one is soon found."""
+    """Return a changed request of the row, with a legal name if one is found quickly."""
     hull = index_of_extents(draft.hull)
     legal_first = sorted(islice(draft.touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
     requests = (
@@ -544,7 +544,7 @@ def _witness(draft: _Draft) -> Request | None:
 def _affected_rows(
     differences: Iterable[Difference], principals: Principals, all_principals: set[str]
 ) -> tuple[int, bool]:
-    """Return how many named principals of a row have a request that changed, and whether the unnamed ones have."""
+    """Return how many named principals of a row have a changed request, and whether the unnamed ones have."""
     named: set[str] = set()
     left_out: set[str] | None = None
     for region in (each.region for each in differences):
@@ -561,13 +561,13 @@ def _affected_rows(
 
 
 def _all_principals(old: Policy, new: Policy) -> set[str]:
-    """Return every principal that rules or settings name."""
+    """Return every principal that ACLs or settings name."""
     named = old.acls.principals() | new.acls.principals() | old.settings.super_users | new.settings.super_users
     return {name for name in named if ":" in name and name != WILDCARD_PRINCIPAL}
 
 
 def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
-    """Count for each row how many ALLOW rules of a policy are about some of its requests; a setting's has no count."""
+    """Count for each row the ALLOW rules of a policy that cover some of its requests; a setting's row has no count."""
     holders: dict[Extent, list[_Draft]] = defaultdict(list)
     for draft in drafts:
         for extent in draft.hull if draft.setting is None else ():
@@ -586,23 +586,23 @@ def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
                 draft.rules += 1
 
 
-# Parts of a change that have nothing to do with each other: rows, and the causes that touch them.
+# Independent components of a change: rows, and the causes that affect them.
 
 
 _EXACT_ROWS: Mapping[Setting | None, int] = {Setting.SEMANTICS: 4}
-"""Exact rows in which a changed setting may be told: this one changes what some rules say. The others are told best as
-a whole, and so are rules that changed, in no more rows than their own number."""
+"""The most exact rows for which a changed setting is shown exactly: this one changes the meaning of some ACLs. Other
+settings are better summarized as a whole, and so are changed ACLs, in no more rows than ACLs."""
 
 
 @define(eq=False)
 class Component:
-    """Exact rows, and all the causes that touch any of them."""
+    """Exact rows, and all the causes that affect any of them."""
 
     rows: list[ExactRow] = field(factory=list)
     candidates: list[Candidate] = field(factory=list)
 
     def is_short(self) -> bool:
-        """Return whether the exact rows are few enough for their causes; without a known cause they stand anyway."""
+        """Return whether there are few enough exact rows for their causes; without a cause they are used anyway."""
         if any(candidate.is_exact for candidate in self.candidates):
             return True
         most = sum(_EXACT_ROWS.get(candidate.setting, 1) for candidate in self.candidates)
@@ -610,7 +610,7 @@ class Component:
 
 
 def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:
-    """Yield the parts; each row is in one of them."""
+    """Yield the components; each row is in one of them."""
     if len(candidates) == 1 and len(candidates[0].effects) == 1:
         (effect,) = candidates[0].effects
         candidates[0].touched[effect] = [each for row in rows for each in row.differences()]
@@ -634,14 +634,14 @@ def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Ite
 
 
 def _root(parent: list[int], number: int) -> int:
-    """Return the number that stands for all that are joined with this one."""
+    """Return the representative of the numbers that are joined with this one."""
     while parent[number] != number:
         parent[number] = number = parent[parent[number]]
     return number
 
 
 def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
-    """Return for each row the numbers of the candidates that touch one of its regions."""
+    """Return for each row the numbers of the candidates that affect one of its regions."""
     holders: dict[Extent, set[int]] = defaultdict(set)
     named: dict[tuple[int, str], set[int]] = defaultdict(set)
     for number, candidate in enumerate(candidates):
@@ -654,7 +654,7 @@ def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list
     for row in rows:
         numbers: set[int] = set()
         for difference in row.differences():
-            # By names. Of extents that name principals there may be many on these names, and few of these principals.
+            # By names: many extents may name principals on these names, and few of them these principals.
             by_name = index if row.principals.complement else of_everyone
             extents = {extent for extent, _ in near_region(by_name, difference.region)}
             near = set().union(*(holders[extent] for extent in extents))
@@ -667,7 +667,7 @@ def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list
     return touching
 
 
-# Folds the exact differences of two policies into the fewest rows that a person can check.
+# Folds the exact differences of two policies into the fewest verifiable rows.
 
 
 def rows(
@@ -675,11 +675,11 @@ def rows(
 ) -> list[Row]:
     """Return the rows of a report, in a stable order.
 
-    `changed` has every rule that only one of the policies has, with True if it was added. Principals with the same
-    change are one row, and so are operations, types and names with the same who. Where the exact rows would be more
-    than the changed rules folded naively (NaiveRow), summaries by cause stand in their place: all rows are never more
-    than the naive ones, and one for each changed setting (two for super users that come and others that go, four for
-    semantics). Another generation of Kafka is as good as a change of the rules with a range as host.
+    `changed` has every ACL that only one of the policies has, with True if it was added. Principals with the same
+    change share a row, and so do operations, types and names with the same principals and hosts. Where there would be
+    more exact rows than naive ones (NaiveRow), summaries by cause replace them. So there are never more rows than the
+    naive ones plus one for each changed setting (two if super users were both added and removed, four for semantics). A
+    change of Kafka's generation counts as a change of the ACLs with a range as host.
     """
     report_rows: list[Row] = []
     for part in components(exact_rows(differences), candidates_of(old, new, list(changed))):
@@ -718,7 +718,7 @@ def _rows_of_exact(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
 
 
 def _ordered(report_rows: list[Row]) -> list[Row]:
-    """Return rows by what they are about; those that agree in it by their texts, which take longer to make."""
+    """Return rows sorted by their content, and by their texts where that is equal, as texts take longer to create."""
     places: dict[tuple[object, ...], list[Row]] = {}
     for row in report_rows:
         places.setdefault(_place(row), []).append(row)

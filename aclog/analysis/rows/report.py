@@ -1,4 +1,4 @@
-"""A report on a change: text, JSON lines, SARIF, Arrow, pandas and HTML."""
+"""The report of a change: text, JSON lines, SARIF, Arrow, pandas and HTML."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# A report on a change: rows with what is counted for each, as lines of text or as a table in markdown.
+# The report of a change: rows with counts, as lines of text or as a table in Markdown.
 
 
 _LINKED = re.compile(r"(?<![\w.])[@#](?=\w)|\b(?:https?|ftp):(?=//)|\bwww(?=\.)", re.IGNORECASE)
-"""What begins a mention or a link."""
+"""The beginning of a mention or a link."""
 _NOTHING = "&#8203;"
-"""A blank of no width, which ends one."""
+"""A zero-width space, which breaks a mention or a link."""
 
 TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
 
 
 @frozen(kw_only=True)
 class ReportRow:
-    """A row; how many existing topics its names hold and how many of some accesses it flips, if that is known."""
+    """A row, with the number of existing topics and of flipped accesses that it covers, if known."""
 
     row: Row
     topics: int | None = None
     accesses: int | None = None
     origins: TwoOrigins = field(factory=TwoOrigins)
-    """Where the rules of both sides stand."""
+    """The locations of the ACLs of both sides."""
     places: tuple[FileOrigin, ...] = ()
-    """Where the changed rules behind it stand, those of the second side first."""
+    """The locations of the changed ACLs behind the row, those of the second side first."""
     only: Generation | None = None
-    """That of Kafka by which alone it is so, if several may decide."""
+    """The only generation of Kafka in which the row holds, if several may decide."""
 
     def __str__(self) -> str:
         return "\n".join(map(printable, row_lines(self)))
 
     def counts(self) -> str:
-        """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""
+        """Return such as `12 topics exist, 340 accesses flip`; empty if no counts are known."""
         parts = []
         if self.topics is not None:
             most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
@@ -79,14 +79,14 @@ def request_text(request: Request) -> str:
 
 
 def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
-    """Return a deciding rule as text, and where it stands; None: Kafka's authorizer throws on the request."""
+    """Return the text of a deciding ACL with its location; None: Kafka's authorizer throws on the request."""
     if rule is None:
         return "no answer (Kafka's authorizer throws)"
     return rule if isinstance(rule, str) else located_text(rule, origins)
 
 
 def row_lines(report: ReportRow) -> Iterator[str]:
-    """Yield the lines of a row."""
+    """Yield the lines of text of a row."""
     row = report.row
     claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
     yield f"{directions_text(row)}  {claim}{only_on(report.only)}"
@@ -99,9 +99,9 @@ def row_lines(report: ReportRow) -> Iterator[str]:
 
 
 def markdown_lines(rows: Sequence[ReportRow], premises: Premises = ALL_KNOWN) -> Iterator[str]:
-    """Yield a table, and a line that says how many rows it has.
+    """Yield a table, or a line if there are no rows.
 
-    `premises`: what could turn that there is no row.
+    `premises`: the unknown premises that could refute "no difference".
     """
     if not rows:
         yield f"{premises.decided('No difference')}."
@@ -141,33 +141,33 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Escape what markdown would take for more than text, such as `*`, which is common in ACLs.
+    r"""Escape characters with a meaning in Markdown, such as `*`, which is common in ACLs.
 
-    GitHub and GitLab also notify whom `@name` names, make links of addresses and of `#12`, and set what stands between
-    two `$` as a formula, where `User:ad{}min` reads `User:admin`; a stranger chose them.
+    GitHub and GitLab also notify users named `@name`, link addresses and `#12`, and render text between two `$` as a
+    formula, in which `User:ad{}min` reads `User:admin`. Names are untrusted input.
     """
     escaped = "".join(f"\\{character}" if character in r"\|*_<>[]`~" else character for character in text)
     return _LINKED.sub(rf"\g<0>{_NOTHING}", escaped.replace("&", "&amp;")).replace("$", "&#36;")
 
 
 def _example(row: Row) -> str:
-    return request_text(row.witness) + ("" if row.legal else " (no topic can have such a name)")
+    return request_text(row.witness) + ("" if row.legal else " (not a legal topic name)")
 
 
-# A report on a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its rules.
+# The report of a change as SARIF 2.1.0, for code scanning: a result for each row, at the lines of its ACLs.
 
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _STDIN = "stdin"
 _NAMES = {Direction.GAINED: "access-gained", Direction.LOST: "access-lost"}
-_ABOUT = {Direction.GAINED: "Requests that were denied are allowed", Direction.LOST: "Allowed requests are denied"}
+_ABOUT = {Direction.GAINED: "Denied requests become allowed", Direction.LOST: "Allowed requests become denied"}
 
 
 def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None, refs: Collection[str] = ()) -> JsonObject:
-    """Return a SARIF 2.1.0 log with a result for each row, at the lines of the changed rules behind it.
+    """Return a SARIF 2.1.0 log with a result for each row, at the lines of the changed ACLs behind it.
 
-    `path` is the file to which those belong of which none is known, if any. `refs`: commits that files are of; the
-    names of these begin with one and a colon, which no path in a repository does.
+    `path` is the file for results without a known location, if any. `refs`: the commits of files, whose names begin
+    with a commit and a colon, as no path in a repository does.
     """
     driver: JsonObject = {
         "name": "aclog",
@@ -205,7 +205,7 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
 
 
 def _physical(path: str, line: int) -> JsonObject:
-    uri = quote(path, errors="surrogateescape")  # the name of a file need not be text
+    uri = quote(path, errors="surrogateescape")  # the name of a file may not be UTF-8
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}}
 
 
@@ -217,20 +217,20 @@ def _without_ref(path: str, refs: Collection[str]) -> str:
 
 
 MOST_ROWS = 20
-"""Rows of an HTML table: a notebook keeps what it shows."""
+"""The most rows of an HTML table: a notebook stores its output."""
 MOST_CHARACTERS = 80
-"""Characters of one of its cells."""
+"""The most characters of a cell."""
 
 Cell: TypeAlias = str | int | bool | None
 
 
 class Kind(StrEnum):
-    """What a column holds."""
+    """The type of a column."""
 
     TEXT = "text"
     NUMBER = "number"
     TIME = "time"
-    """In ms since 1970; negative if it is unknown."""
+    """In ms since 1970; negative if unknown."""
     FLAG = "flag"
 
 
@@ -276,7 +276,7 @@ def pandas_frame(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "
 
 
 def html_table(titles: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption: str, total: int | None = None) -> str:
-    """Return the first rows as an HTML table, everything escaped; `total` is how many there are, if it is known."""
+    """Return the first rows as an HTML table, escaped; `total` is the number of all rows, if known."""
     first_rows = list(islice(rows, MOST_ROWS + 1))
     more = len(first_rows) > MOST_ROWS
     head = "".join(f"<th>{_html(title)}</th>" for title in titles)
@@ -290,7 +290,7 @@ def html_table(titles: Sequence[str], rows: Iterable[Sequence[Cell]], *, caption
 
 
 def html_text(text: str) -> str:
-    """Return lines as preformatted HTML, with the caps of a table."""
+    """Return lines as preformatted HTML, with the limits of a table."""
     lines = text.splitlines()
     escaped = [_html(line, 2 * MOST_CHARACTERS) for line in lines[: 2 * MOST_ROWS]]
     if len(lines) > len(escaped):

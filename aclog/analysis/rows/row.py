@@ -1,4 +1,4 @@
-"""Rows: lines of a report on a change, which say what some principals gain or lose."""
+"""Rows: the lines of a report on a change, each with access that some principals gain or lose."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -45,12 +45,12 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import Settings
 
-# A row: one line of a report on a change, which says what some principals gained or lost.
+# A row: a line of a report on a change, with access that some principals gained or lost.
 
 
 @frozen(kw_only=True)
 class Clause:
-    """Operations on names of one type: a part of what a row says."""
+    """Operations on names of one type: a part of a row."""
 
     resource_type: ResourceType
     operations: int
@@ -59,58 +59,59 @@ class Clause:
 
 
 class Setting(Enum):
-    """A setting whose change has effects of its own."""
+    """A setting that affects decisions."""
 
     SUPER_USERS = "super.users"
     ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
-    SEMANTICS = "what LITERAL * covers"
+    SEMANTICS = "the scope of LITERAL *"
 
 
 class Bound(Enum):
-    """Of what a row may claim more than changed."""
+    """The sets in which a row may exceed the changes."""
 
     NONE = ""
-    """Nothing: every request of the row changed."""
-    WHO = "who and hosts"
+    """None: every request of the row changed."""
+    WHO = "principals and hosts"
     """Each operation of a clause changed on each of its names: for some of the principals, from some of the hosts."""
-    NAMES = "who, names and hosts"
+    NAMES = "principals, names and hosts"
     """Each operation of a clause changed: on some of its names, for some of the principals, from some of the hosts."""
-    ALL = "who, operations, names and hosts"
-    """Some of it changed: ranges of addresses overlap in ways that are not looked into."""
+    ALL = "principals, operations, names and hosts"
+    """Some requests changed; overlaps of address ranges are not resolved."""
 
 
 @frozen(kw_only=True)
 class Cause:
-    """Why a summary's requests changed: rules that were added or removed, all with one permission, or a setting."""
+    """The cause of a summary: ACLs that were added or removed, all with one permission, or a setting."""
 
     is_added: bool
-    """Whether the rules came, or the setting was turned on (super.users: principals came)."""
+    """Whether the ACLs were added, or the setting was turned on (super.users: principals were added)."""
     rules: tuple[StandardAcl, ...] = ()
     setting: Setting | None = None
 
 
 @frozen(kw_only=True)
 class Summary:
-    """What a summary counts, exactly, and how far it goes beyond what changed."""
+    """The exact counts of a summary, and the bound of its claim."""
 
     cause: Cause
     bound: Bound
     principals: int
-    """How many principals that rules or settings name gained or lost something."""
+    """How many of the principals that ACLs or settings name gained or lost access."""
     everyone_else: bool
-    """Whether those that nothing names did, too."""
+    """Whether principals that are not named did, too."""
     rules: int
-    """How many ALLOW rules are about some of the row's requests: of the policy before if the row tells of losses, of
-    the one after if only of gains. 0 if the cause is a setting."""
+    """How many ALLOW rules cover some of the row's requests: of the policy before if there are losses, of the policy
+    after
+    if there are only gains. 0 if the cause is a setting."""
 
 
 @frozen(kw_only=True)
 class Row:
-    """What some principals gained or lost from some hosts.
+    """Access that some principals gained or lost from some hosts.
 
     Without `summary` the row is exact: one direction, and every request by one of the principals, from one of the
-    hosts, for what a clause says changed in it. With `summary` no others changed for that cause, and its `bound` says
-    of what the row may claim too much; a summary may have both directions.
+    hosts, for an operation and name of a clause changed in it. With `summary` no other requests changed for that cause;
+    `bound` has the sets in which the row may exceed the changes, and the row may have both directions.
     """
 
     directions: tuple[Direction, ...]
@@ -124,16 +125,16 @@ class Row:
     """The rule that decided the witness, or `SuperUser`, `DefaultAllow` or `DefaultDeny`; None if Kafka throws."""
     after: StandardAcl | str | None
     legal: bool
-    """Whether a legal name (of a topic, if it is one) fits the row."""
+    """Whether the row has a legal name; only topic names are restricted."""
     summary: Summary | None = None
 
     @property
     def bound(self) -> Bound:
-        """Of what the row may claim more than changed."""
+        """The sets in which the row may exceed the changes."""
         return Bound.NONE if self.summary is None else self.summary.bound
 
     def __contains__(self, request: Request) -> bool:
-        """Return whether the row is about a request; in a summary it need not have changed."""
+        """Return whether the row covers a request; in a summary the request may be unchanged."""
         return (
             request.principal in self.principals
             and request.host in self.hosts
@@ -146,20 +147,20 @@ class Row:
         )
 
 
-# The extent of a rule: the requests that it is about.
+# The extent of an ACL: the requests that it covers.
 
 
 WILDCARD_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
-"""What LITERAL `*` covers in Kafka 4.3.1."""
+"""The names that LITERAL `*` covers in Kafka 4.3.1."""
 
 
 @frozen(kw_only=True)
 class Extent:
-    """The requests that a rule is about; `names` is empty if that is none."""
+    """The requests that an ACL covers; `names` is empty if there are none."""
 
     resource_type: ResourceType
     operations: int
-    """A mask (aclog.analysis.regions); what an ALLOW implies is in it."""
+    """A mask (aclog.analysis.regions), including the operations that an ALLOW implies."""
     principals: Principals
     hosts: Hosts
     names: Names
@@ -177,7 +178,7 @@ class Extent:
     def meets(self, region: Region, names: Names | None = None) -> bool:
         """Return whether the extent and a region have requests in common; ranges of addresses are not compared.
 
-        `names`: some of the region's, to look at no others.
+        `names`: some of the region's names, to which the comparison is limited.
         """
         return (
             self.resource_type == region.resource_type
@@ -188,7 +189,7 @@ class Extent:
         )
 
     def spans(self, region: Region) -> bool:
-        """Return whether the extent is about all principals, hosts and operations of a region."""
+        """Return whether the extent covers all principals, hosts and operations of a region."""
         return (
             not region.operations & ~self.operations
             and self.principals in (EVERYONE, region.principals)
@@ -197,7 +198,7 @@ class Extent:
 
 
 def extent_of(rule: StandardAcl, settings: Settings) -> Extent:
-    """Return the extent of a rule of a known resource type under some settings."""
+    """Return the extent of an ACL of a known resource type under some settings."""
     names, throws = pattern_names(rule, settings), ":" not in rule.principal
     mask = ALL_OPERATIONS if throws else rule_mask(rule.operation, rule.permission_type)
     return Extent(
@@ -210,12 +211,12 @@ def extent_of(rule: StandardAcl, settings: Settings) -> Extent:
 
 
 def is_allow(rule: StandardAcl) -> bool:
-    """Return whether a rule allows; one whose principal has no colon denies everything, since Kafka throws on it."""
+    """Return whether an ACL allows; one whose principal has no colon acts as a DENY, since Kafka throws on it."""
     return rule.permission_type == AclPermissionType.ALLOW and ":" in rule.principal
 
 
 def pattern_names(rule: StandardAcl, settings: Settings) -> Names:
-    """Return the names that the pattern of a rule covers."""
+    """Return the names that the pattern of an ACL covers."""
     name, literal = rule.resource_name, rule.pattern_type == PatternType.LITERAL
     star = literal and name == WILDCARD
     if rule.resource_type == ResourceType.CLUSTER:
@@ -244,7 +245,7 @@ def principals_meet(one: Principals, other: Principals) -> bool:
 
 
 def hosts_meet(one: Hosts, other: Hosts) -> bool:
-    """Return whether two sets of addresses have one in common; two with ranges are said to."""
+    """Return whether two sets of addresses have one in common; always True for two sets with ranges."""
     if one.complement and other.complement:
         return True
     if one.complement:
@@ -272,20 +273,20 @@ def _parts_meet(one: NamePart, other: NamePart) -> bool:
     return inner.prefix.startswith(outer.prefix) and not inner.prefix.startswith(outer.except_prefixes)
 
 
-# The parts of a row as text for people, where they are more than those of a region.
+# The texts of a row beyond those of a region.
 
 
-_VERBS = {Direction.GAINED: "gain", Direction.LOST: "lose"}
-_RULES_TEXTS = {
-    (True, True, True): "they gain what they lacked of it and no rule denies",
-    (False, True, False): "they lose what no other rule allows of it",
-    (True, False, False): "they lose all they had of it",
-    (False, False, True): "they gain what other rules allow of it",
+_NO_SUPER_USERS = "{lose} all access that no rule grants: no longer super users"
+_CHANGE_TEXTS = {
+    (True, True, True): "{gain} access not granted before, unless a DENY applies",
+    (False, True, False): "{lose} access that no other rule grants",
+    (True, False, False): "{lose} all previous access here",
+    (False, False, True): "{gain} access that other rules grant",
     # with allow.everyone.if.no.acl.found:
-    (True, True, False): "the first rules there: they lose what no rule allows of it",
-    (False, True, True): "no rules are left there: they gain what they lacked of it",
+    (True, True, False): "{lose} access that no rule grants: these are the first rules on the resources",
+    (False, True, True): "{gain} access not granted before: no rules are left on the resources",
 }
-"""What a summary says, by whether the rules came, whether they allow, and whether requests were gained."""
+"""The change of a summary, by whether the ACLs were added, whether they allow, and whether access was gained."""
 
 
 def directions_text(row: Row) -> str:
@@ -294,14 +295,14 @@ def directions_text(row: Row) -> str:
 
 
 def claim_text(row: Row) -> str:
-    """Return what a row is about, such as `READ on TOPIC a` or, if it may be too much, `up to READ on TOPIC *`."""
+    """Return the claim of a row, such as `READ on TOPIC a`, or `up to READ on TOPIC *` if it is an upper bound."""
     what = what_text(row.clauses)
     return what if row.bound is Bound.NONE else f"up to {what}"
 
 
 def bound_text(row: Row) -> str:
-    """Return of what a row may claim too much, such as ` (a bound on who and hosts)`; empty if it is exact."""
-    return "" if row.bound is Bound.NONE else f" (a bound on {row.bound.value})"
+    """Return the bound of a claim, such as ` (upper bound: principals and hosts)`; empty if the row is exact."""
+    return "" if row.bound is Bound.NONE else f" (upper bound: {row.bound.value})"
 
 
 def what_text(clauses: Sequence[Clause]) -> str:
@@ -310,7 +311,7 @@ def what_text(clauses: Sequence[Clause]) -> str:
 
 
 def clause_texts(clauses: Sequence[Clause]) -> list[str]:
-    """Return what each clause says, or several that differ in their resource type only."""
+    """Return the texts of clauses, one for clauses that differ only in their resource type."""
     types: dict[tuple[int, Names], list[str]] = {}
     for clause in clauses:
         names = ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
@@ -319,25 +320,28 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
 
 
 def summary_text(row: Row, summary: Summary) -> str:
-    """Return such as `they lose all they had of it: 412 principals, 100,000 rules`."""
+    """Return such as `412 principals lose all previous access here (100,000 rules)`."""
     named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
     who = f"{named} and everyone else" if summary.everyone_else else named
-    rules = "" if summary.cause.setting else f", {summary.rules:,} rule{'s' * (summary.rules != 1)}"
-    return f"{_change_text(row, summary.cause)}: {who}{rules}"
+    singular = summary.principals == 1 and not summary.everyone_else
+    verbs = {"gain": "gains", "lose": "loses"} if singular else {"gain": "gain", "lose": "lose"}
+    rules = "" if summary.cause.setting else f" ({summary.rules:,} rule{'s' * (summary.rules != 1)})"
+    return f"{who} {_change_text(row, summary.cause).format_map(verbs)}{rules}"
 
 
 def _change_text(row: Row, cause: Cause) -> str:
     if len(row.directions) > 1:
-        return "they gain some of it and lose some"
+        return "{gain} some access and {lose} some"
     gained = row.directions == (Direction.GAINED,)
+    verb = "{gain}" if gained else "{lose}"
     if cause.setting is Setting.SUPER_USERS:
-        return "super users: they gain all they lacked" if gained else "no super users: they lose all no rule gives"
+        return "{gain} all access as new super users" if gained else _NO_SUPER_USERS
     if cause.setting is not None:
-        return f"{cause.setting.value}: they {_VERBS[row.directions[0]]} some of it"
+        return f"{verb} some access by a change of {cause.setting.value}"
     allows = {is_allow(rule) for rule in cause.rules}
     if len(allows) > 1:
-        return f"they {_VERBS[row.directions[0]]} some of it"
-    return _RULES_TEXTS[cause.is_added, allows.pop(), gained]
+        return f"{verb} some access"
+    return _CHANGE_TEXTS[cause.is_added, allows.pop(), gained]
 
 
 # Finds, among many names and prefixes, those that have names in common with another; and so extents of rules.
@@ -349,7 +353,7 @@ _Value = TypeVar("_Value")
 
 @frozen(eq=False)
 class NameIndex(Generic[_Value]):
-    """What belongs to names and prefixes of resource types."""
+    """Values by names and prefixes of resource types."""
 
     _literals: dict[tuple[int, str], list[_Value]]
     _subtrees: dict[tuple[int, str], list[_Value]]
@@ -358,7 +362,7 @@ class NameIndex(Generic[_Value]):
 
     @classmethod
     def of(cls, parts: Iterable[tuple[int, NamePart, _Value]]) -> Self:
-        """Return the index of what belongs to parts of names, each of a resource type."""
+        """Return the index of values by parts of names, each of a resource type."""
         literals: dict[tuple[int, str], list[_Value]] = defaultdict(list)
         subtrees: dict[tuple[int, str], list[_Value]] = defaultdict(list)
         for kind, part, value in parts:
@@ -372,7 +376,7 @@ class NameIndex(Generic[_Value]):
         return cls(dict(literals), dict(subtrees), dict(names))
 
     def near(self, kind: int, part: NamePart) -> Iterator[_Value]:
-        """Yield what belongs to parts that have names in common with this one, or may have."""
+        """Yield the values of parts that share names with this one, or may."""
         name = part.name if isinstance(part, Literal) else part.prefix
         for end in range(len(name) + 1):
             yield from self._subtrees.get((kind, name[:end]), ())
@@ -386,29 +390,30 @@ class NameIndex(Generic[_Value]):
 
 
 def index_of_extents(extents: Iterable[Extent]) -> NameIndex[Extent]:
-    """Return extents by their names."""
+    """Return the index of extents by their names."""
     return NameIndex.of((extent.resource_type, part, extent) for extent in extents for part in extent.names)
 
 
 def index_of_region(region: Region) -> NameIndex[NamePart]:
-    """Return the parts of a region's names."""
+    """Return the index of the parts of a region's names."""
     return NameIndex.of((region.resource_type, part, part) for part in region.names)
 
 
 def near_region(extents: NameIndex[Extent], region: Region) -> Iterator[tuple[Extent, NamePart]]:
-    """Yield extents with the part of a region with which they have names in common, or may have."""
+    """Yield extents with a part of a region that shares names with them, or may."""
     for part in region.names:
         for extent in extents.near(region.resource_type, part):
             yield extent, part
 
 
-# Requests that two regions have in common.
+# Intersection of regions.
 
 
 def common_request(one: Region, other: Region) -> Request | None:
     """Return a request of both regions, on a legal topic name if there is one; None if none is found.
 
-    None is missed, unless ranges of addresses overlap without their first addresses, or with exceptions.
+    A common request is always found, unless ranges of addresses overlap without their first addresses, or have
+    exceptions.
     """
     operations, principals = one.operations & other.operations, _principals(one.principals, other.principals)
     names = common(one.names, other.names)
@@ -432,7 +437,7 @@ def _principals(one: Principals, other: Principals) -> Principals:
 
 
 def _common_hosts(one: Hosts, other: Hosts) -> Iterator[Hosts]:
-    """Yield sets of addresses, one of which has an address of both."""
+    """Yield sets of addresses, one of which intersects both."""
     yield one
     yield other
     for each in (one, other):
@@ -440,25 +445,25 @@ def _common_hosts(one: Hosts, other: Hosts) -> Iterator[Hosts]:
             yield from (evolve(each, entries=(entry,)) for entry in each.entries)
 
 
-# Folds a union of names: exceptions that another part fills go, and so do parts that lie within another.
+# Folding of a union of names: exceptions that another part fills are dropped, and so are parts inside others.
 
 
 MOST = 5_000
-"""Folding looks at pairs of names; a report cuts so many anyway."""
+"""Folding compares pairs of names; a report cuts so many anyway."""
 _FEW = 100
 """A part with more exceptions is compared with no others."""
 
 
 def fold(parts: Iterable[NamePart]) -> Names:
-    """Return the same names as fewer parts, in the order of their names, a prefix before what begins with it.
+    """Return the same names as fewer parts, in the order of their names, a prefix before the names that begin with it.
 
-    Beyond `MOST` parts and exceptions only what lies in the widest part is left out.
+    Above `MOST` parts and exceptions, only parts inside the widest part are dropped.
     """
     return tuple(sorted(_least(set(parts)), key=place))
 
 
 def folds_to_more(parts: Iterable[NamePart], most: int) -> bool:
-    """Return whether `fold` returns more parts than this; nothing is folded where there are no more to begin with."""
+    """Return whether `fold` returns more than `most` parts; without folding if there are no more to begin with."""
     distinct = set(parts)
     return len(distinct) > most and len(_least(distinct)) > most
 
@@ -473,7 +478,7 @@ def _least(parts: set[NamePart]) -> set[NamePart]:
 
 
 def _without_inner(parts: set[NamePart]) -> set[NamePart]:
-    """Return the parts without those that lie in the widest one."""
+    """Return the parts without those inside the widest one."""
     subtrees = (part for part in parts if isinstance(part, Subtree))
     widest = min(subtrees, key=lambda part: (len(part.prefix), _size(part)), default=None)
     if widest is None or _size(widest) > _FEW:
@@ -495,7 +500,7 @@ def _folded(parts: set[NamePart]) -> set[NamePart]:
             other = subtrees.get(part.prefix)
             subtrees[part.prefix] = part if other is None else _union(other, part)
     merged: dict[str, Subtree] = {}
-    for prefix in sorted(subtrees, reverse=True):  # what is deeper first: it fills exceptions of what is above
+    for prefix in sorted(subtrees, reverse=True):  # the deepest first: it fills exceptions of those above
         filled = _filled(subtrees[prefix], merged, singles)
         for below in list(takewhile(partial(_begins, prefix), reversed(merged))):
             if _covers(filled, merged[below]):
@@ -518,12 +523,12 @@ def _size(part: NamePart) -> int:
 
 
 def place(part: NamePart) -> tuple[str, bool]:
-    """Return where a part stands among others."""
+    """Return the sort key of a part."""
     return (part.name, True) if isinstance(part, Literal) else (part.prefix, False)
 
 
 def _union(one: Subtree, other: Subtree) -> Subtree:
-    """Return the names of either of two subtrees of one prefix: only what both leave out is left out."""
+    """Return the union of two subtrees of one prefix: its exceptions are those of both."""
     literals = {name for name in one.except_literals if name not in other}
     literals |= {name for name in other.except_literals if name not in one}
     prefixes = {name for name in one.except_prefixes if name.startswith(other.except_prefixes)}
@@ -532,7 +537,7 @@ def _union(one: Subtree, other: Subtree) -> Subtree:
 
 
 def _filled(part: Subtree, below: dict[str, Subtree], singles: set[str]) -> Subtree:
-    """Return a subtree whose exceptions are less what the other parts hold; the union with them is the same."""
+    """Return a subtree without the exceptions that other parts fill; the union with them is the same."""
     prefixes: list[str] = []
     literals = [name for name in part.except_literals if name not in singles]
     for prefix in part.except_prefixes:
@@ -546,7 +551,7 @@ def _filled(part: Subtree, below: dict[str, Subtree], singles: set[str]) -> Subt
 
 
 def _covers(outer: Subtree, inner: Subtree) -> bool:
-    """Return whether a subtree holds all of one below it."""
+    """Return whether a subtree contains all of one below it."""
     return (
         not inner.prefix.startswith(outer.except_prefixes)
         and all(
@@ -557,11 +562,11 @@ def _covers(outer: Subtree, inner: Subtree) -> bool:
     )
 
 
-# What the regions of one who and where say together, as few clauses.
+# The clauses of regions with the same principals and hosts.
 
 
 def clauses_of(regions: Iterable[Region]) -> tuple[Clause, ...]:
-    """Return clauses that hold exactly the operations and names of all the regions."""
+    """Return clauses with exactly the operations and names of all the regions."""
     of_type: dict[ResourceType, dict[int, list[NamePart]]] = defaultdict(lambda: defaultdict(list))
     for region in regions:
         of_type[region.resource_type][region.operations] += region.names
@@ -569,7 +574,7 @@ def clauses_of(regions: Iterable[Region]) -> tuple[Clause, ...]:
 
 
 def _clauses(kind: ResourceType, of_mask: dict[int, list[NamePart]]) -> Sequence[Clause]:
-    """Return the shorter of two: operations that came together, or operations whose names are the same in the end."""
+    """Return the shorter of two lists: by operations that occur together, or by operations with equal names."""
     together = _grouped((mask, fold(parts)) for mask, parts in of_mask.items())
     if len(of_mask) > 1:
         operations = operations_of(sum(1 << bit for bit in range(16) if any(mask >> bit & 1 for mask in of_mask)))

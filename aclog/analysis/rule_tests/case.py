@@ -1,4 +1,4 @@
-"""Cases of tests of ACLs: what is expected of a policy, and its outcome."""
+"""Cases of ACL tests: expectations of a policy, and their outcomes."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,12 +46,12 @@ from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Generation, Settings, parse_pattern, pattern_text
 from aclog.metalog.errors import ConfigError
 
-# Whom a test is about: a principal, or everybody but some, from one host or from any.
+# The subject of a test: a principal, or everyone with exceptions, from one host or from any.
 
 
 @frozen(kw_only=True)
 class CaseSubject:
-    """One principal, or with `User:*` all of them, but for super users and some that are named."""
+    """One principal, or with `User:*` all principals except super users and some named ones."""
 
     principal: str
     but: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class CaseSubject:
     """In the form of `host_address`; None for every host."""
 
     def principals(self, settings: Settings) -> Principals:
-        """Return the principals; super users are nobody's surprise, so that "everybody" is without them."""
+        """Return the principals. `User:*` excludes super users, who are allowed everything."""
         if self.principal != WILDCARD_PRINCIPAL:
             return only(self.principal)
         return everyone_but(*self.but, *settings.super_users)
@@ -78,80 +78,80 @@ class CaseSubject:
         return "" if self.host is None else f" from {self.host}"
 
 
-# What became of a case.
+# The outcome of a case.
 
 
 @frozen(kw_only=True)
 class Failure:
-    """One way in which a case does not hold."""
+    """A way in which a case fails."""
 
     actual: str
-    """What is so instead, as a sentence without its end: `READ on TOPIC bill.in is denied, from any host`."""
+    """The actual state, as a sentence without its end: `READ on TOPIC bill.in is denied, from any host`."""
     request: Request | None = None
-    """A request that shows it; None if no single one does."""
+    """An example request; None if no single request is one."""
     decided_by: StandardAcl | str | None = None
-    """What decides it (aclog.analysis.policy)."""
+    """The basis of the decision on `request` (aclog.analysis.policy)."""
     region: Region | None = None
     """All requests of which `request` is an example, if there are several."""
     only: Generation | None = None
-    """That of Kafka by which alone it is so, if several may decide; `actual` says it, too."""
+    """The only generation of Kafka in which the case fails, if several may decide; `actual` includes it."""
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """A case that was run."""
+    """A case after it was run."""
 
     case: "Case"
     failures: tuple[Failure, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether what the case expects holds."""
+        """Whether the expectation holds."""
         return not self.failures
 
 
-# A case: one thing that is expected of a policy.
+# A case: one expectation of a policy.
 
 
 class Case(Protocol):
-    """One expectation, and where it is written. Immutable."""
+    """One expectation, and its location. Immutable."""
 
     @property
     def test(self) -> str:
-        """The name of the test that it belongs to: what `--run` selects by."""
+        """The name of the test that the case belongs to, by which `--run` selects."""
         ...
 
     @property
     def origin(self) -> FileOrigin:
-        """Where it is written."""
+        """The location of the case."""
         ...
 
     @property
     def text(self) -> str:
-        """What is expected, on one line: `User:billing can READ topic:bill.*`."""
+        """The expectation on one line: `User:billing can READ topic:bill.*`."""
         ...
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return queries that hold every request on whose decision the outcome depends."""
+        """Return queries that contain every request on which the outcome depends."""
         ...
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether it holds. Raises MetadataError: what it compares with cannot be read."""
+        """Return the outcome. Raises MetadataError: the policy or accesses to compare with cannot be read."""
         ...
 
 
-# Failures that are regions: requests that are allowed, or denied, and should not be.
+# Failures as regions: requests that are allowed, or denied, and should not be.
 
 
 def region_failures(policy: Policy, regions: Iterable[Region], *, verb: str) -> tuple[Failure, ...]:
-    """Return a failure for each region; `verb` says what is so there: `is allowed`, `is denied`."""
+    """Return a failure for each region; `verb` is `is allowed` or `is denied`."""
     return tuple(_failure(policy, region, verb) for region in regions)
 
 
 def _failure(policy: Policy, region: Region, verb: str) -> Failure:
     example = witness(region)
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
-    legal = "" if has_legal_name(region) else " (no topic can have such a name)"
+    legal = "" if has_legal_name(region) else " (not a legal topic name)"
     what = f"{who_text(region.principals)}: {what_text([clause])}"
     return Failure(
         actual=f"{what} {verb}, from {hosts_text(region.hosts)}{legal}",
@@ -161,7 +161,7 @@ def _failure(policy: Policy, region: Region, verb: str) -> Failure:
     )
 
 
-# What a case compares with: the policy of another source, and accesses; read only when the case is run.
+# The other side of a comparison: the policy of another source, or accesses; read only when the case is run.
 
 
 class OtherPolicy(Protocol):
@@ -169,25 +169,28 @@ class OtherPolicy(Protocol):
 
     @property
     def name(self) -> str:
-        """How people name it: `main:kafka`, `prod as of 30d ago`."""
+        """The name for people: `main:kafka`, `prod as of 30d ago`."""
         ...
 
     def policy(self, settings: Settings) -> Policy:
-        """Return it; the settings hold where the source states none. Raises MetadataError: it cannot be read."""
+        """Return the policy; the settings apply where the source states none.
+
+        Raises MetadataError: it cannot be read.
+        """
         ...
 
     @property
     def premises(self) -> Premises:
-        """What is unknown of the settings of its source, once it has been read; nothing of one that is no cluster."""
+        """The unknown settings of the source after a read; empty if the source is not a cluster."""
         ...
 
 
 class Accesses(Protocol):
-    """Requests that were made."""
+    """Requests that clients made."""
 
     @property
     def name(self) -> str:
-        """How people name them."""
+        """The name for people."""
         ...
 
     def counts(self) -> Mapping[Request, int]:
@@ -212,36 +215,36 @@ TYPES = {
 """The resource types by the word before the colon."""
 
 USUAL_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
-"""What an ACL on `*` covers in Kafka: every name but longer ones that begin with `*`."""
+"""The names that an ACL on `*` covers in Kafka: every name except longer ones that begin with `*`."""
 
 _CLUSTER = "cluster"
 
 
 def parse_resource(text: str) -> ResourcePattern:
-    """Return what a text names: LITERAL for one name, PREFIXED for all that begin so.
+    """Return the resource of a text: LITERAL for one name, PREFIXED for all names with a prefix.
 
     Raises:
-        ConfigError: no known type, no name, or a star that is neither at the end nor escaped.
+        ConfigError: an unknown type, no name, or a star that is neither last nor escaped.
 
     """
     word, colon, name = text.partition(":")
     kind = TYPES.get(word.strip().lower().replace("_", "-")) if word.isascii() else None
     if kind is None:
         forms = ", ".join(each if each == _CLUSTER else f"{each}:NAME" for each in TYPES)
-        raise ConfigError(f"{text[:80]!r} is no resource: expected one of {forms}")
+        raise ConfigError(f"{text[:80]!r} is not a resource: expected one of {forms}")
     if kind is ResourceType.CLUSTER:
         if name not in ("", CLUSTER_NAME):
-            raise ConfigError(f"{text[:80]!r}: a cluster has the name {CLUSTER_NAME}: expected {_CLUSTER}")
+            raise ConfigError(f"{text[:80]!r}: the name of a cluster is {CLUSTER_NAME}: expected {_CLUSTER}")
         return ResourcePattern(resource_type=kind, name=CLUSTER_NAME)
     if not colon or not name:
-        raise ConfigError(f"{text[:80]!r} has no name: expected {word}:NAME, {word}:PREFIX* or {word}:* for all")
+        raise ConfigError(f"{text[:80]!r} has no name: expected {word}:NAME, {word}:PREFIX* or {word}:* (all)")
     return parse_names(kind, name)
 
 
 def parse_names(kind: ResourceType, text: str) -> ResourcePattern:
-    """Return the resource of a type with a name as tests write it, without the type. Raises as parse_resource."""
+    """Return the resource of a type with a name as in tests, without the type. Raises as parse_resource."""
     if not text:
-        raise ConfigError("an empty name: expected a name, PREFIX* or * for all")
+        raise ConfigError("empty name: expected a name, PREFIX* or * (all)")
     return parse_pattern(kind, text)
 
 
@@ -252,15 +255,15 @@ def resource_text(resource: ResourcePattern) -> str:
 
 
 def is_every_name(resource: ResourcePattern) -> bool:
-    """Return whether it is a star alone: `topic:*`."""
+    """Return whether the name is a single star: `topic:*`."""
     return resource.pattern_type != PatternType.LITERAL and not resource.name
 
 
-# Whether a region holds a request of a query.
+# Whether a region and a query intersect.
 
 
 def touches(region: Region, query: Query) -> bool:
-    """Return whether a request of a query is in a region: both are products of sets, so each two of these must meet."""
+    """Return whether a region and a query intersect: as products of sets, they do if each pair of sets does."""
     return (
         bool(region.operations & query.operations)
         and _principals_meet(region.principals, query.principals)
@@ -278,12 +281,12 @@ def _principals_meet(one: Principals, other: Principals) -> bool:
     return any(each in other for each in one.named)
 
 
-# What an intent needs of the resources that a test names: of each of them, all of it.
+# The needs of an intent on the resources that a test names.
 
 
 @frozen(kw_only=True)
 class IntentNeeds:
-    """What is needed on every resource that is named, and what on one that is not, whichever."""
+    """The needs on every named resource, and those on some resource of a type that is not named."""
 
     named: tuple[Need, ...]
     """Each on one pattern."""
@@ -292,7 +295,7 @@ class IntentNeeds:
 
 @frozen(kw_only=True)
 class Application:
-    """A Streams application: its id, the topics that it reads and writes, and whether it processes exactly once."""
+    """A Streams application: its id, its input and output topics, and whether it uses exactly-once processing."""
 
     id: str
     inputs: tuple[ResourcePattern, ...] = field(default=())
@@ -301,16 +304,16 @@ class Application:
 
 
 def intent_needs(intent: Intent, resources: Sequence[ResourcePattern]) -> IntentNeeds:
-    """Return what an intent other than STREAM needs.
+    """Return the needs of an intent other than STREAM.
 
     Raises:
-        ConfigError: no resource, one of a type that the intent has no use for, or STREAM.
+        ConfigError: no resource, a resource of a type that the intent does not use, or STREAM.
 
     """
     if intent is Intent.STREAM:
         raise ConfigError("intent stream: expected a mapping with application, inputs, outputs and exactly-once")
     if not resources:
-        raise ConfigError(f"intent {intent}: no resource is named")
+        raise ConfigError(f"intent {intent}: no resource named")
     types = {resource.resource_type for resource in resources}
     named: list[Need] = []
     some: list[Need] = []
@@ -323,7 +326,7 @@ def intent_needs(intent: Intent, resources: Sequence[ResourcePattern]) -> Intent
 
 
 def stream_needs(application: Application) -> IntentNeeds:
-    """Return what a Streams application needs on its topics, its group, its internal topics and transactional ids."""
+    """Return the needs of a Streams application on its topics, its group, its internal topics and transactional ids."""
     group = _literal(ResourceType.GROUP, application.id)
     identity = [group]
     if application.exactly_once:
@@ -335,7 +338,7 @@ def stream_needs(application: Application) -> IntentNeeds:
 
 
 def application_resources(application: Application) -> tuple[ResourcePattern, ...]:
-    """Return the resources that name an application, for people."""
+    """Return the resources of an application for display."""
     return (_literal(ResourceType.GROUP, application.id), *application.inputs, *application.outputs)
 
 
@@ -343,7 +346,7 @@ def _literal(kind: ResourceType, name: str) -> ResourcePattern:
     return ResourcePattern(resource_type=kind, name=name, pattern_type=PatternType.LITERAL)
 
 
-# Sets of allowed requests of one subject, and what one of them has that another has not.
+# Sets of allowed requests of one subject, and their differences.
 
 
 Place: TypeAlias = tuple[NamePart, int]
@@ -352,19 +355,19 @@ Place: TypeAlias = tuple[NamePart, int]
 
 @define(eq=False)
 class AccessSet:
-    """By resource type and operation: names with the hosts from which they are allowed. Filled, then asked."""
+    """By resource type and operation: names with the hosts from which they are allowed. Filled first, then queried."""
 
     _places: dict[tuple[int, int], dict[NamePart, int]] = field(factory=dict, init=False)
 
     def add(self, kind: int, operation: int, names: Iterable[NamePart], classes: int) -> None:
-        """Add some names from some hosts."""
+        """Add names with the hosts from which they are allowed."""
         if classes:
             places = self._places.setdefault((kind, operation), {})
             for part in names:
                 places[part] = places.get(part, 0) | classes
 
     def beyond(self, other: "AccessSet") -> Iterator[tuple[int, int, Place]]:
-        """Yield by resource type and operation what is in this set and not in another."""
+        """Yield the difference of this set and another, by resource type and operation."""
         for key, places in self._places.items():
             others = other._places.get(key, {})
             own = [(part, mask & ~others.get(part, 0)) for part, mask in places.items()]
@@ -377,7 +380,7 @@ class AccessSet:
 
 @define(eq=False)
 class _Index:
-    """Places by the beginning of their names."""
+    """Places by a prefix of their names."""
 
     places: Mapping[NamePart, int]
     _by_begin: dict[str, list[Place]] = field(factory=dict, init=False)
@@ -389,7 +392,7 @@ class _Index:
         self._begins = sorted(self._by_begin)
 
     def outside(self, place: Place) -> list[Place]:
-        """Return what of a place none of the places has."""
+        """Return the parts of a place that none of the places has."""
         remaining = [place]
         for part, mask in self._near(place[0]):
             remaining = [each for one in remaining for each in _less(one, part, mask)]
@@ -418,16 +421,16 @@ def _begin(part: NamePart) -> str:
     return part.name if isinstance(part, Literal) else part.prefix
 
 
-# A policy with a few rules more or less, made without building its index again.
+# Small changes of a policy, without a new index.
 
 
 def changed_policy(policy: Policy, changes: Sequence[RuleChange]) -> Policy:
-    """Return a policy after changes; quick if its rules have ids (`with_ids`). Raises ConfigError as changed_acls."""
+    """Return a policy after changes; fast if its ACLs have ids (`with_ids`). Raises ConfigError as changed_acls."""
     return Policy(changed_acls(policy.acls, changes), policy.settings)
 
 
 def with_ids(policy: Policy) -> Policy:
-    """Return the same policy with an id for each rule, made of its content if its source has none."""
+    """Return the same policy with an id for each ACL, derived from its content if its source has none."""
     acls = policy.acls
     if acls.index.base.has_ids:
         return policy

@@ -67,12 +67,12 @@ from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 
-# What a principal can do: on every name, each of the operations.
+# can: each of the operations is allowed on every name.
 
 
 @frozen(kw_only=True)
 class Can:
-    """Each of some operations is allowed on a name, or on every name that begins with a prefix, from every host."""
+    """Each of some operations is allowed on a name, or on every name with a prefix, from every host."""
 
     test: str
     origin: FileOrigin
@@ -83,16 +83,16 @@ class Can:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         what = f"{operations_text(self.operations)} {resource_text(self.resource)}"
         return f"{self.subject.text} can {what}{self.subject.place}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return what is asked."""
+        """Return the queries on which the outcome depends."""
         return (access_query(self.subject, self.operations, self.resource, settings),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether all of it is allowed."""
+        """Return whether all of the access is allowed."""
         (query,) = self.queries(policy.settings)
         lacking = lacking_access(policy, query)
         return Outcome(case=self, failures=region_failures(policy, lacking, verb="is denied"))
@@ -106,11 +106,11 @@ def access_query(subject: CaseSubject, operations: int, resource: ResourcePatter
 
 
 def lacking_access(policy: Policy, query: Query) -> Iterator[Region]:
-    """Yield what is denied of a query, on names that count.
+    """Yield the denied requests of a query, on names that count.
 
-    A name that no topic can have does not count, since no client can lack it, unless nothing else is asked for: a
-    mistyped name must not pass. Nor does, where every name is asked for, a longer one that begins with `*`, which no
-    rule on `*` covers in Kafka.
+    A name that no topic can have does not count, as no client can use it, unless the query has only such names: a
+    mistyped name must not pass. Nor does, if every name is expected, a longer name that begins with `*`, which no ACL
+    on `*` covers in Kafka.
     """
     every = {resource.resource_type for resource in query.resources if is_every_name(resource)}
     illegal = tuple(part for resource in query.resources for part in names_of(resource) if _is_illegal(resource))
@@ -123,7 +123,7 @@ def lacking_access(policy: Policy, query: Query) -> Iterator[Region]:
 
 
 def _is_illegal(resource: ResourcePattern) -> bool:
-    """Return whether it is a topic, or a prefix of topics, that cannot exist."""
+    """Return whether the resource is a topic, or a prefix of topics, with an illegal name."""
     if resource.resource_type != ResourceType.TOPIC:
         return False
     return not any(_legal(part) for part in names_of(resource))
@@ -142,12 +142,12 @@ def _names_that_count(region: Region, *, every: bool) -> Names:
     return common(region.names, USUAL_NAMES) if every else region.names
 
 
-# What a principal cannot do: on no name, none of the operations.
+# cannot: none of the operations is allowed on any name.
 
 
 @frozen(kw_only=True)
 class Cannot:
-    """None of some operations is allowed on a name, or on any name that begins with a prefix, from any host."""
+    """None of some operations is allowed on a name, or on any name with a prefix, from any host."""
 
     test: str
     origin: FileOrigin
@@ -158,28 +158,28 @@ class Cannot:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         what = f"{operations_text(self.operations)} {resource_text(self.resource)}"
         return f"{self.subject.text} cannot {what}{self.subject.place}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return what is asked."""
+        """Return the queries on which the outcome depends."""
         return (access_query(self.subject, self.operations, self.resource, settings),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether none of it is allowed."""
+        """Return whether none of the access is allowed."""
         (query,) = self.queries(policy.settings)
         return Outcome(case=self, failures=region_failures(policy, allowed(policy, query), verb="is allowed"))
 
 
-# Whether a principal can do all that an intent of a client needs.
+# Intents: whether a principal has all the access that an intent needs.
 
 
 @frozen(kw_only=True)
 class HasIntent:
-    """All that a client with an intent asks for is allowed: on every resource that is named, from every host.
+    """All requests of a client with an intent are allowed: on every named resource, from every host.
 
-    Of a type of resource that is needed and not named, there is one on which it is allowed.
+    For a needed type without a named resource, they are allowed on some resource of the type.
     """
 
     test: str
@@ -187,25 +187,25 @@ class HasIntent:
     subject: CaseSubject
     intent: Intent
     resources: tuple[ResourcePattern, ...]
-    """Those that are named, for people."""
+    """The named resources, for display."""
     named: tuple[Need, ...]
-    """What is needed on every name that the patterns cover."""
+    """The needs on every name that the patterns cover."""
     some: tuple[Need, ...] = ()
-    """What is needed on one name, whichever."""
+    """The needs on some name."""
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         named = ", ".join(map(resource_text, self.resources))
         return f"{self.subject.text} can {self.intent} {named}{self.subject.place}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return what is asked, by need."""
+        """Return the queries of the needs."""
         principals = self.subject.principals(settings)
         return tuple(need.query(principals, self.subject.host) for need in (*self.named, *self.some))
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether all of it is allowed."""
+        """Return whether all needs are met."""
         principals = self.subject.principals(policy.settings)
         failures: list[Failure] = []
         for need in self.named:
@@ -236,25 +236,25 @@ def _none(need: Need) -> Failure:
     return Failure(actual=f"{operations_text(need.operations)} is allowed on no {kind} from every host")
 
 
-# What a test lists as all that somebody can do: names of a type, and hosts of clients.
+# The items of can_only: names of a type, and hosts of clients.
 
 
 @frozen(kw_only=True)
 class ListedHosts:
-    """Addresses and CIDR ranges, less some; without any: every address, less those."""
+    """Addresses and CIDR ranges with exceptions; if empty, every address except those."""
 
     entries: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
 
     def classes_in(self, partition: Partition) -> int:
-        """Return the classes of a partition by (at least) these texts."""
+        """Return the classes of a partition whose texts must include these."""
         every = (1 << partition.count) - 1
         classes = _joined(partition, self.entries) if self.entries else every
         return classes & ~_joined(partition, self.but)
 
     @property
     def text(self) -> str:
-        """The end of a sentence; empty for every host."""
+        """The hosts as the end of a sentence; empty for every host."""
         from_ = f" from {', '.join(self.entries)}" if self.entries else ""
         return f"{from_ or ' from any host'} but {', '.join(self.but)}" if self.but else from_
 
@@ -264,18 +264,18 @@ ANY_HOST = ListedHosts()
 
 @frozen(kw_only=True)
 class ListedAccess:
-    """Operations on names of one type, less some of them, from hosts."""
+    """Operations on names of one type, with exceptions, from hosts."""
 
     operations: int
     """A mask (aclog.analysis.regions)."""
     resource: ResourcePattern
-    """`topic:*` stands for what an ACL on `*` covers: every name but longer ones that begin with `*`."""
+    """`topic:*` is what an ACL on `*` covers: every name except longer ones that begin with `*`."""
     but: tuple[ResourcePattern, ...] = ()
     hosts: ListedHosts = field(default=ANY_HOST)
 
     @property
     def names(self) -> Names:
-        """The names."""
+        """The names without the exceptions."""
         names: Names = names_of(self.resource)
         if is_every_name(self.resource):
             names = USUAL_NAMES
@@ -292,7 +292,7 @@ class ListedAccess:
 
 
 def _less(part: NamePart, prefixes: set[str], literals: set[str]) -> NamePart | None:
-    """Return a part without some names; thousands of them are left out where all uncovered names are allowed."""
+    """Return a part without some names, of which there are thousands where names without ACLs are open."""
     if isinstance(part, Literal):
         return None if part.name in literals or _is_below(part.name, prefixes) else part
     if _is_below(part.prefix, prefixes):
@@ -314,12 +314,12 @@ def _joined(partition: Partition, texts: Iterable[str]) -> int:
     return reduce(or_, (partition.matched(each, cidr=True) for each in texts), 0)
 
 
-# All that somebody can do: what is listed, to the last name, and nothing else.
+# can_only: exactly the listed access is allowed.
 
 
 @frozen(kw_only=True)
 class CanOnly:
-    """Exactly the listed requests are allowed, names that no topic can have included; to each of several principals."""
+    """Exactly the listed requests are allowed to each of several principals, illegal topic names included."""
 
     test: str
     origin: FileOrigin
@@ -328,7 +328,7 @@ class CanOnly:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         if not self.listed:
             return f"{self.subject.text} can do nothing{self.subject.place}"
         first, *rest = self.listed
@@ -336,18 +336,18 @@ class CanOnly:
         return f"{self.subject.text} can only {what}{self.subject.place}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return everything by the principals."""
+        """Return the query for all requests of the principals."""
         return (Query(principals=self.subject.principals(settings), host=self.subject.host),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether that is exactly what is allowed."""
+        """Return whether exactly the listed requests are allowed."""
         (query,) = self.queries(policy.settings)
         comparison = _Comparison(query=query, regions=list(allowed(policy, query)), listed=self.listed)
         more, less = comparison.beyond()
         return Outcome(
             case=self,
             failures=(
-                *region_failures(policy, more, verb="is allowed, and not listed"),
+                *region_failures(policy, more, verb="is allowed but not listed"),
                 *region_failures(policy, less, verb="is denied"),
             ),
         )
@@ -355,7 +355,7 @@ class CanOnly:
 
 @define(eq=False, kw_only=True)
 class _Comparison:
-    """What is allowed, and what is listed."""
+    """The allowed and the listed access."""
 
     query: Query
     regions: Sequence[Region]
@@ -368,7 +368,7 @@ class _Comparison:
         self._hosts = partition({*texts, *([self.query.host] if self.query.host else [])}, cidr=True)
 
     def beyond(self) -> tuple[list[Region], list[Region]]:
-        """Return what is allowed and not listed, and what is listed and not allowed."""
+        """Return the allowed regions that are not listed, and the listed regions that are not allowed."""
         listed = self._listed()
         more: list[Region] = []
         less: list[Region] = []
@@ -412,7 +412,7 @@ class _Comparison:
 
 
 def groups(subjects: Principals, regions: Iterable[Region]) -> Iterator[tuple[Principals, tuple[Region, ...]]]:
-    """Yield principals that share their regions, with these; each principal that is asked about is in one group."""
+    """Yield principals that share their regions, with these; each principal of the query is in one group."""
     of_everyone: list[tuple[int, Region]] = []
     of_one: dict[str, dict[int, Region]] = {} if subjects.complement else {each: {} for each in subjects.named}
     for number, region in enumerate(regions):
@@ -440,12 +440,12 @@ def groups(subjects: Principals, regions: Iterable[Region]) -> Iterator[tuple[Pr
             yield only(*those), shared[key]
 
 
-# Whether a policy allows nothing that another one denies, but on some resources.
+# no_new_access: a policy allows nothing that another one denies, with exceptions.
 
 
 @frozen(kw_only=True)
 class NoNewAccess:
-    """No request is allowed that another policy denies; but for requests on some resources."""
+    """No request is allowed that another policy denies, except on some resources."""
 
     test: str
     origin: FileOrigin
@@ -454,24 +454,24 @@ class NoNewAccess:
 
     @property
     def text(self) -> str:
-        """What is expected."""
-        but = f", but on {', '.join(map(resource_text, self.but))}" if self.but else ""
+        """The expectation on one line."""
+        but = f", except on {', '.join(map(resource_text, self.but))}" if self.but else ""
         return f"nothing is allowed that {self.than.name} denies{but}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:  # noqa: ARG002  # of Case
-        """Return everything."""
+        """Return the query for all requests."""
         return (Query(),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether nothing new is allowed. Raises MetadataError: what it compares with cannot be read."""
+        """Return whether nothing new is allowed. Raises MetadataError: the other policy cannot be read."""
         changes = differences(self.than.policy(policy.settings), policy)
         gained = (each.region for each in changes if each.direction is Direction.GAINED)
         regions = (part for region in gained for part in self._elsewhere(region))
-        verb = f"is allowed, and denied by {self.than.name}"
+        verb = f"is allowed, but denied by {self.than.name}"
         return Outcome(case=self, failures=region_failures(policy, regions, verb=verb))
 
     def _elsewhere(self, region: Region) -> Iterator[Region]:
-        """Yield what of a region is on none of the excepted resources."""
+        """Yield the parts of a region outside the excepted resources."""
         names = region.names
         for resource in self.but:
             if resource.resource_type == region.resource_type:
@@ -481,12 +481,12 @@ class NoNewAccess:
             yield evolve(region, names=names)
 
 
-# Whether a policy decides as another one does: on every request, or on some that were made.
+# same_as: a policy decides as another one on every request, or on some accesses.
 
 
 @frozen(kw_only=True)
 class SameAs:
-    """Every request is decided as another policy decides it; with accesses, every one of these."""
+    """Every request is decided as by another policy; with accesses, each of these."""
 
     test: str
     origin: FileOrigin
@@ -495,16 +495,19 @@ class SameAs:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         what = "every request" if self.accesses is None else f"every access of {self.accesses.name}"
         return f"{what} is decided as by {self.other.name}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:  # noqa: ARG002  # of Case
-        """Return everything."""
+        """Return the query for all requests."""
         return (Query(),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether nothing is decided otherwise. Raises MetadataError: what it compares with cannot be read."""
+        """Return whether there is no difference.
+
+        Raises MetadataError: the other policy or the accesses cannot be read.
+        """
         other = self.other.policy(policy.settings)
         if self.accesses is not None:
             return Outcome(case=self, failures=self._flips(policy, other, self.accesses))
@@ -515,8 +518,8 @@ class SameAs:
         return Outcome(
             case=self,
             failures=(
-                *region_failures(policy, gained, verb=f"is allowed, and denied by {was}"),
-                *region_failures(policy, lost, verb=f"is denied, and allowed by {was}"),
+                *region_failures(policy, gained, verb=f"is allowed, but denied by {was}"),
+                *region_failures(policy, lost, verb=f"is denied, but allowed by {was}"),
             ),
         )
 
@@ -526,20 +529,20 @@ class SameAs:
             now = is_allowed(policy, request)
             if now is not is_allowed(other, request):
                 times = "" if count == 1 else f" ({count:,} times)"
-                verdict = "allowed, and was denied" if now else "denied, and was allowed"
+                verdict = "allowed, but was denied" if now else "denied, but was allowed"
                 what = f"{request_text(request)}{times} is {verdict}"
                 failures.append(Failure(actual=what, request=request, decided_by=deciding(policy, request)))
         return tuple(failures)
 
 
-# Who can do something: exactly some principals, super users aside.
+# who_can: exactly some principals have access, besides super users.
 
 
 @frozen(kw_only=True)
 class WhoCan:
-    """These principals and no others, super users aside, are allowed any of the operations on any of the names.
+    """Only these principals and super users are allowed any of the operations on any of the names.
 
-    `User:*` stands for everybody that no rule names; `not User:bob` for one who is allowed none of it then.
+    `User:*` is every principal that no ACL names; `not User:bob` is one that is then allowed none of the access.
     """
 
     test: str
@@ -553,18 +556,18 @@ class WhoCan:
 
     @property
     def text(self) -> str:
-        """What is expected."""
-        who = ", ".join(self.expected) or "nobody"
+        """The expectation on one line."""
         place = "" if self.host is None else f" from {self.host}"
-        return f"exactly {who} can {operations_text(self.operations)} {resource_text(self.resource)}{place}"
+        what = f"can {operations_text(self.operations)} {resource_text(self.resource)}{place}"
+        return f"exactly {', '.join(self.expected)} {what}" if self.expected else f"no principal {what}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return what is asked."""
+        """Return the queries on which the outcome depends."""
         principals = everyone_but(*settings.super_users)
         return (Query(resources=(self.resource,), operations=self.operations, principals=principals, host=self.host),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether exactly the expected principals can."""
+        """Return whether exactly the expected principals have access."""
         (query,) = self.queries(policy.settings)
         regions = list(allowed(policy, query))
         actual, expected = who(regions, policy.settings), set(self.expected) - policy.settings.super_users
@@ -576,7 +579,7 @@ class WhoCan:
 
 
 def who(regions: Sequence[Region], settings: Settings) -> set[str]:
-    """Return the principals of regions that are allowed, as `WhoCan` names them."""
+    """Return the principals of allowed regions in the notation of `WhoCan`."""
     named = {each for region in regions if not region.principals.complement for each in region.principals.named}
     rest = [set(region.principals.named) for region in regions if region.principals.complement]
     if not rest:
@@ -601,9 +604,9 @@ def _of(region: Region, principal: str) -> Region:
 
 def _not_so(principal: str) -> Failure:
     if principal.startswith("not "):
-        return Failure(actual=f"{principal.removeprefix('not ')} can, or nobody can")
+        return Failure(actual=f"{principal.removeprefix('not ')} can, or no principal can")
     everybody = principal == WILDCARD_PRINCIPAL
-    return Failure(actual=f"{'a principal that nothing names' if everybody else principal} cannot")
+    return Failure(actual=f"{'a principal without ACLs' if everybody else principal} cannot")
 
 
 # The short form of a deciding rule: `READ prefixed bill.`, `DENY ALL literal pii.card for User:* from 10.0.0.1`.
@@ -625,10 +628,10 @@ _PLAIN = re.compile(r'[^\s"]\S*')
 
 @frozen(kw_only=True)
 class RuleText:
-    """What is said of a deciding rule; what is not said may be anything, and a rule allows unless DENY is said."""
+    """A description of a deciding ACL; omitted parts match anything, and the ACL allows unless DENY is stated."""
 
     basis: str | None = None
-    """`SuperUser`, `DefaultAllow` or `DefaultDeny`: then nothing else is said."""
+    """`SuperUser`, `DefaultAllow` or `DefaultDeny`; no other part is stated then."""
     permission: AclPermissionType = AclPermissionType.ALLOW
     operation: AclOperation = AclOperation.ALL
     pattern: PatternType = PatternType.LITERAL
@@ -637,7 +640,7 @@ class RuleText:
     host: str | None = None
 
     def is_of(self, rule: StandardAcl | str | None) -> bool:
-        """Return whether this is said of what decides a request (aclog.analysis.policy)."""
+        """Return whether the description matches the basis of a decision (aclog.analysis.policy)."""
         if not isinstance(rule, StandardAcl):
             return rule is not None and rule == self.basis
         literal = self.pattern is PatternType.LITERAL
@@ -661,10 +664,10 @@ class RuleText:
 
 
 def parse_rule_text(text: str) -> RuleText:
-    """Return what a text says of a rule.
+    """Return the description in a text.
 
     Raises:
-        ConfigError: it is not in the short form, or has no known operation.
+        ConfigError: it is not in the short form, or the operation is unknown.
 
     """
     basis = _BASES.get(text.strip().lower())
@@ -672,7 +675,7 @@ def parse_rule_text(text: str) -> RuleText:
         return RuleText(basis=basis)
     parts = _FORM.fullmatch(text.strip())
     if parts is None:
-        raise ConfigError(f"{text[:80]!r} is no rule: expected {EXPECTED}")
+        raise ConfigError(f"{text[:80]!r} is not a rule: expected {EXPECTED}")
     denies = (parts["permission"] or "").upper() == "DENY"
     return RuleText(
         permission=AclPermissionType.DENY if denies else AclPermissionType.ALLOW,
@@ -685,7 +688,7 @@ def parse_rule_text(text: str) -> RuleText:
 
 
 def rule_text(rule: StandardAcl | str | None) -> str:
-    """Return what decides a request in the short form, whole."""
+    """Return the basis of a decision in the short form, complete."""
     if not isinstance(rule, StandardAcl):
         return "nothing (Kafka's authorizer throws)" if rule is None else rule
     deny = "" if rule.permission_type == AclPermissionType.ALLOW else "DENY "
@@ -706,25 +709,25 @@ def _unquoted(text: str | None) -> str | None:
     try:
         return str(json.loads(text))
     except ValueError as error:
-        raise ConfigError(f"{text[:80]} is no JSON string") from error
+        raise ConfigError(f"{text[:80]} is not a JSON string") from error
 
 
-# The decision on one request, and what decides it.
+# The decision on one request, and its basis.
 
 
 ERROR = "ERROR"
-"""What `aclog authorize --requests` answers where Kafka's authorizer throws."""
+"""The decision of `aclog authorize --requests` where Kafka's authorizer throws."""
 
 
 @frozen(kw_only=True)
 class Decides:
-    """A request has a decision; if it is said, by a rule. A line of a file of requests."""
+    """A request has a decision and, if stated, a basis. A line of a file of requests."""
 
     test: str
     origin: FileOrigin
     request: Request
     by_type: bool = False
-    """Whether it asks for any resource of the type (authorizeByResourceType), and its name does not count."""
+    """Whether the request is for any resource of the type (authorizeByResourceType), so that its name is ignored."""
     decision: str
     """ALLOWED, DENIED or ERROR."""
     rule: str | RuleText | None = None
@@ -732,12 +735,12 @@ class Decides:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         by = "" if self.rule is None else f" by {self.rule}"
         return f"{request_text(self.request)} is {self.decision}{by}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:  # noqa: ARG002  # of Case
-        """Return what is asked."""
+        """Return the query for the request."""
         request = self.request
         pattern = PatternType.PREFIXED if self.by_type else PatternType.LITERAL
         resource = ResourcePattern(
@@ -752,7 +755,7 @@ class Decides:
         return (query,)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether it is decided so."""
+        """Return whether the decision and its basis are as expected."""
         request = self.request
         context = RequestContext(principal=request.principal, host=request.host)
         try:
@@ -783,12 +786,12 @@ class Decides:
         return Outcome(case=self, failures=(Failure(actual=actual, request=self.request, decided_by=rule),))
 
 
-# Which rule decides a request.
+# The ACL that decides a request.
 
 
 @frozen(kw_only=True)
 class Reason:
-    """An operation on one resource is decided by one rule, from every host."""
+    """One ACL decides an operation on one resource, from every host."""
 
     test: str
     origin: FileOrigin
@@ -801,16 +804,16 @@ class Reason:
 
     @property
     def text(self) -> str:
-        """What is expected."""
+        """The expectation on one line."""
         what = f"{self.operation.name} {resource_text(self.resource)}"
         return f"{self.expected} decides that {self.subject.text} may {what}{self.subject.place}"
 
     def queries(self, settings: Settings) -> tuple[Query, ...]:
-        """Return what is asked."""
+        """Return the queries on which the outcome depends."""
         return (access_query(self.subject, 1 << self.operation, self.resource, settings),)
 
     def run(self, policy: Policy) -> Outcome:
-        """Return whether the rule decides it."""
+        """Return whether the ACL decides the requests."""
         failures = []
         for request in self._requests(policy):
             rule = deciding(policy, request)
@@ -820,7 +823,7 @@ class Reason:
         return Outcome(case=self, failures=tuple(failures))
 
     def _requests(self, policy: Policy) -> Iterator[Request]:
-        """Yield a request from each class of hosts that a rule on the resource can tell apart."""
+        """Yield a request from each class of hosts that ACLs on the resource distinguish."""
         kind, name = ResourceType(self.resource.resource_type), self.resource.name
         acls = policy.acls.with_options(documented=policy.settings.documented, cidr=policy.settings.cidr)
         candidates = (rule.acl.host for rule in acls.candidates(kind, name)) if self.subject.host is None else ()

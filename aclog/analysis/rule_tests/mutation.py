@@ -24,11 +24,11 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
 
-# Mutants of a rule: what somebody may make of it by mistake.
+# Mutants of an ACL: plausible mistakes.
 
 
 class Mutation(StrEnum):
-    """What becomes of a rule."""
+    """A kind of mutation of an ACL."""
 
     REMOVED = "removed"
     ANY_LONGER_NAME = "literal to prefixed"
@@ -40,7 +40,7 @@ class Mutation(StrEnum):
 
 @frozen(kw_only=True)
 class Mutant:
-    """A rule, and what it becomes."""
+    """An ACL and its mutation."""
 
     rule: StandardAcl
     mutation: Mutation
@@ -49,7 +49,7 @@ class Mutant:
 
 
 def mutants(rule: StandardAcl) -> Iterator[Mutant]:
-    """Yield the mutants of a rule that differ from it."""
+    """Yield the mutants of an ACL that differ from it."""
     yield Mutant(rule=rule, mutation=Mutation.REMOVED, becomes=None)
     literal = rule.pattern_type == PatternType.LITERAL and rule.resource_type != ResourceType.CLUSTER
     if literal and rule.resource_name != WILDCARD:
@@ -70,25 +70,25 @@ def _mutant(rule: StandardAcl, mutation: Mutation, **fields: Any) -> Mutant:
     return Mutant(rule=rule, mutation=mutation, becomes=evolve(rule, **fields))
 
 
-# Mutation testing: whether a mistake in any rule makes a case fail.
+# Mutation testing: whether a mistake in any ACL makes a case fail.
 
 
 @frozen(kw_only=True)
 class MutationResult:
-    """What became of a mutant that changes a decision."""
+    """The result for a mutant that changes a decision."""
 
     mutant: Mutant
     killed: bool
-    """Whether a case fails with it."""
+    """Whether it makes a case fail."""
     changed: Difference | None = None
-    """Of one that survived: requests that it changes, and no case asks for."""
+    """For a surviving mutant: requests that it changes and that no case covers."""
 
 
 def mutation_results(policy: Policy, cases: Iterable[Case]) -> Iterator[MutationResult | None]:
-    """Yield what becomes of each mutant of each rule, rule by rule; None for one that changes no decision.
+    """Yield the result of each mutant of each ACL, ACL by ACL; None for one that changes no decision.
 
-    `cases` must all hold. What a mutant decides otherwise is computed exactly, and only the cases that are about such a
-    request are run again, until one fails.
+    All `cases` must pass. The differences of a mutant are computed exactly, and only the cases that cover one of them
+    are run again, until one fails.
     """
     base = with_ids(policy)
     index = _CaseIndex.of(base, cases)
@@ -98,7 +98,7 @@ def mutation_results(policy: Policy, cases: Iterable[Case]) -> Iterator[Mutation
 
 
 def mutant_count(policy: Policy) -> int:
-    """Return how many mutants the rules of a policy have."""
+    """Return the number of mutants of the ACLs of a policy."""
     return sum(1 for rule in policy.acls for _ in mutants(rule.acl))
 
 
@@ -117,30 +117,30 @@ def _judged(base: Policy, index: "_CaseIndex", mutant: Mutant) -> MutationResult
 
 @define(eq=False, kw_only=True)
 class _CaseIndex:
-    """Cases by the principals that they are about."""
+    """Cases by the principals that they cover."""
 
     settings: Settings
     compares_all: bool
-    """Whether one holds only if every request is decided as it is."""
+    """Whether a case fails if any request is decided differently."""
     looks_at_rules: bool
-    """Whether one says which rule decides."""
+    """Whether a case names the ACL that decides."""
     _of_one: dict[str, list[tuple[Case, Sequence[Query]]]] = field(factory=dict)
     _of_many: list[tuple[Case, Sequence[Query]]] = field(factory=list)
 
     @staticmethod
     def of(policy: Policy, cases: Iterable[Case]) -> "_CaseIndex":
-        """Take cases that hold on a policy."""
+        """Return the index of cases that pass on a policy."""
         every = list(cases)
         index = _CaseIndex(
             settings=policy.settings,
             compares_all=any(map(_compares_all, every)),
             looks_at_rules=any(map(_looks_at_rules, every)),
         )
-        # Those first that need not be run.
+        # Cases that need not be run come first.
         for case in sorted(every, key=lambda case: not isinstance(case, CanOnly)):
             if not isinstance(case, SameAs | NoNewAccess):
                 index._add(case, case.queries(policy.settings))
-        # These read another policy: only if nothing else fails.
+        # Cases that read another policy come last.
         for case in every:
             if isinstance(case, SameAs | NoNewAccess) and not _compares_all(case):
                 index._of_many.append((case, case.queries(policy.settings)))
@@ -154,7 +154,7 @@ class _CaseIndex:
                 self._of_one.setdefault(each, []).append((case, queries))
 
     def is_noticed(self, changed: Policy, effects: Sequence[Difference], rules: Sequence[StandardAcl]) -> bool:
-        """Return whether a case fails on a policy that differs so, by these rules."""
+        """Return whether a case fails on a policy with these differences, caused by these ACLs."""
         if self.compares_all:
             return True
         near = (case for case, queries in self._near(effects, rules) if self._may_fail(case, queries, effects, rules))
@@ -165,13 +165,13 @@ class _CaseIndex:
     ) -> bool:
         if any(touches(each.region, query) for query in queries for each in effects):
             return True
-        # The rule that decides may be another one where the decision is not.
+        # The deciding ACL may change where the decision does not.
         return _looks_at_rules(case) and any(is_about(rule, each, self.settings) for each in queries for rule in rules)
 
     def _near(
         self, effects: Sequence[Difference], rules: Sequence[StandardAcl]
     ) -> Iterator[tuple[Case, Sequence[Query]]]:
-        """Yield the cases about the principals for whom something differs, or whom a changed rule is for."""
+        """Yield the cases for the principals of the differences and of the changed ACLs."""
         everybody = any(each.region.principals.complement for each in effects)
         everybody |= self.looks_at_rules and any(rule.principal == WILDCARD_PRINCIPAL for rule in rules)
         named = dict.fromkeys(name for each in effects for name in each.region.principals.named)
@@ -189,26 +189,26 @@ def _compares_all(case: Case) -> bool:
     return isinstance(case, SameAs) and case.accesses is None
 
 
-# Which rules a set of cases exercises.
+# The ACLs that a set of cases exercises.
 
 
 @frozen(kw_only=True)
 class Coverage:
-    """How many rules there are, and which of them no case exercises."""
+    """The number of ACLs, and those that no case exercises."""
 
     rules: int
     uncovered: tuple[StandardAcl, ...]
 
     @property
     def percent(self) -> float:
-        """The share of rules that a case exercises; 100 if there is no rule."""
+        """The share of ACLs that a case exercises, in percent; 100 if there are no ACLs."""
         return 100.0 if not self.rules else 100.0 * (self.rules - len(self.uncovered)) / self.rules
 
 
 def coverage(policy: Policy, cases: Iterable[Case]) -> Coverage:
-    """Return which rules match no request that a case is about.
+    """Return the ACLs that match no request of any case.
 
-    A comparison with another policy exercises no rule by itself: it says nothing of what any of them is for.
+    A comparison with another policy exercises no ACL by itself: it expresses no purpose of any of them.
     """
     index = _QueryIndex(policy.settings)
     for case in cases:
@@ -220,14 +220,14 @@ def coverage(policy: Policy, cases: Iterable[Case]) -> Coverage:
 
 @define(eq=False)
 class _QueryIndex:
-    """Queries by principal. Filled, then asked."""
+    """Queries by principal. Filled first, then queried."""
 
     settings: Settings
     _of_one: dict[str, list[Query]] = field(factory=dict, init=False)
     _of_many: list[Query] = field(factory=list, init=False)
 
     def add(self, queries: Iterable[Query]) -> None:
-        """Take queries."""
+        """Add queries."""
         for query in queries:
             if query.principals.complement:
                 self._of_many.append(query)
@@ -235,7 +235,7 @@ class _QueryIndex:
                 self._of_one.setdefault(each, []).append(query)
 
     def covers(self, rule: StandardAcl) -> bool:
-        """Return whether a rule matches a request of one."""
+        """Return whether an ACL matches a request of a query."""
         if any(is_about(rule, query, self.settings) for query in self._of_many):
             return True
         everybody = rule.principal == WILDCARD_PRINCIPAL or ":" not in rule.principal

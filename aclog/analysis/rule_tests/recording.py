@@ -1,4 +1,4 @@
-"""What a policy decides today, as tests."""
+"""Recording of tests from the decisions of a policy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -37,17 +37,17 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.index.layout import known_type
 from aclog.authorizer.origin import FileOrigin
 
-# Names as a test lists them: `topic:orders.*` less some.
+# Names as items of tests: `topic:orders.*` with exceptions.
 
 
 Listed: TypeAlias = tuple[ResourcePattern, tuple[ResourcePattern, ...]]
-"""A name, or those that begin with a prefix, and which of them are left out."""
+"""A name, or names with a prefix, and the excepted names."""
 
 
 def listed_names(kind: ResourceType, names: Iterable[NamePart]) -> Iterator[Listed]:
-    """Yield resources that together are some names, each with what is left out of it.
+    """Yield resources that together equal a set of names, each with its exceptions.
 
-    `topic:*` stands for what LITERAL `*` covers (aclog.analysis.rule_tests.expectations), so every name takes two.
+    `topic:*` is what LITERAL `*` covers (aclog.analysis.rule_tests.expectations), so every name takes two items.
     """
     parts = set(names)
     for part in sorted(parts, key=place):
@@ -60,7 +60,7 @@ def listed_names(kind: ResourceType, names: Iterable[NamePart]) -> Iterator[List
 
 
 def _from_every_name(kind: ResourceType, part: Subtree, *, star: bool) -> Iterator[Listed]:
-    """Yield every name but some; `star`: with `*` itself, too."""
+    """Yield every name with exceptions; `star`: including `*` itself."""
     usual, other = _split(part)
     has_star = star or WILDCARD in part
     only_star = ResourcePattern(resource_type=kind, name=WILDCARD)
@@ -70,7 +70,7 @@ def _from_every_name(kind: ResourceType, part: Subtree, *, star: bool) -> Iterat
 
 
 def _split(part: Subtree) -> tuple[Subtree, Subtree]:
-    """Return the exceptions among usual names, and among those that begin with `*`."""
+    """Return the exceptions among ordinary names, and among those that begin with `*`."""
     prefixes, literals = part.except_prefixes, part.except_literals
     usual = Subtree(
         prefix="",
@@ -100,14 +100,14 @@ def _resource(kind: ResourceType, prefix: str) -> ResourcePattern:
     return ResourcePattern(resource_type=kind, name=prefix, pattern_type=PatternType.PREFIXED)
 
 
-# Tests as the objects of a YAML file, in the making: whom they are about, and lists of resources by operation.
+# Tests as objects of a YAML file: the subject, and lists of resources by operation.
 
 
 TestObject = dict[str, object]
 
 
 def by_operation(items: Iterable[tuple[int, object]]) -> dict[str, list[object]]:
-    """Return what is said of some operations, as masks, by their names; `ALL` stands for all 13."""
+    """Return items by the names of their operations; `ALL` is all 13."""
     named: dict[str, list[object]] = {}
     for mask, item in items:
         names = ["ALL"] if mask == REQUESTED else [operation.name for operation in operations_of(mask)]
@@ -119,7 +119,7 @@ def by_operation(items: Iterable[tuple[int, object]]) -> dict[str, list[object]]
 
 
 def item_of(access: ListedAccess) -> object:
-    """Return an item of `can_only`: a text, or a mapping if it leaves something out or names hosts."""
+    """Return an item of `can_only`: a text, or a mapping if it has exceptions or hosts."""
     text = resource_text(access.resource)
     if not access.but and access.hosts == ANY_HOST:
         return text
@@ -144,15 +144,15 @@ def test_object(name: str, subject: CaseSubject, expected: Mapping[str, object])
     return {**test, **expected}
 
 
-# Tests of accesses that were made: each is decided as today, folded to the names that are allowed together.
+# Tests of past accesses: the present decision on each, folded to common names.
 
 
 _FOLDED = 3
-"""So many accessed names below a prefix that is allowed as a whole are written as the prefix."""
+"""The least number of accessed names under a fully allowed prefix that are written as the prefix."""
 
 
 def tests_of_accesses(policy: Policy, accesses: Iterable[Request]) -> Iterator[TestObject]:
-    """Yield tests that each access is decided as the policy decides it: by principal, and by host where that counts."""
+    """Yield tests that expect the present decision on each access: by principal, and by host where it matters."""
     of_principal: dict[str, list[Request]] = {}
     for each in accesses:
         if ":" in each.principal and each.principal != WILDCARD_PRINCIPAL and each.resource_name:
@@ -163,17 +163,17 @@ def tests_of_accesses(policy: Policy, accesses: Iterable[Request]) -> Iterator[T
 
 @define(eq=False, kw_only=True)
 class _Principal:
-    """What one principal is allowed."""
+    """The allowed access of one principal."""
 
     policy: Policy
     principal: str
     _everywhere: dict[tuple[int, int], dict[str, list[NamePart]]] = field(factory=dict, init=False)
-    """From every host, by resource type and operation, and by the beginning of the names."""
+    """Access from every host, by resource type and operation, and by a prefix of the names."""
     _somewhere: dict[tuple[int, int], dict[str, list[NamePart]]] = field(factory=dict, init=False)
 
     @staticmethod
     def of(policy: Policy, principal: str) -> "_Principal":
-        """Read what a principal is allowed."""
+        """Read the allowed access of a principal."""
         reader = _Principal(policy=policy, principal=principal)
         for region in allowed(policy, Query(principals=only(principal))):
             reader._add(region)
@@ -212,7 +212,7 @@ class _Principal:
     def _part(
         self, places: dict[tuple[int, int], dict[str, list[NamePart]]], place: tuple[int, int], name: str
     ) -> NamePart | None:
-        """Return the widest of the parts that hold a name."""
+        """Return the widest of the parts that contain a name."""
         begins = places.get(place, {})
         parts = (part for end in range(len(name) + 1) for part in begins.get(name[:end], ()) if name in part)
         return next(parts, None)
@@ -232,25 +232,25 @@ class _Principal:
                 yield 1 << operation, resource_text(resource)
 
 
-# What a policy decides today, as tests: who can only do what, so that any other decision fails one of them.
+# Tests of the present access: `can_only` for each principal, so that any other decision fails a test.
 
 
 _LONG = 50
-"""Exceptions of a subtree that is listed as it is: without another part that would fill some of them."""
+"""The most exceptions of a subtree before it is folded with other parts, which may fill some of them."""
 
 
 @frozen(kw_only=True)
 class RecordedAccess:
-    """One principal, or everybody else, and all that it can do."""
+    """A principal, or everyone else, and all its access."""
 
     subject: CaseSubject
     listed: tuple[ListedAccess, ...]
 
 
 def recorded(policy: Policy) -> Iterator[RecordedAccess]:
-    """Yield who can only do what: each principal that does not fare as everybody else does, then everybody else.
+    """Yield the access of each principal that differs from everyone else, then that of everyone else.
 
-    Together they say of every request how it is decided, super users aside: those pass whatever the rules say.
+    Together they determine the decision on every request, except those of super users.
     """
     principals = everyone_but(*policy.settings.super_users)
     regions = list(_allowed_regions(policy, Query(principals=principals)))
@@ -269,7 +269,7 @@ def recorded(policy: Policy) -> Iterator[RecordedAccess]:
 
 
 def _allowed_regions(policy: Policy, query: Query) -> Iterator[Region]:
-    """Yield what is allowed; what no rule covers apart from the rest, so that it is the same region for everybody."""
+    """Yield the allowed regions; those on names without ACLs are separate, and so equal for all principals."""
     if not policy.settings.allow_everyone:
         yield from allowed(policy, query)
         return
@@ -293,11 +293,11 @@ def _listed(regions: Sequence[Region], texts: Iterable[str]) -> tuple[ListedAcce
 
 @define(eq=False, kw_only=True)
 class _Listing:
-    """The regions of one subject, in the making of a list."""
+    """The regions of one subject while they are listed."""
 
     regions: Sequence[Region]
     texts: Sequence[str]
-    """The hosts of rules: sets of hosts are said in their terms where they can be."""
+    """The hosts of ACLs, in which sets of hosts are expressed where possible."""
     _classes: Partition = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -305,7 +305,7 @@ class _Listing:
         self._classes = partition({*every, *self.texts}, cidr=any("/" in text for text in every))
 
     def access(self) -> Iterator[ListedAccess]:
-        """Yield what is allowed, by type and name."""
+        """Yield the allowed access, by type and name."""
         operations: dict[tuple[int, NamePart, int], int] = {}
         for kind, operation, part, classes in self._parts():
             place = (kind, part, classes)
@@ -320,7 +320,7 @@ class _Listing:
                     yield ListedAccess(operations=mask, resource=resource, but=but, hosts=hosts)
 
     def _parts(self) -> Iterator[tuple[int, int, NamePart, int]]:
-        """Yield resource type, operation, names and the classes of hosts from which they are allowed."""
+        """Yield resource type, operation, names, and the classes of hosts from which they are allowed."""
         of_class: dict[tuple[int, ...], int] = {}
         masks = [self._classes.classes_of(region.hosts) for region in self.regions]
         for number in range(self._classes.count):
@@ -333,7 +333,7 @@ class _Listing:
                 for operation in operations_of(region.operations):
                     names.setdefault((region.resource_type, operation), []).extend(region.names)
             for of_type, parts in names.items():
-                # What no rule covers has as many exceptions as there are names: once for all operations is enough.
+                # Names without ACLs have as many exceptions as there are names: list them once for all operations.
                 apart = [part for part in parts if _is_long(part)]
                 for part in (*apart, *fold(part for part in parts if not _is_long(part))):
                     place = (*of_type, part)
@@ -341,7 +341,7 @@ class _Listing:
         yield from ((*place, classes) for place, classes in classes_of.items())
 
     def _hosts(self, classes: int) -> Iterator[ListedHosts]:
-        """Yield the hosts of some classes: by the hosts of rules if these can tell, else by as few as there are."""
+        """Yield the hosts of some classes, by the hosts of ACLs if possible, otherwise in as few as possible."""
         every = (1 << self._classes.count) - 1
         if classes == every:
             yield ANY_HOST
@@ -357,7 +357,7 @@ class _Listing:
         yield from map(_as_listed, self._classes.hosts(classes))
 
     def _largest(self, among: int, meeting: int | None = None) -> tuple[str, ...]:
-        """Return the hosts of rules that lie in some classes, but for those within another one."""
+        """Return the hosts of ACLs inside some classes, except those inside another one."""
         texts: list[str] = []
         covered = 0
         matched = ((self._classes.matched(text, cidr=True), text) for text in self.texts)
@@ -379,19 +379,19 @@ def _is_long(part: NamePart) -> bool:
     return isinstance(part, Subtree) and len(part.except_prefixes) + len(part.except_literals) > _LONG
 
 
-# Tests of all that a policy decides: who can only do what, what is denied, and who can do what others cannot.
+# Tests of the complete state: can_only for each principal, denied access, and access that few principals have.
 
 
 NOWHERE = FileOrigin(file="", line=0)
-"""Of a case that is tried before it is written."""
+"""The origin of a case that is run before it is written."""
 _MOST_HOLDERS = 20
-"""A longer list says nothing to a person, and is part of what the principals themselves can do."""
+"""The longest list of principals of a who_can; a longer one is no help to a reader."""
 
 
 def tests_of_state(policy: Policy) -> Iterator[TestObject]:
-    """Yield tests that hold, and of which one at least fails if any request is decided otherwise.
+    """Yield tests that pass, at least one of which fails if any request is decided differently.
 
-    Super users aside: what they may follows from the settings.
+    Requests of super users are excluded: they follow from the settings.
     """
     denies = [rule.acl for rule in policy.acls if rule.acl.permission_type != AclPermissionType.ALLOW]
     denied: dict[str, list[StandardAcl]] = {}
@@ -413,7 +413,7 @@ def tests_of_state(policy: Policy) -> Iterator[TestObject]:
 
 
 def denied_to(policy: Policy, rules: Iterable[StandardAcl]) -> dict[str, list[object]]:
-    """Return what some rules name, all of whose requests are denied to their principals from any host."""
+    """Return the resources, by operation, of those of some ACLs whose requests are all denied, from any host."""
     items: list[tuple[int, str]] = []
     for rule in rules:
         resource = resource_of_rule(rule)
@@ -429,7 +429,7 @@ def denied_to(policy: Policy, rules: Iterable[StandardAcl]) -> dict[str, list[ob
 
 
 def resource_of_rule(rule: StandardAcl) -> ResourcePattern | None:
-    """Return what a rule covers, LITERAL `*` as every name; None for a type or name that no request has."""
+    """Return the resource that an ACL covers, LITERAL `*` as every name; None for a type or name without requests."""
     kind = known_type(rule.resource_type)
     if kind not in set(ResourceType) or kind <= ResourceType.ANY:
         return None
@@ -445,7 +445,7 @@ def resource_of_rule(rule: StandardAcl) -> ResourcePattern | None:
 
 
 def operations_of_rule(rule: StandardAcl) -> int:
-    """Return the operations that a rule names, without those that they imply, as a mask."""
+    """Return the operations of an ACL as a mask, without implied operations."""
     return REQUESTED if rule.operation == AclOperation.ALL else 1 << rule.operation & REQUESTED
 
 
@@ -455,7 +455,7 @@ def _place(listed: ListedAccess) -> tuple[int, str, bool]:
 
 
 def _holders(policy: Policy, denies: Sequence[StandardAcl]) -> Iterator[TestObject]:
-    """Yield who can read and write what is denied to some, where these are few."""
+    """Yield the principals that can read and write what is denied to others, if they are few."""
     protected = {
         resource: None for rule in denies if (resource := resource_of_rule(rule)) is not None and resource.name
     }
@@ -471,20 +471,20 @@ def _holders(policy: Policy, denies: Sequence[StandardAcl]) -> Iterator[TestObje
         yield {"name": "what is denied to others", "who_can": expected}
 
 
-# Tests that what was taken away stays so.
+# Tests that removed access stays removed.
 
 
 @frozen(kw_only=True)
 class Removal:
-    """An ACL that a log removed."""
+    """A removal of an ACL, from a log."""
 
     acl: StandardAcl
     when: str
-    """For people: offset and time of its record."""
+    """The offset and the time of its record, for display."""
 
 
 def tests_of_removals(policy: Policy, removals: Iterable[Removal]) -> Iterator[TestObject]:
-    """Yield tests that nobody can again what removed ACLs allowed, where all of that is denied today."""
+    """Yield tests that access of removed ACLs stays denied, if all of it is denied today."""
     removed: dict[str, dict[StandardAcl, str]] = {}
     last: dict[str, str] = {}
     for removal in removals:

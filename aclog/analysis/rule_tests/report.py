@@ -1,4 +1,4 @@
-"""Outcomes as text and JSON objects, with the nearest change that would make a failing case hold."""
+"""Outcomes as text and JSON objects, with the nearest change that fixes a failing case."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -47,19 +47,19 @@ from aclog.authorizer.origin import Origins, origin_object
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 
-# The nearest change that makes a failing case hold: as few rules as possible to add or to remove.
+# The nearest change that fixes a failing case: the fewest ACLs to add or to remove.
 
 
 _Changes: TypeAlias = tuple[RuleChange, ...]
 
 MOST_CHANGES = 8
-"""A longer list of changes is no advice."""
+"""The longest change that is suggested."""
 
 
 def nearest_change(case: Case, policy: Policy) -> tuple[RuleChange, ...]:
-    """Return the fewest changes of rules that were found to make a failing case hold; () if none was.
+    """Return the fewest changes of ACLs known to fix a failing case; () if none is found.
 
-    Each candidate is tried: the case is run on the policy that it makes.
+    Each candidate is verified: the case is run on the changed policy.
     """
     for candidate in sorted(_candidates(case, policy), key=len):
         if 0 < len(candidate) <= MOST_CHANGES and case.run(changed_policy(policy, candidate)).passed:
@@ -68,7 +68,7 @@ def nearest_change(case: Case, policy: Policy) -> tuple[RuleChange, ...]:
 
 
 def _fewest(case: Case, policy: Policy, changes: _Changes) -> _Changes:
-    """Return what is left of some changes after leaving out, one by one, those without which the case holds, too."""
+    """Return a minimal subset of some changes with which the case still passes."""
     for change in changes if len(changes) > 1 else ():
         less = tuple(each for each in changes if each != change)
         if less and case.run(changed_policy(policy, less)).passed:
@@ -100,7 +100,7 @@ def _granting(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
 
 
 def _revoking(policy: Policy, queries: Sequence[Query]) -> Iterator[_Changes]:
-    """Yield the removal of what gives it, and a DENY; first what takes no more than is asked, if it does not matter."""
+    """Yield removals of the granting ACLs, and a DENY; removals that take away nothing else come first."""
     giving = _giving(policy, queries)
     removed = _removals(giving)
     added = _new(rule for query in queries for rule in _rules_for(query, AclPermissionType.DENY))
@@ -122,7 +122,7 @@ def _correcting(policy: Policy, case: WhoCan) -> Iterator[_Changes]:
 
 
 def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
-    """Yield the removal of what gives too much, and rules for what is lacking."""
+    """Yield removals of excess access, and ACLs for missing access."""
     (query,) = case.queries(policy.settings)
     about = RulesAbout.of(policy, query)
     giving: list[StandardAcl] = []
@@ -137,7 +137,7 @@ def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
 
 
 def _query_of(region: Region) -> Query:
-    """Return a query for at least a region; from any host unless it has a single one."""
+    """Return a query that contains a region; from any host unless the region has a single one."""
     resources = tuple(
         ResourcePattern(resource_type=region.resource_type, name=part.name)
         if isinstance(part, Literal)
@@ -159,12 +159,12 @@ def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]
 
 
 def _rules_for(query: Query, permission: AclPermissionType) -> Iterator[StandardAcl]:
-    """Yield the rules that are about all of a query and no more."""
+    """Yield ACLs that cover exactly a query."""
     every = query.operations == REQUESTED
     operations = (AclOperation.ALL,) if every else tuple(operations_of(query.operations))
     named = (WILDCARD_PRINCIPAL,) if query.principals.complement else query.principals.named
     for resource in query.resources:
-        all_names = not resource.name  # every name: LITERAL `*`, as an empty name is no ACL's
+        all_names = not resource.name  # every name: LITERAL `*`, as no ACL has an empty name
         for principal in named:
             for operation in operations:
                 yield StandardAcl(
@@ -179,7 +179,7 @@ def _rules_for(query: Query, permission: AclPermissionType) -> Iterator[Standard
 
 
 def _is_within(rule: StandardAcl, resources: Sequence[ResourcePattern]) -> bool:
-    """Return whether a rule covers no more names than some resources have."""
+    """Return whether an ACL covers only names of some resources."""
     if rule.pattern_type == PatternType.LITERAL and rule.resource_name == WILDCARD:
         return any(not each.name for each in resources)
     return any(
@@ -198,37 +198,37 @@ def _removals(rules: Iterable[StandardAcl]) -> _Changes:
     return tuple(RuleChange(added=False, acl=rule) for rule in dict.fromkeys(rules))
 
 
-# A failing case as lines for people: where it is written, what is so instead, why, and what would mend it.
+# A failing case as text: its location, the actual state, the deciding ACL, and the fix.
 
 
 _LIMIT = 5
-"""Failures of one case, and rules of one explanation; the JSON lines have all failures."""
+"""The most failures of a case, and ACLs of an explanation, in text; the JSON lines have all failures."""
 
 NEAREST_CHANGE = "the nearest change:"
-"""After this line stands what would mend a case."""
+"""The heading of the fix of a case."""
 
 
 @frozen(kw_only=True, eq=False)
 class TestedState:
-    """What cases were run on, and what is known of it."""
+    """The policy that cases were run on, with its origins."""
 
     __test__ = False
-    """It is none for pytest."""
+    """Excludes the class from pytest's collection."""
 
     policy: Policy
-    """With ids (aclog.analysis.rule_tests.case.with_ids), so that changes are tried quickly."""
+    """With ids (aclog.analysis.rule_tests.case.with_ids), so that changes are fast."""
     policies: Mapping[Generation, Policy] = field(factory=dict)
-    """By the generation of Kafka that may decide, if several may; with ids, too."""
+    """The policy for each generation of Kafka that may decide, if there are several; with ids, too."""
     origins: Origins
     place: ChangePlace
-    """Where its rules are changed."""
+    """The target of changes, for command lines."""
 
     def failing(self, outcome: Outcome) -> Policy:
-        """Return the policy on which a case fails: of several the first one."""
+        """Return the policy on which a case fails, the first one if there are several."""
         return self.policy_of(outcome.failures[0]) if outcome.failures else self.policy
 
     def policy_of(self, failure: Failure) -> Policy:
-        """Return a policy on which a case fails so: of several the first one."""
+        """Return the policy with a failure, the first one if there are several."""
         return self.policy if failure.only is None else self.policies[failure.only]
 
 
@@ -267,7 +267,7 @@ def _why(failure: Failure, state: TestedState) -> Iterator[str]:
 
 
 def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator[str]:
-    """Yield the rules that cover what is asked for, the most important first, and what to know about them."""
+    """Yield the ACLs that cover the resource, the most important first, with notes."""
     explanation = _explained(request, policy)
     if explanation is None:
         return
@@ -276,7 +276,8 @@ def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator
         yield "no ACL covers this resource"
         return
     parts = ", ".join(f"{explanation.counts[role]:,} {role.value}" for role in Role if explanation.counts.get(role))
-    yield f"explained: {total:,} ACL(s) cover {request.resource_name!r}: {parts}"
+    covering = "1 ACL covers" if total == 1 else f"{total:,} ACLs cover"
+    yield f"explained: {covering} {request.resource_name!r}: {parts}"
     for examined in explanation.rules:
         yield f"  {examined.role.value}: {decided_by_text(examined.rule.acl, origins)}"
         yield from (f"    ({note})" for note in examined.notes)
@@ -285,7 +286,7 @@ def _explanation(request: Request, policy: Policy, origins: Origins) -> Iterator
 
 
 def _explained(request: Request, policy: Policy) -> Explanation | None:
-    if not request.resource_name:  # of any resource of a type, or of none
+    if not request.resource_name:  # for any resource of a type, or for none
         return None
     context = RequestContext(principal=request.principal, host=request.host)
     resource = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
@@ -300,7 +301,7 @@ def _explained(request: Request, policy: Policy) -> Explanation | None:
 
 
 def failing(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return those that do not hold."""
+    """Return the failed outcomes."""
     return [outcome for outcome in outcomes if not outcome.passed]
 
 
@@ -308,16 +309,16 @@ def failing(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 class Tested(Protocol):
-    """Knows what a case was run on."""
+    """Provides the state that a case was run on."""
 
     @property
     def state(self) -> TestedState:
-        """What the case was run on; asked for only if it fails."""
+        """The state that the case was run on; read only if the case fails."""
         ...
 
 
 def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) -> JsonObject:
-    """Return a case, whether it holds, and if not, why not; with `nearest` also what would mend it."""
+    """Return a case, whether it passes, and its failures; with `nearest` also the fix."""
     case = outcome.case
     line: JsonObject = {
         "test": case.test,
@@ -344,7 +345,7 @@ def outcome_object(outcome: Outcome, tested: Tested, *, nearest: bool = True) ->
 
 
 def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:
-    """Return a mutant and whether a case fails with it; of one that survives, what it changes."""
+    """Return a mutant and whether it makes a case fail; for a survivor, also the difference that it makes."""
     mutant = result.mutant
     line: JsonObject = {
         "mutant": mutant.mutation.value,
@@ -358,7 +359,7 @@ def mutant_object(result: MutationResult, origins: Origins) -> JsonObject:
 
 
 def stated_object(rule: StandardAcl | str | None, origins: Origins) -> JsonObject | str | None:
-    """Return a rule with the first place that states it, or another reason of a decision."""
+    """Return an ACL with its first location, or another basis of a decision."""
     value = decided_by_object(rule)
     if not isinstance(rule, StandardAcl) or not isinstance(value, dict):
         return value
@@ -375,25 +376,25 @@ def _failure(failure: Failure, origins: Origins) -> JsonObject:
     }
 
 
-# Cases whose outcome an unknown premise could turn, or another Kafka that may decide: none of them passes.
+# Cases whose outcome depends on an unknown premise, or on the generation of Kafka: none of them passes.
 
 
 @define(eq=False)
 class PremisedRun:
-    """Runs cases on a policy of whose settings something is unknown.
+    """Runs cases on a policy with unknown settings.
 
-    A case that passes is run again with all that is unknown the other way: with the principals that it names as super
-    users, and with everything open that no ACL is for. If it fails then, it is not known to pass.
+    A case that passes is run again with the opposite of all unknown settings: with the principals that it names as
+    super users, and with resources without ACLs open to everyone. If it fails then, it is reported as not proven.
     """
 
     policy: Policy
     premises: Premises
     settled: AbstractSet[str] = frozenset()
-    """The properties of brokers whose values the settings of the policy have."""
+    """The broker properties whose values are in the settings of the policy."""
     _policies: dict[tuple[frozenset[str], bool], Policy] = field(factory=dict, init=False)
 
     def run(self, case: Case) -> Outcome:
-        """Return what became of the case. Raises as Case.run."""
+        """Return the outcome of the case. Raises as Case.run."""
         outcome = case.run(self.policy)
         premises = self._unknown(case) if outcome.passed else ALL_KNOWN
         if not premises:
@@ -404,11 +405,11 @@ class PremisedRun:
             turning = premises
         if not turning:
             return outcome
-        reason = f"it is not known to hold: it does not if {turning.unless()}"
+        reason = f"not proven: it fails if {turning.unless()}"
         return evolve(outcome, failures=(Failure(actual=reason),))
 
     def _unknown(self, case: Case) -> Premises:
-        """Return what is unknown of the policy, or of one that it was compared with: both have its settings."""
+        """Return the unknown premises of the policy, or of the compared one: both have its settings."""
         other = case.than if isinstance(case, NoNewAccess) else case.other if isinstance(case, SameAs) else None
         if other is None:
             return self.premises
@@ -416,7 +417,7 @@ class PremisedRun:
         return Premises((*self.premises.unknown, *more.unknown))
 
     def _passes(self, case: Case, others: Premises) -> bool:
-        """Return whether a case passes if these are the other way; False if it is not known what that is."""
+        """Return whether a case passes with the opposite of these premises; False if the opposite is unknown."""
         if not {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG}.issuperset(others.names):
             return False
         users = frozenset(_named(case, self.policy)) if SUPER_USERS_CONFIG in others.names else frozenset[str]()
@@ -437,7 +438,7 @@ class PremisedRun:
 
 
 def _named(case: Case, policy: Policy) -> Iterator[str]:
-    """Yield the principals that a case is about by name; of everybody, super users are left out anyway."""
+    """Yield the principals that a case names; super users are excluded from everyone anyway."""
     for query in case.queries(policy.settings):
         if not query.principals.complement:
             yield from query.principals.named
@@ -445,7 +446,7 @@ def _named(case: Case, policy: Policy) -> Iterator[str]:
 
 @frozen(eq=False)
 class EachRun:
-    """Runs cases on the policies of all generations of Kafka that may decide: one passes if it passes on each."""
+    """Runs cases on the policies of all generations of Kafka that may decide: a case must pass on each."""
 
     runs: Mapping[Generation, PremisedRun]
 
@@ -453,11 +454,11 @@ class EachRun:
     def of(
         cls, policies: Mapping[Generation, Policy], premises: Premises, settled: AbstractSet[str] = frozenset()
     ) -> "EachRun":
-        """Return it for policies of whose settings something is unknown; as PremisedRun has these."""
+        """Return a runner for policies with unknown settings, as PremisedRun has them."""
         return cls({generation: PremisedRun(policy, premises, settled) for generation, policy in policies.items()})
 
     def run(self, case: Case) -> Outcome:
-        """Return what became of the case; how it fails on one Kafka only is marked. Raises as Case.run."""
+        """Return the outcome; failures in one generation only are marked. Raises as Case.run."""
         outcomes = {generation: run.run(case) for generation, run in self.runs.items()}
         if len(outcomes) == 1:
             return next(iter(outcomes.values()))

@@ -24,21 +24,21 @@ from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, JsonObject, at, object_
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
-# The forms of access logs, and how a file's is recognised.
+# The forms of access logs, and their detection.
 
 
 _BEGINNING: Final = 1 << 16
-"""Bytes that are looked at."""
+"""How many bytes are examined."""
 _AUDIT_LINE: Final = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2}[ T]")
 _MARKS_OF_AUDIT: Final = (b"Principal = ", b"is Allowed", b"is Denied")
 
 
 class AccessForm(StrEnum):
-    """What a file of accesses holds."""
+    """The form of a file of accesses."""
 
     PARQUET = "parquet"
     JSONL = "jsonl"
-    """Lines as of `authorize --requests`, with `timestamp`."""
+    """Lines as for `authorize --requests`, with `timestamp`."""
     KAFKA_LOG = "kafka-log"
     """kafka-authorizer.log of any Kafka."""
     EVENTS = "events-jsonl"
@@ -52,13 +52,13 @@ class AccessForm(StrEnum):
 
 
 def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
-    """Return the form of a file by its first bytes; an empty one counts as lines of JSON.
+    """Return the form of a file by its first bytes; an empty file counts as JSON lines.
 
-    Text of any other kind is read as lines of kafka-authorizer.log if it tells of accesses in another layout, or if it
-    is not `named` itself but lies in a directory, as kafkaServer-gc.log does: its lines say what they are about.
+    Other text is read as lines of kafka-authorizer.log if it contains accesses in another layout, or if the file is not
+    `named` but was found in a directory, such as kafkaServer-gc.log: its lines are then classified one by one.
 
     Raises:
-        ConfigError: it is none of them.
+        ConfigError: it has none of the forms.
 
     """
     beginning = opened.read(_BEGINNING)
@@ -83,7 +83,7 @@ def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
 
 
 def _is_text(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are text; the last character may be cut off."""
+    """Return whether the first bytes of a file are text, whose last character may be incomplete."""
     try:
         return "\0" not in getincrementaldecoder("utf-8")().decode(beginning)
     except UnicodeDecodeError:
@@ -91,7 +91,7 @@ def _is_text(beginning: bytes) -> bool:
 
 
 def _json_form(text: bytes) -> AccessForm:
-    """Return the form of JSON lines by the first that can be read; what is no event of a known kind is an access."""
+    """Return the form of JSON lines by the first readable one; an object that is no known event is an access."""
     for line in text.split(b"\n"):
         try:
             value = json.loads(line)
@@ -103,7 +103,7 @@ def _json_form(text: bytes) -> AccessForm:
 
 
 def form_of_object(value: dict[str, Any]) -> AccessForm | None:
-    """Return the form of an object by its keys; None if they are those of none."""
+    """Return the form of an object by its keys; None if they match no form."""
     return next((form for form, keys in _MARKS if keys <= value.keys()), None)
 
 
@@ -115,7 +115,7 @@ _MARKS: Final = (
     (AccessForm.EVENTS, {"audit"}),
     (AccessForm.EVENTS, {"logger"}),
 )
-"""A form of JSON lines, and the top-level keys by which it is known; the first that has all of them."""
+"""A form of JSON lines, and its required top-level keys; the first match wins."""
 
 
 def _unpacked_start(data: bytes, path: str) -> bytes:
@@ -125,7 +125,7 @@ def _unpacked_start(data: bytes, path: str) -> bytes:
         raise ConfigError(f"{path}: not a gzip file: {error}") from error
 
 
-# Accesses that were read, and how many lines were none.
+# Accesses that were read, and counts of the lines that are not accesses.
 
 
 TIMESTAMP: Final = "timestamp"
@@ -133,10 +133,10 @@ BROKER: Final = "broker"
 LOGGED_DECISION: Final = "loggedDecision"
 
 READ_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, BROKER, LOGGED_DECISION)
-"""The columns of accesses that were read: text, plain or dictionary-encoded; TIMESTAMP is in us, null if unknown.
+"""The columns of accesses: text, plain or dictionary-encoded; TIMESTAMP is in us, null if unknown.
 
-BROKER is the id of the broker that logged the access, LOGGED_DECISION what it decided (ALLOWED or DENIED), null where
-the log does not say.
+BROKER is the id of the broker that logged the access, LOGGED_DECISION its decision (ALLOWED or DENIED); null if the log
+does not contain it.
 """
 
 TIME_TYPE: Final = pa.timestamp("us", tz="UTC")
@@ -145,14 +145,14 @@ READ_SCHEMA: Final = pa.schema([(name, TIME_TYPE if name == TIMESTAMP else pa.st
 
 @frozen(eq=False, kw_only=True)
 class AccessBatch:
-    """Some rows of an access log."""
+    """Rows of an access log."""
 
     rows: pa.RecordBatch
     """The columns READ_COLUMNS."""
     rejects: Counter[Reason] = field(factory=Counter)
-    """How many other lines there were, by the reason why they are no accesses; blank lines are not counted."""
+    """The number of other lines, by the reason why they are not accesses; blank lines are not counted."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
-    """Those of them that tell of an access all the same."""
+    """The accesses among the other lines, which could not be read."""
 
 
 # Times of accesses from text: ISO 8601 with or without an offset, or milliseconds since 1970.
@@ -164,19 +164,19 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, in ms since 1970."""
 FIRST_SECOND, LAST_SECOND = 1_000_000_000, 99_999_999_999
-"""Numbers that count seconds: from September 2001 on; in ms, January 1970 to March 1973."""
+"""Numbers that are in seconds: from September 2001 on; in ms they would be January 1970 to March 1973."""
 _ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d{2}:?\d{2})?", re.ASCII
 )
 _PLAIN: Final = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})\z"
-"""What Arrow reads as `micros_of_text` does."""
+"""The texts that Arrow reads as `micros_of_text` does."""
 _MILLIS = re.compile(r"-?\d{1,15}", re.ASCII)
 
 
 def times_of_texts(texts: Any, zone: tzinfo) -> Any:
-    """Return the times (TIME_TYPE) of an Arrow array of texts, null where a text is null or no time.
+    """Return the times (TIME_TYPE) of an Arrow array of texts, null where a text is null or not a time.
 
-    `zone` is that of times without an offset.
+    `zone` applies to times without an offset.
     """
     if pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py() is not False:
         with suppress(pa.ArrowInvalid):
@@ -208,7 +208,7 @@ def local_micros(times: Any, zone: tzinfo) -> Any:
 
 
 def micros_of_text(text: str, zone: tzinfo) -> int | None:
-    """Return the time of a text in us since 1970, None if it is none."""
+    """Return the time of a text in us since 1970; None if it is not a time."""
     if _MILLIS.fullmatch(text):
         return micros_of_millis(int(text))
     parts = _ISO.fullmatch(text)
@@ -233,27 +233,27 @@ def micros_of(time: datetime) -> int:
 
 
 def micros_of_millis(millis: int) -> int | None:
-    """Return us since 1970, None beyond the years 1 to 9999."""
+    """Return us since 1970; None outside the years 1 to 9999."""
     if FIRST_SECOND <= millis <= LAST_SECOND:
         millis *= 1000
     return millis * 1000 if FIRST <= millis <= LAST else None
 
 
 def local_time(time: datetime, zone: tzinfo) -> datetime:
-    """Return a naive time as that of a zone.
+    """Return a naive time in a zone.
 
-    When clocks are set back, a repeated time is the earlier one; when they are set forward, a skipped time is read with
-    the offset from before the change.
+    When clocks are set back, a repeated time is the earlier one; when they are set forward, a skipped time has the
+    offset from before the change.
     """
     return time.replace(tzinfo=zone, fold=0)
 
 
-# What lines of JSON tell of accesses that cannot be read.
+# Unreadable accesses in JSON lines.
 
 
 _FOREIGN: Final = frozenset({Reason.OTHER_LOGGER, Reason.OTHER_MESSAGE})
 _KEYS: Final = frozenset({"principal", "operation", "resourcetype", "resourcename", "resource"})
-"""Keys of which an object about an access has at least one, however it writes them."""
+"""The keys of which an object about an access has at least one, in any spelling."""
 _PRINCIPALS: Final[tuple[tuple[str, ...], ...]] = (
     ("principal",),
     ("audit", "principal"),
@@ -266,16 +266,16 @@ _DECISIONS: Final[tuple[tuple[str, ...], ...]] = (("loggedDecision",), ("audit",
 
 
 def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: JsonObject | None, zone: tzinfo) -> None:
-    """Count a line that is no access, if it may be about one; `value` is the object in it, None if there is none.
+    """Count a line that may be an unreadable access; `value` is its object, None if there is none.
 
-    An object of which no key is one of an access, such as a line of another log, is about none; nor is a line without
-    any of an object's signs, which a torn one has.
+    An object without any key of an access, such as a line of another log, is not counted; nor is a line without any
+    sign of an object, which a torn one has.
     """
     if reason is Reason.BLANK:
         return
     trace = access_trace(line.decode(errors="replace"))
     if trace is not None:
-        # the text of another line in a string, where some characters are escaped
+        # another line as the text of a string, with some characters escaped
         is_escaped = trace.principal is not None and "\\" in trace.principal
         unread_trace = AccessTrace(decision=trace.decision) if is_escaped else trace
     elif reason in _FOREIGN:
@@ -293,7 +293,7 @@ def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: Json
 
 
 def note_text(counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo) -> None:
-    """Count a line that a table tells of, of JSON or of kafka-authorizer.log, if it may be about an access."""
+    """Count a line of JSON or of kafka-authorizer.log in a column of a table, if it may be an access."""
     line = text.encode(errors="replace")
     if reason is Reason.MALFORMED or line.lstrip().startswith(b"{"):
         value = object_of(line)
@@ -305,7 +305,7 @@ def note_text(counter: UnreadCounter, reason: Reason, text: str, zone: tzinfo) -
 
 
 def _principal_of(value: JsonObject) -> str | None:
-    """Return the principal that an object names, None if it names none."""
+    """Return the principal of an object; None if it has none."""
     name = text_at(value, "actor", "user", "name")
     principal = next((text for text in (text_at(value, *path) for path in _PRINCIPALS) if text), None)
     return principal or (f"User:{name}" if name else None)
@@ -323,7 +323,7 @@ def _time_of(value: JsonObject, zone: tzinfo) -> int | None:
     return micros_of_millis(timestamp) if isinstance(timestamp, int) and not isinstance(timestamp, bool) else None
 
 
-# Accesses in lines of kafka-authorizer.log: most differ in their time only, and equal rests are read once.
+# Accesses in lines of kafka-authorizer.log: most lines differ only in their time, so equal rests are parsed once.
 
 
 _SECOND: Final = TIME_SIZE - len(",123")
@@ -333,7 +333,7 @@ _PARSED: Final = pa.schema(
 
 
 def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
-    """Read a block of lines, whose times are local to `zone`."""
+    """Read a block of lines, whose times are in `zone`."""
     lines = _lines(block)
     headed = pc.match_substring_regex(lines, HEAD)
     with_head = lines.filter(headed)
@@ -380,7 +380,7 @@ def _read(text: bytes) -> tuple[str | None, ...]:
 
 
 def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
-    """Return why a line without a head is no access, and what it tells of one all the same."""
+    """Return why a line without a head is not an access, and the parts of an access in it."""
     try:
         text = line[:-1].decode()
     except UnicodeDecodeError:
@@ -389,7 +389,7 @@ def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
 
 
 def _headed_traces(lines: Any, reasons: Any) -> "dict[int, tuple[Reason, AccessTrace | None]]":
-    """Return by place among the lines with a head those that cannot be read."""
+    """Return the unreadable lines among those with a head, by their position."""
     at = np.flatnonzero(np.asarray(pc.is_valid(reasons)))
     rejected = zip(lines.take(pa.array(at)).to_pylist(), reasons.take(pa.array(at)).to_pylist(), strict=True)
     traces = [(Reason(reason), access_trace(line.decode(errors="replace"))) for line, reason in rejected]
@@ -402,9 +402,9 @@ def _unread_of(
     times: Any,
     others: "Sequence[tuple[Reason, AccessTrace | None]]",
 ) -> UnreadAccesses:
-    """Count the lines that tell of an access and cannot be read.
+    """Count the unreadable accesses among the lines.
 
-    One without a time was written between the lines around it, since a log is written from its beginning to its end.
+    A line without a time was written between its neighbours, since a log is written in order.
     """
     counter = UnreadCounter()
     if not of_headed and all(trace is None for _, trace in others):
@@ -424,11 +424,11 @@ def _unread_of(
 
 
 def _between(places: Int64s, times: Int64s, place: int) -> UnreadSpan:
-    """Return the span of the line at a place, given the places of lines with a time."""
+    """Return the span of a line, given the positions and times of the lines with a time."""
     at = int(np.searchsorted(places, place))
     first = int(times[at - 1]) if at else None
     last = int(times[at]) if at < len(times) else None
-    if first is not None and last is not None and first > last:  # logs that were joined
+    if first is not None and last is not None and first > last:  # joined logs
         return UnreadSpan(1, None, None)
     return UnreadSpan(1, first, last)
 
@@ -439,7 +439,7 @@ def _of_times(times: Any) -> Any:
 
 def _times(lines: Any, zone: tzinfo) -> Any:
     """Return the times of lines that begin with `[2026-11-21 10:00:00,123`, null if there is no such time."""
-    # a log has many lines a second: dates are looked up once for each
+    # a log has many lines per second: dates are parsed once each
     seconds = pc.binary_slice(lines, 1, _SECOND).dictionary_encode()
     begins = pa.array([_second(text, zone) for text in seconds.dictionary.to_pylist()], pa.int64())
     millis = pc.binary_slice(lines, _SECOND + 1, TIME_SIZE).cast(pa.string()).cast(pa.int64())

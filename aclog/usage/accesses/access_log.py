@@ -23,14 +23,14 @@ from aclog.usage.accesses.events import lines_by_form, read_audit_events, read_c
 from aclog.usage.accesses.lines import LinePart, PinnedFile, blocks_of, line_parts
 from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parquet
 
-# What files hold, known by digest: a log that was renamed, compressed or copied holds what it held before.
+# File contents, identified by digest: a renamed, compressed or copied log has the same contents.
 #
-# A file of lines is taken up to its last line feed. It may have grown since it was taken: its first bytes then have a
-# known length and digest, and only the rest is new.
+# A file of lines is taken up to its last line feed. If it has grown since, its first bytes have a known length and
+# digest, and only the rest is new.
 
 
 ContentKey: TypeAlias = tuple[int, bytes]
-"""The length and digest of bytes that were taken."""
+"""The length and digest of bytes that were added to the index."""
 
 _HEAD: Final = 1 << 10
 _BLOCK: Final = 1 << 20
@@ -40,7 +40,7 @@ _UNREAD: Final = (".zst", ".lz4", ".snappy", ".deflate", ".xz", ".zip")
 
 @frozen(kw_only=True)
 class Content:
-    """What a file held when it was read, decompressed; of a file of lines, all whole lines."""
+    """The contents of a file when it was read, decompressed; of a file of lines, all complete lines."""
 
     path: str
     name: str
@@ -55,20 +55,20 @@ class Content:
 
     @property
     def key(self) -> ContentKey:
-        """By what it is known again."""
+        """The key by which the content is identified."""
         return self.length, self.digest
 
 
 @frozen(kw_only=True)
 class Part:
-    """A content whose bytes from `start` on are new; none are if that is its length."""
+    """A content whose bytes from `start` on are new, if there are any."""
 
     content: Content
     start: int
 
     @property
     def is_new(self) -> bool:
-        """Whether there is anything to take."""
+        """Whether there is new content."""
         return self.start < self.content.length
 
 
@@ -79,14 +79,15 @@ def new_parts(
     lines: bool,
     advance: Callable[[int, int], None],
 ) -> list[Part]:
-    """Return what is new in each of these files: (path, name, size), of which no more than the size is read.
+    """Return the new part of each of these files: (path, name, size), of which at most `size` bytes are read.
 
-    Without `lines`, files are only known as a whole. Two files that hold the same are taken once, and of one that
-    begins with another only the rest. `advance` is called with the bytes that are looked through, and their number.
+    Without `lines`, files are compared only as a whole. Of two files with the same contents one is taken, and of a file
+    that begins with the contents of another only the rest. `advance` is called with the number of bytes read and their
+    total.
 
     Raises:
-        ConfigError: a file cannot be read, or is compressed in a way that is not supported.
-        FileNotFoundError: a file is gone.
+        ConfigError: a file cannot be read, or its compression is not supported.
+        FileNotFoundError: a file was removed.
 
     """
     lengths = {length for length, _ in keys} if lines else set()
@@ -117,7 +118,7 @@ def opened(path: str) -> BinaryIO:
     if kind in _DECOMPRESSED:
         file: Any = gzip.GzipFile(path, "rb") if kind == ".gz" else bz2.BZ2File(path, "rb")
         return cast("BinaryIO", file)
-    return open(path, "rb")  # noqa: PTH123  # closed by who opens it
+    return open(path, "rb")  # noqa: PTH123  # closed by the caller
 
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
@@ -136,7 +137,7 @@ def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], line
 
 
 def _beside(content: Content, others: Iterable[Content]) -> Content:
-    """Return a content with its digest at the lengths of others that begin as it does."""
+    """Return a content with digests at the lengths of others that have the same beginning."""
     have = {length for length, _ in content.beginnings}
     lengths = {
         other.length
@@ -173,7 +174,7 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
 
 
 def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
-    """Yield the bytes of a file up to `end`; None is all of it."""
+    """Yield the bytes of a file up to `end`; None: the whole file."""
     remaining = end
     while remaining is None or remaining > 0:
         block = file.read(_BLOCK if remaining is None else min(_BLOCK, remaining))
@@ -197,7 +198,7 @@ def _last_line_end(path: str, size: int) -> int:
     return 0
 
 
-# Whether a table that `spark ingest --append` makes is whole: its ledger says so.
+# Whether a table of `spark ingest --append` is complete, according to its ledger.
 
 
 LEDGER: Final = "_ledger.db"
@@ -206,7 +207,7 @@ _DEPTH: Final = 3
 
 
 def tables_of(files: Iterable[Path]) -> list[Path]:
-    """Return the directories of the tables that these files belong to, if they were made by appends."""
+    """Return the directories of the tables that these files belong to, if appends made them."""
     folders = {folder.resolve() for folder in {file.parent for file in files}}
     above = {each for folder in folders for each in (folder, *folder.parents)[:_DEPTH]}
     return sorted(each for each in above if (each / LEDGER).exists())
@@ -217,7 +218,7 @@ def listing(tables: Iterable[Path]) -> Iterator[None]:
     """List the files of tables in this block, with all files of each append or none.
 
     Raises:
-        ConfigError: an append to a table has not been finished, or was made meanwhile.
+        ConfigError: an append to a table is unfinished, or was made meanwhile.
 
     """
     before = {table: check_whole(table) for table in tables}
@@ -228,12 +229,12 @@ def listing(tables: Iterable[Path]) -> Iterator[None]:
 
 
 def check_whole(out: Path) -> int:
-    """Refuse to read a table while an append moves its files, or if one was killed meanwhile.
+    """Check that no append to a table is moving files, or was killed while it did.
 
     Return the number of the last append, 0 if the directory has no ledger.
 
     Raises:
-        ConfigError: it is so.
+        ConfigError: an append is unfinished.
 
     """
     path = out / LEDGER
@@ -249,17 +250,17 @@ def check_whole(out: Path) -> int:
         number, placed = 0, 0
     if placed == 0:
         raise ConfigError(
-            f"{out}: an append has not been finished: wait for the one that runs, or finish the one that was killed by "
-            "`aclog spark ingest --append` once more"
+            f"{out}: an append is unfinished: wait for it, or, if it was killed, finish it with another "
+            "`aclog spark ingest --append`"
         )
     return int(number)
 
 
-# The files of an access log, found and cut into pieces of work.
+# The files of an access log, split into pieces of work.
 
 
 PARTS: Final = 64
-"""Pieces of work, about, that the Parquet files of a log make."""
+"""The approximate number of pieces for the Parquet files of a log."""
 _PARQUET: Final = (".parquet", ".parq", ".pq")
 
 
@@ -270,9 +271,9 @@ class TextPart:
     lines: LinePart
     form: AccessForm
     zone: tzinfo
-    """Of times that name none."""
+    """The zone of times without an offset."""
     mixed: bool = True
-    """Whether a line may be of another form, which it tells itself; not if the form was given."""
+    """Whether lines may have other forms, which are detected; False if the form was given."""
 
 
 @frozen(kw_only=True)
@@ -296,27 +297,26 @@ AccessPart: TypeAlias = TextPart | TablePart | AvroPart
 
 @frozen(kw_only=True)
 class AccessInput:
-    """An access log, as it was when its files were found."""
+    """An access log as of the listing of its files."""
 
     parts: tuple[AccessPart, ...]
     files: tuple[PinnedFile, ...]
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
 def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None) -> AccessInput:
-    """Return the log in these files, directories (with what is below them) and globs; `zone` is that of bare times.
+    """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
-    As everywhere in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that
-    `spark ingest` made is that of its accesses, and of the lines that it rejected. A directory may hold other logs of
-    text: none of their lines is an access.
+    As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
+    made has its accesses and its rejected lines. A directory may contain other text logs, whose lines are not accesses.
 
     Raises:
-        ConfigError: there is no such file, a file is of no known form, an append to a table has not been finished,
-            or one was made meanwhile.
+        ConfigError: no such file, a file of unknown form, or an append to a table that is unfinished or was made
+        meanwhile.
         OSError: a file cannot be read.
 
     """
@@ -348,8 +348,8 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
     """Read a piece of work.
 
     Raises:
-        ConfigError: a file is damaged, or was truncated or replaced since it was found; a column is missing.
-        OSError: a file is gone.
+        ConfigError: a file is damaged, or was truncated or replaced since the listing; a column is missing.
+        OSError: a file was removed.
 
     """
     if isinstance(part, TablePart):
@@ -362,7 +362,7 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
 
 
 def read_lines(block: bytes, form: AccessForm, zone: tzinfo, *, mixed: bool = True) -> Iterator[AccessBatch]:
-    """Read whole lines of a form; `mixed`: some may be of another one."""
+    """Read complete lines of a form; `mixed`: lines may have other forms."""
     for own, lines in lines_by_form(block, form) if mixed else ((form, block),):
         yield _READERS[own](lines, zone)
 
@@ -377,7 +377,7 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 
 
 def _files_of(pattern: str) -> Iterator[Path]:
-    """Yield the files of a path or glob. Raises ConfigError: there are none, or one is a pipe, which is read once."""
+    """Yield the files of a path or glob. Raises ConfigError: no files, or a pipe, which can only be read once."""
     path = Path(pattern)
     if path.is_file():
         yield path
@@ -386,13 +386,13 @@ def _files_of(pattern: str) -> Iterator[Path]:
     files = [file for place in places for file in (_below(place) if place.is_dir() else [place])]
     if not files:
         raise ConfigError(
-            f"{pattern}: no such file, or a directory without files (names with `.` or `_` in front are skipped)"
+            f"{pattern}: no such file, or a directory without files (names that begin with `.` or `_` are skipped)"
         )
     for file in files:
         if file.exists() and not file.is_file():
             raise ConfigError(
-                f"{file}: not a regular file: an access log is read more than once, which a pipe cannot be: write the "
-                "accesses to a file first"
+                f"{file}: not a regular file: an access log is read several times, which a pipe does not allow: write "
+                "the accesses to a file first"
             )
     yield from files
 
@@ -412,11 +412,11 @@ def _visible(top: Path) -> list[Path]:
     return [path for path in below if not any(part.startswith((".", "_")) for part in path.relative_to(top).parts)]
 
 
-# What is new in an access log, given what was taken before: a file counts once, however it was renamed or packed.
+# The new part of an access log: a file is counted once, even after it was renamed or compressed.
 
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""Called with how many bytes of how many were looked through."""
+"""Called with the number of bytes read and their total."""
 
 
 @frozen(kw_only=True)
@@ -425,24 +425,24 @@ class NewAccesses:
 
     input: AccessInput
     contents: tuple[Part, ...]
-    """What is new in each file."""
+    """The new content of each file."""
     files: int
-    """The files that were looked at."""
+    """The number of files."""
     waiting: tuple[str, ...]
-    """Those that end in a line without line feed, which is left until it is whole."""
+    """The files that end in a line without line feed, which is not taken until it is complete."""
 
     @property
     def grown(self) -> int:
-        """The files of which the beginning was known."""
+        """The number of files with a known beginning."""
         return sum(part.start > 0 for part in self.contents)
 
 
 def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) -> NewAccesses:
-    """Return what is new; `keys` are the lengths and digests of the contents that were taken before.
+    """Return the new part of a log; `keys` are the lengths and digests of the contents in the index.
 
     Raises:
         ConfigError: a file cannot be read, or was truncated or replaced meanwhile.
-        OSError: a file is gone.
+        OSError: a file was removed.
 
     """
     tables = {groups.path for part in log.parts if isinstance(part, TablePart) for groups in part.table.groups}
@@ -465,7 +465,7 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
 
 
 def _new(files: Sequence[PinnedFile], keys: AbstractSet[ContentKey], advance: Advance, *, lines: bool) -> list[Part]:
-    # the same file may be given twice; the second time it holds nothing new
+    # the same file may be given twice; the second one has nothing new
     return new_parts([(file.path, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
 
 

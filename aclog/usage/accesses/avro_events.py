@@ -23,8 +23,8 @@ def read_avro_events(file: PinnedFile, zone: tzinfo) -> Iterator[AccessBatch]:
     """Read a file of events.
 
     Raises:
-        ConfigError: it is an Avro file of something else, damaged, or has changed meanwhile.
-        OSError: it is gone.
+        ConfigError: it has other records, is damaged, or was changed meanwhile.
+        OSError: it was removed.
 
     """
     all_events = _events(file)
@@ -41,23 +41,23 @@ def _events(file: PinnedFile) -> Iterator[JsonObject]:
                 record = dict(cast("JsonObject", event))
                 yield {**record, "timestamp": _millis(record["timestamp"])}
         except Exception as error:  # on damaged bytes, and on other records, fastavro raises nearly any exception
-            raise ConfigError(f"{file.path}: not a whole Avro file of audit events: {error}") from error
+            raise ConfigError(f"{file.path}: not a complete Avro file of audit events: {error}") from error
 
 
 @define
 class _Pinned:
-    """A file up to where it ended when it was found: by these bytes it is known to have been read."""
+    """A file up to its size at the listing, so that its reads match its digest."""
 
     opened: IO[bytes]
     remaining: int
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; none at the end."""
+        """Return the next bytes; empty at the end."""
         data = self.opened.read(self.remaining if size < 0 else min(size, self.remaining))
         self.remaining -= len(data)
         return data
 
 
 def _millis(time: object) -> object:
-    """Return ms since 1970 of a time that fastavro made of them."""
+    """Return ms since 1970 of a time as fastavro returns it."""
     return (time - _EPOCH) // timedelta(milliseconds=1) if isinstance(time, datetime) else time

@@ -34,7 +34,7 @@ from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, onc
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
 
-# An access that an event tells of, as a row; all kinds of events are checked alike.
+# An access of an event, as a row; all kinds of events are validated alike.
 
 
 AccessRow: TypeAlias = tuple[str | int | None, ...]
@@ -45,7 +45,7 @@ _DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
 
 @frozen(kw_only=True)
 class EventAccess:
-    """What an event says of an access, as it says it; None where it says nothing."""
+    """The fields of an access as in its event; None for a missing one."""
 
     principal: str | None
     host: str | None
@@ -59,7 +59,7 @@ class EventAccess:
     pattern_type: str | None = "LITERAL"
 
     def row(self, zone: tzinfo) -> "AccessRow | Reason":
-        """Return the row, or the reason why it is no access; `zone` is that of times without an offset."""
+        """Return the row, or the reason why it is not an access; `zone` applies to times without an offset."""
         operation, kind = operation_name(self.operation or ""), resource_type_name(self.resource_type or "")
         if isinstance(self.time, int):
             time = micros_of_millis(self.time)
@@ -85,7 +85,7 @@ class EventAccess:
         return (self.principal, self.host, operation, kind, self.resource_name, time, self.broker, decision)
 
 
-# aclog's own events: of the audit log, and those that `spark authorize --as` writes.
+# aclog's own events: of the audit log, and of `spark authorize --as`.
 
 
 def of_audit_event(value: JsonObject) -> "list[EventAccess] | Reason":
@@ -151,7 +151,7 @@ _ACCOUNTS: Final = ("confluentServiceAccount", "confluentUser")
 
 
 def of_confluent(value: JsonObject) -> "list[EventAccess] | Reason":
-    """Read an authorization; other events, and those of other services than Kafka (mds.Authorize), are no accesses."""
+    """Read an authorization; other events, and those of services other than Kafka (mds.Authorize), are not accesses."""
     data = at(value, "data")
     if value.get("type") != _AUTHORIZATION or not (text_at(data, "methodName") or "kafka.").startswith("kafka."):
         return Reason.OTHER_MESSAGE
@@ -171,7 +171,7 @@ def of_confluent(value: JsonObject) -> "list[EventAccess] | Reason":
 
 
 def _principal(data: object) -> str | None:
-    """Return the principal: text, or an object that names an account of Confluent Cloud."""
+    """Return the principal: a text, or an object with an account of Confluent Cloud."""
     principal = text_at(data, "authenticationInfo", "principal")
     if principal is not None:
         return principal
@@ -181,7 +181,7 @@ def _principal(data: object) -> str | None:
 
 
 def _host(data: object) -> str | None:
-    """Return the client's address, which has had several places; Java writes one with a slash in front."""
+    """Return the client's address, whose key depends on the version; Java formats it with a leading slash."""
     places: tuple[tuple[str | int, ...], ...] = (
         ("requestMetadata", "clientAddress", 0, "ip"),
         ("requestMetadata", "clientAddress"),
@@ -192,18 +192,17 @@ def _host(data: object) -> str | None:
     return None if address is None else address.rpartition("/")[2]
 
 
-# Redpanda's audit log: OCSF events of class 6003 about requests of Kafka's protocol.
+# Redpanda's audit log: OCSF events of class 6003 for requests of Kafka's protocol.
 #
-# An event names the request and whether it was a create, read, update or delete, but not the operation of the ACL.
-# Kafka asks for one operation by each request and resource type; where it could be several, what was done tells
-# which.
+# An event has the request and its activity (create, read, update or delete), but not the ACL operation. Kafka
+# authorizes one operation per request and resource type; where several are possible, the activity determines it.
 
 
 PRODUCT: Final = "Redpanda"
 
 _CREATE, _READ, _UPDATE, _DELETE = 1, 2, 3, 4
 _MOST_COUNTED: Final = 1_000_000
-"""Redpanda adds up equal accesses of half a second or so."""
+"""Redpanda aggregates equal accesses within about half a second."""
 
 _OPERATIONS: Final = {
     "produce": {"topic": "WRITE", "transactional_id": "WRITE", "cluster": "IDEMPOTENT_WRITE"},
@@ -248,7 +247,7 @@ _OPERATIONS: Final = {
     "describe_user_scram_credentials": {"cluster": "DESCRIBE"},
     "alter_user_scram_credentials": {"cluster": "ALTER"},
 }
-"""The operation by request and resource type."""
+"""The ACL operation by request and resource type."""
 _METADATA: Final = {_READ: "DESCRIBE", _CREATE: "CREATE"}
 """Metadata describes topics and clusters, and may create topics."""
 _ACTIVITIES: Final = {
@@ -261,13 +260,13 @@ _ACTIVITIES: Final = {
     "ALTER_CONFIGS": _UPDATE,
     "DELETE": _DELETE,
 }
-"""What Redpanda calls an operation; others are not compared."""
+"""Redpanda's names of operations; others are not compared."""
 
 
 def of_redpanda(value: JsonObject) -> "list[EventAccess] | Reason":
-    """Read an event: an access for each resource, as often as it was counted.
+    """Read an event: an access for each resource, as many times as its count.
 
-    What other interfaces than Kafka's were asked for is no access, nor is a request that asks for nothing of ACLs.
+    Requests to interfaces other than Kafka's are not accesses, nor are requests without authorization.
     """
     if value.get("class_uid") != 6003 or "kafka" not in (text_at(value, "api", "service", "name") or "").lower():
         return Reason.OTHER_MESSAGE
@@ -308,7 +307,7 @@ def _operation(value: JsonObject, kind: str | None) -> str | None:
 
 
 def _times(value: JsonObject) -> list[int | None] | None:
-    """Return the time of each access: all but the first are told by the end only. None: the count makes no sense."""
+    """Return the time of each access; only the first and the last are in the event. None: an invalid count."""
     first, count = number_at(value, "time"), number_at(value, "count")
     if count is None:
         return [first]
@@ -318,7 +317,7 @@ def _times(value: JsonObject) -> list[int | None] | None:
     return [first if start is None else start, *[first if end is None else end] * (count - 1)]
 
 
-# The accesses in one object of JSON, of any form: what an object tells does not depend on those around it.
+# The accesses in a JSON object of any form, independent of the objects around it.
 
 
 ReadObject: TypeAlias = "Callable[[JsonObject], list[EventAccess] | Reason]"
@@ -327,10 +326,10 @@ DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
 
 
 def rows_of_object(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
-    """Return the accesses of an object, or the reason why it is none.
+    """Return the accesses of an object, or the reason why it has none.
 
-    `form` is that of its file: an object that is none of it is read by its own one, if it has the keys of another.
-    `zone` is that of times without an offset.
+    `form` is that of its file: an object with the keys of another form is read as that form. `zone` applies to times
+    without an offset.
     """
     rows = _rows(value, form, zone)
     if isinstance(rows, Reason):
@@ -356,7 +355,7 @@ def _rows(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow]
 
 
 def _plain_row(value: JsonObject, zone: tzinfo) -> "AccessRow | Reason":
-    """Return the row of an object as of `authorize --requests`, with a time."""
+    """Return the row of an object as for `authorize --requests`, with a time."""
     values = [value.get(name) for name in REQUEST_COLUMNS]
     if not all(isinstance(text, str) and _is_unicode(text) for text in values):
         return Reason.MISSING_VALUE
@@ -408,7 +407,7 @@ _READERS: Final[Mapping[AccessForm, ReadObject]] = {
 }
 
 
-# Accesses in lines of events, of aclog and others; a file may hold several kinds of one form.
+# Accesses in lines of events, of aclog and others; a file may have several kinds of one form.
 
 
 def read_audit_events(block: bytes, zone: tzinfo) -> AccessBatch:
@@ -427,7 +426,10 @@ def read_cloudevents(block: bytes, zone: tzinfo) -> AccessBatch:
 
 
 def batch_of(events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo) -> AccessBatch:
-    """Return the accesses of events, each with its line. One of several accesses of which one is none is one reject."""
+    """Return the accesses of events, each with its line.
+
+    If one access of an event is invalid, the event is a reject.
+    """
     rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
     for line, each in events:
         read = each if isinstance(each, Reason) else rows_of_object(each, form, zone)
@@ -445,23 +447,23 @@ def batch_of(events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: Access
 def objects_of(
     block: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once
 ) -> "Iterator[tuple[bytes, JsonObject | Reason]]":
-    """Return the lines of a block, each with its object, or the reason why there is none; `build` as for object_of."""
+    """Return the lines of a block, each with its object, or the reason why it has none; `build` as for object_of."""
     return ((line, object_of(line, build)) for line in block.removesuffix(b"\n").split(b"\n"))
 
 
-# Accesses in JSON lines, strictly: one object a line, no column twice, nothing after the object.
+# Accesses in JSON lines, strictly: one object per line, no duplicate column, nothing after the object.
 #
-# Arrow parses whole blocks. What it does not take, or might take for something else, is read line by line.
+# Arrow parses complete blocks. A block that Arrow rejects, or might interpret differently, is read line by line.
 
 
 _NOT_AN_OBJECT: Final = re.compile(rb"^(?!\{[^\n]*\}\r?$)", re.MULTILINE)
-"""A line that is not from a brace to a brace."""
+"""A line that does not begin and end with a brace."""
 _once: Final = once_each(READ_COLUMNS)
-"""As Arrow, which does not see a foreign key twice."""
+"""As in Arrow, which ignores duplicates of other keys."""
 
 
 def read_json(block: bytes, zone: tzinfo) -> AccessBatch:
-    """Read a block of lines; `zone` is that of times without an offset."""
+    """Read a block of lines; `zone` applies to times without an offset."""
     batch = _as_a_whole(block, zone)
     return _line_by_line(block, zone) if batch is None else batch
 
@@ -472,7 +474,7 @@ def _as_a_whole(block: bytes, zone: tzinfo) -> AccessBatch | None:
     # with a brace at both ends of each line and as many objects as lines, each line is one object
     if _NOT_AN_OBJECT.search(whole, 0, len(whole) - 1) or not _is_utf8(block):
         return None
-    # a number in one line is one in all, or the block is read line by line
+    # if one line has a number in a column, all do, or the block is read line by line
     numbers = {name for name in (TIMESTAMP, BROKER) if _is_number(name, whole[: whole.index(b"\n")])}
     schema = pa.schema([(name, pa.int64() if name in numbers else pa.string()) for name in READ_COLUMNS])
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -512,7 +514,7 @@ def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
     return batch_of(objects_of(block, _once), AccessForm.JSONL, zone)
 
 
-# Lines of kafka-authorizer.log and objects of JSON in one file, as of logs that were joined.
+# Lines of kafka-authorizer.log and JSON objects in one file, as in joined logs.
 
 
 _HEADED: Final = re.compile(HEAD.encode(), re.ASCII | re.MULTILINE)
@@ -520,7 +522,7 @@ _OBJECT: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
 
 
 def lines_by_form(block: bytes, form: AccessForm) -> Iterator[tuple[AccessForm, bytes]]:
-    """Yield runs of lines of one form each; `form` is that of the file, and of all lines that tell no other."""
+    """Yield runs of lines of one form; `form` is that of the file, and of all lines without a form of their own."""
     other = _OBJECT if form is AccessForm.KAFKA_LOG else _HEADED
     if other.search(block) is None:
         yield form, block
@@ -530,7 +532,7 @@ def lines_by_form(block: bytes, form: AccessForm) -> Iterator[tuple[AccessForm, 
 
 
 def _lines(block: bytes) -> list[bytes]:
-    """Return the lines, each with its line feed; the last may lack it."""
+    """Return the lines, each with its line feed; the last one may have none."""
     *whole, rest = block.split(b"\n")
     return [*(line + b"\n" for line in whole), *([rest] if rest else [])]
 

@@ -1,4 +1,4 @@
-"""Files of lines as pieces of work, and JSON objects of lines, read strictly."""
+"""Files of lines as pieces of work, and strict parsing of JSON objects in lines."""
 
 import gzip
 import json
@@ -15,20 +15,20 @@ from attrs import frozen
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 
-# Files of lines as pieces of work: byte ranges of whole lines; a compressed file is one piece.
+# Files of lines as pieces of work: byte ranges of complete lines; a compressed file is one piece.
 
 
 _PART: Final = 1 << 26
-"""Bytes of a piece, about."""
+"""The approximate size of a piece in bytes."""
 _BLOCK: Final = 1 << 23
-"""Bytes that are read together."""
+"""How many bytes are read at once."""
 _LINE: Final = 1 << 24
-"""The longest line: a file of another kind may have none that ends."""
+"""The longest line: a file of another kind may have no line end."""
 
 
 @frozen(kw_only=True)
 class PinnedFile:
-    """A file as it was when it was found: what the name holds later may be another file, or less."""
+    """A file as of its listing: the name may refer to another file, or to less, later."""
 
     path: str
     device: int
@@ -37,7 +37,7 @@ class PinnedFile:
 
     @classmethod
     def of(cls, path: str) -> "PinnedFile":
-        """Pin a file. Raises OSError: there is none, or it may not be read."""
+        """Pin a file. Raises OSError: it does not exist, or cannot be read."""
         status = Path(path).stat()
         return cls(path=path, device=status.st_dev, inode=status.st_ino, size=status.st_size)
 
@@ -45,8 +45,8 @@ class PinnedFile:
         """Open the file.
 
         Raises:
-            ConfigError: the name holds another file by now, or the file has become shorter.
-            OSError: it is gone.
+            ConfigError: the file was replaced or truncated.
+            OSError: it was removed.
 
         """
         file = Path(self.path).open("rb")  # noqa: SIM115 - the caller closes it
@@ -62,7 +62,7 @@ class PinnedFile:
 
 @frozen(kw_only=True)
 class LinePart:
-    """The lines that begin in [start, end) of a file; of a compressed one all from `start` on, a place in its text."""
+    """The lines that begin in [start, end) of a file; of a compressed file, all lines from `start` of its text on."""
 
     file: PinnedFile
     start: int
@@ -71,13 +71,13 @@ class LinePart:
 
 
 def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, end: int | None = None) -> list[LinePart]:
-    """Return the pieces of a file, or of what is between two ends of lines; a compressed file is read to its end.
+    """Return the pieces of a file, or of a range between two line ends; a compressed file is read to its end.
 
-    With `only_whole` a last line without line feed is left out: it may be one that is being written.
+    With `only_whole`, a last line without line feed is omitted: it may be incomplete.
 
     Raises:
-        ConfigError: the file has changed meanwhile.
-        OSError: it is gone.
+        ConfigError: the file was changed meanwhile.
+        OSError: it was removed.
 
     """
     if file.path.endswith(".gz"):
@@ -92,11 +92,11 @@ def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, en
 
 
 def blocks_of(part: LinePart) -> Iterator[bytes]:
-    """Yield the lines of a part, whole lines together; only the last may lack its line feed.
+    """Yield the lines of a part in blocks of complete lines; only the last one may have no line feed.
 
     Raises:
-        ConfigError: the file is damaged, has changed meanwhile, or has a line of over 16 MiB.
-        OSError: it is gone.
+        ConfigError: the file is damaged, was changed meanwhile, or has a line of over 16 MiB.
+        OSError: it was removed.
 
     """
     with part.file.open() as opened:
@@ -113,7 +113,7 @@ def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes]:
             unpacked.seek(start)
             yield from _whole_lines(iter(lambda: unpacked.read(_BLOCK), b""), path)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{path}: not a whole gzip file: {error}") from error
+        raise ConfigError(f"{path}: not a complete gzip file: {error}") from error
 
 
 def _chunks(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:
@@ -141,14 +141,14 @@ def _whole_lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 
 def _next_start(opened: IO[bytes], place: int) -> int:
-    """Return where the first line begins after this place; beyond the end if there is none."""
+    """Return the start of the first line after this position; beyond the end if there is none."""
     opened.seek(place - 1)
     line = opened.readline(_LINE)
     return place - 1 + len(line) if line else place
 
 
 def _last_end(opened: IO[bytes], size: int) -> int:
-    """Return the end of the last whole line."""
+    """Return the end of the last complete line."""
     end = size
     while end > 0:
         start = max(end - (1 << 16), 0)
@@ -160,26 +160,26 @@ def _last_end(opened: IO[bytes], size: int) -> int:
     return 0
 
 
-# One object of a line of JSON, strictly: no key twice, nothing after the object; and what is at a place in it.
+# Strict parsing of a JSON object in a line: no duplicate key, nothing after the object; and access by path.
 
 
 JsonObject: TypeAlias = dict[str, Any]
 
 SIGNS_OF_OBJECTS: Final = (b'"', b"{", b"}")
-"""Of which a part of an object's line has one, however it was torn."""
+"""Every part of an object's line has one of these, even if it is torn."""
 _BLANK: Final = re.compile(rb"\s*")
 
 
 def once(pairs: list[tuple[str, object]]) -> JsonObject:
-    """Return an object of these keys and values. Raises ValueError: one is there twice."""
+    """Return an object of these keys and values. Raises ValueError: a key occurs twice."""
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError("duplicate key")
     return value
 
 
 def once_each(names: Collection[str]) -> Callable[[list[tuple[str, object]]], JsonObject]:
-    """Return what makes an object of keys and values, and raises ValueError if one of these keys is there twice."""
+    """Return a function that makes an object of keys and values, and raises ValueError if one of these keys repeats."""
 
     def built(pairs: list[tuple[str, object]]) -> JsonObject:
         """Return the object."""
@@ -187,14 +187,14 @@ def once_each(names: Collection[str]) -> Callable[[list[tuple[str, object]]], Js
         if len(value) != len(pairs):
             keys = [key for key, _ in pairs]
             if any(keys.count(name) > 1 for name in names):
-                raise ValueError("a key twice")
+                raise ValueError("duplicate key")
         return value
 
     return built
 
 
 def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once) -> "JsonObject | Reason":
-    """Return the object in a line, or the reason why there is none; `build` makes one of its keys and values."""
+    """Return the object in a line, or the reason why it has none; `build` makes it from its keys and values."""
     if _BLANK.fullmatch(line):
         return Reason.BLANK
     try:
@@ -207,7 +207,7 @@ def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObjec
 
 
 def at(value: object, *path: str | int) -> Any:
-    """Return what is at a path of keys and places in lists; None if nothing is."""
+    """Return the value at a path of keys and list positions; None if there is none."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -219,7 +219,7 @@ def at(value: object, *path: str | int) -> Any:
 
 
 def text_at(value: object, *path: str | int) -> str | None:
-    """Return the text at a path; None if there is none, or one that UTF-8 cannot encode."""
+    """Return the text at a path; None if there is none, or if UTF-8 cannot encode it."""
     text = at(value, *path)
     if not isinstance(text, str):
         return None

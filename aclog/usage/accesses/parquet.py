@@ -29,15 +29,15 @@ from aclog.usage.accesses.access_batch import (
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter, UnreadSpan, micros_of
 
-# Tables of accesses in Parquet files, read row group by row group: a few row groups are one piece of work.
+# Tables of accesses in Parquet files, read row group by row group; a few row groups are one piece of work.
 
 
 TIMESTAMP_COLUMN = "timestamp"
 MALFORMED = "_malformed"
-"""A column of tables that tell of unreadable lines: they are not plain."""
+"""A column of tables with unreadable lines, which are not plain."""
 _COLUMNS = [*REQUEST_COLUMNS, TIMESTAMP_COLUMN]
 _BATCH = 1 << 20
-"""Rows that are read together; columns of codes, so about 30 MB."""
+"""How many rows are read at once; as codes in columns, about 30 MB."""
 
 
 @frozen(kw_only=True)
@@ -46,12 +46,12 @@ class RowGroups:
 
     path: str
     size: int
-    """The file's size in bytes when its row groups were listed."""
+    """The size of the file in bytes at the listing."""
     first: int
     end: int
     rows: int
     latest: int | None
-    """The latest time in us since 1970, by the file's statistics; None if these do not say."""
+    """The latest time in us since 1970, from the file's statistics; None if they have none."""
 
 
 @frozen(kw_only=True)
@@ -62,16 +62,16 @@ class ParquetPart:
 
     @property
     def latest(self) -> int | None:
-        """The latest time in us since 1970, by the files' statistics; None if these do not say."""
+        """The latest time in us since 1970, from the files' statistics; None if they have none."""
         times = [groups.latest for groups in self.groups if groups.latest is not None]
         return max(times) if len(times) == len(self.groups) else None
 
 
 def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
-    """Return the row groups of these files as `parquet_parts`, None if a file is not plain.
+    """Return the row groups of these files as `parquet_parts`; None if a file is not plain.
 
-    In a plain one, what is needed takes no more than reading: the five columns of a request are text, and `timestamp`
-    is a TIMESTAMP of us or ms in UTC, each under exactly that name. Raises as `parquet_parts`.
+    A plain file needs no conversion: the five columns of a request are text, and `timestamp` is a TIMESTAMP of us or ms
+    in UTC, under exactly these names. Raises as `parquet_parts`.
     """
     for path in paths:
         with _opened(path) as (file, _):
@@ -81,11 +81,11 @@ def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
 
 
 def parquet_parts(paths: Sequence[str], most: int) -> list[ParquetPart]:
-    """Return the row groups of these files, in at most `most` pieces of about the same number of rows.
+    """Return the row groups of these files, in at most `most` pieces with similar numbers of rows.
 
     Raises:
         ConfigError: a file cannot be read as Parquet.
-        OSError: a file is gone, or may not be read.
+        OSError: a file was removed, or cannot be read.
 
     """
     row_groups: list[RowGroups] = []
@@ -119,17 +119,17 @@ def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.Re
     """Yield the columns REQUEST_COLUMNS, dictionary-encoded, and `timestamp`, or only the latter.
 
     Raises:
-        ConfigError: a file has another size than when its row groups were listed, or is damaged.
-        OSError: a file is gone.
+        ConfigError: a file's size has changed since the listing, or it is damaged.
+        OSError: a file was removed.
 
     """
     columns = [TIMESTAMP_COLUMN] if only_times else _COLUMNS
     for _, batch in read_columns(part, columns):
-        yield batch.select(columns)  # files may have them in another order
+        yield batch.select(columns)  # their order may differ between files
 
 
 def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the path and rows with those of the columns that its file has. Raises as `read_plain`."""
+    """Yield the path and rows with the given columns that its file has. Raises as `read_plain`."""
     for groups in part.groups:
         texts = [name for name in columns if name in REQUEST_COLUMNS]
         with _opened(groups.path, dictionaries=texts) as (file, size):
@@ -141,7 +141,7 @@ def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[st
 
 
 def latest_time(part: ParquetPart) -> int | None:
-    """Return the latest time in a part, in us since 1970, None if none of its rows has one. Raises as `read_plain`."""
+    """Return the latest time in a part, in us since 1970; None if no row has a time. Raises as `read_plain`."""
     latest = None
     for batch in read_plain(part, only_times=True):
         times: Any = batch.column(0).drop_null()
@@ -153,7 +153,7 @@ def latest_time(part: ParquetPart) -> int | None:
 
 @contextmanager
 def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[tuple[pq.ParquetFile, int]]:
-    """Open a file, to read the texts of these columns as dictionaries; also return its size."""
+    """Open a file to read these text columns as dictionaries; also return its size."""
     with pa.OSFile(path, "rb") as source:
         try:
             there = pq.read_schema(source).names if dictionaries else []
@@ -181,7 +181,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _spread(row_groups: Sequence[RowGroups], most: int) -> Iterator[list[RowGroups]]:
-    """Yield runs of row groups with about the same number of rows each."""
+    """Yield runs of row groups with similar numbers of rows."""
     share = max(sum(groups.rows for groups in row_groups) / max(most, 1), 1)
     run: list[RowGroups] = []
     count, runs = 0, 0
@@ -196,7 +196,7 @@ def _spread(row_groups: Sequence[RowGroups], most: int) -> Iterator[list[RowGrou
 
 
 def _joined(run: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
-    """Return a run with neighbours in the same file as one."""
+    """Return a run in which neighbours in the same file are joined."""
     joined: list[RowGroups] = []
     for groups in run:
         before = joined[-1] if joined else None
@@ -208,20 +208,20 @@ def _joined(run: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
     return tuple(joined)
 
 
-# Accesses in Parquet files of any table with the columns of a request, whatever their types.
+# Accesses in Parquet files of any table with the columns of a request, of any types.
 
 
 _DECISIONS: Final = pa.array(["ALLOWED", "DENIED"])
 _LINE, _REASON = "line", "reason"
-"""Columns of a table of rejects, as `spark ingest` writes it beside its accesses."""
+"""Columns of a table of rejects, which `spark ingest` writes beside its accesses."""
 
 
 def read_parquet(part: ParquetPart, zone: tzinfo) -> Iterator[AccessBatch]:
-    """Read a part; `zone` is that of times without one. A table of rejects has no accesses, but unread ones.
+    """Read a part; `zone` applies to times without one. A table of rejects has only unreadable accesses.
 
     Raises:
-        ConfigError: a column of a request is missing, or one has a type that cannot be read; damage.
-        OSError: a file is gone.
+        ConfigError: a column of a request is missing or has an unsupported type; damage.
+        OSError: a file was removed.
 
     """
     for path, batch in read_columns(part, [*READ_COLUMNS, MALFORMED, _LINE, _REASON]):
@@ -271,7 +271,7 @@ def _of_rejects(batch: pa.RecordBatch, zone: tzinfo) -> AccessBatch:
 
 
 def _note_rows(unread: UnreadCounter, rows: pa.RecordBatch, reason: Reason) -> None:
-    """Count rows with a principal, and perhaps a time and a decision."""
+    """Count rows with a principal, with their time and decision if they have any."""
     columns = [rows.column(REQUEST_COLUMNS[0]), rows.column(LOGGED_DECISION), rows.column(TIMESTAMP).cast(pa.int64())]
     for principal, decision, time in zip(*(column.to_pylist() for column in columns), strict=True):
         outcome: Any = decision if decision in {"ALLOWED", "DENIED"} else None

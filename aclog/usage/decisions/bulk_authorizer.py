@@ -342,7 +342,7 @@ class AclDependencies:
     needed: Pairs
     """Removing this ACL alone changes the decision."""
     groups: Pairs
-    """As long as one ACL of an access's group remains, its decision remains, whatever else is removed.
+    """The decision on an access stays the same as long as one ACL of its group remains, even if all others are removed.
 
     A needed ACL is alone in its group. An access without a group is decided the same without any ACLs.
     """

@@ -1,6 +1,6 @@
 """Decisions as numbers, texts and step functions of the version.
 
-The accesses they are about, and which Kafka decided when.
+Also which generation of Kafka decided when.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class DecisionCode(IntEnum):
 
 
 UNRESOLVED = -14
-"""Never leaves this package: the scan rank alone does not tell which ACL Kafka names, or whether it throws."""
+"""Internal to this package: the scan rank does not determine which ACL Kafka names, or whether it throws."""
 
 ALLOWED = frozenset({DecisionCode.DEFAULT_ALLOW, DecisionCode.SUPER_USER})
 """The negative codes that allow."""
@@ -65,10 +65,10 @@ ERRORS = {
     DecisionCode.BEFORE_THE_LOG: "the log does not reach back to the time of the access",
     DecisionCode.UNKNOWN_KAFKA: "Kafka 4.3 and 4.4 decide it by different ACLs, and which of them decided is not known",
 }
-"""Why there is no decision."""
+"""The reason why there is no decision."""
 
 
-# Decisions on many accesses as step functions of the version, in columns that rows are looked up in.
+# Decisions on many accesses as step functions of the version, in columns for fast lookups by row.
 
 
 Steps: TypeAlias = Sequence[tuple[int, int]]
@@ -87,7 +87,7 @@ class DecisionSteps:
     _size: int = field(default=0, init=False)
     """The number of steps in use; columns are longer."""
     _first: Int64s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int64), init=False)
-    """By access: where its steps begin; one more entry than accesses."""
+    """By access: the position of its first step; one more entry than accesses."""
     _keys: Int64s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int64), init=False)
     """access * stride + version of each step: ascending over all accesses, so that one bisection serves a batch."""
     _codes: Int32s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int32), init=False)
@@ -150,8 +150,8 @@ LEVELS = (NAMED, STAR, EMPTY, ODD)
 class MatchingInterval(NamedTuple):
     """An ACL that matches an access, from version `start` until before version `end`.
 
-    `rank` and `level` are its place in the order of Kafka's scan (authorizer.index.scan_order). `matches` is false for
-    an ACL on the resource that is for another principal, host or operation; `unsure`: whether it matches is not known.
+    `rank` and `level` are its position in the order of Kafka's scan (authorizer.index.scan_order). `matches` is False
+    for an ACL on the resource for another principal, host or operation; `unsure`: whether it matches is unknown.
     """
 
     start: int
@@ -204,10 +204,10 @@ class _Sweep:
     _present: int = field(default=0, init=False)
     """The number of ACLs on the resource, matching or not."""
     _unsure: int = field(default=0, init=False)
-    """The number of ACLs of which it is not known whether they match."""
+    """The number of ACLs whose match is unknown."""
 
     def add(self, interval: MatchingInterval) -> None:
-        """Take in an ACL that was added."""
+        """Add an ACL that was added."""
         if interval.end <= interval.start:
             return
         matches = interval.matches and not interval.unsure
@@ -251,10 +251,10 @@ class _Sweep:
 
 
 def is_order_ambiguous(levels: set[int], *, denies: bool, below_star: bool, is_star: bool) -> bool:
-    """Return whether the scan rank may not tell which ACL Kafka names, given the levels of those that could be named.
+    """Return whether the scan rank does not determine which ACL Kafka names, given the levels of the candidates.
 
     That is so if LITERAL `*` or an odd pattern type on the empty name is among them and Kafka may visit it earlier or
-    later than the rank says (authorizer.index.scan_order).
+    later than its rank (authorizer.index.scan_order).
     """
     if ODD in levels:
         return len(levels) > 1
@@ -267,7 +267,7 @@ def is_order_ambiguous(levels: set[int], *, denies: bool, below_star: bool, is_s
     return EMPTY not in levels and below_star
 
 
-# Which Kafka decided when: from 4.4 on, an ACL whose host is a range of addresses matches (KIP-1276).
+# The generations of Kafka that decided, by time: from 4.4 on, an ACL whose host is a range matches (KIP-1276).
 
 
 class Ranges(IntEnum):
@@ -281,16 +281,16 @@ class Ranges(IntEnum):
 
 @frozen(kw_only=True)
 class KafkaTimes:
-    """What may have decided, from each of some times to the next one; ACLs count alike at all times without it."""
+    """The generation of Kafka that may have decided, from each of some times to the next one."""
 
     begins: tuple[int, ...]
-    """In ms since 1970, ascending; before the first one, what it begins holds, too."""
+    """In ms since 1970, ascending; the first entry also applies before its time."""
     ranges: tuple[Ranges, ...]
     """Whether they match; two neighbours differ."""
 
     @classmethod
     def of(cls, parts: Iterable[tuple[int, Sequence[Generation]]]) -> Self:
-        """Return it, given from when on which generations may have decided: in order, of one time the last counts."""
+        """Return it for generations that may have decided from some times on, in order; the last wins."""
         steps: list[tuple[int, Ranges]] = []
         for begin, generations in parts:
             while steps and steps[-1][0] >= begin:
@@ -302,7 +302,7 @@ class KafkaTimes:
 
     @property
     def only(self) -> Ranges | None:
-        """What holds at all times; None if it changes."""
+        """The constant value; None if it changes."""
         return self.ranges[0] if len(self.ranges) == 1 else None
 
     @property

@@ -1,4 +1,4 @@
-"""The file of the index of last use, and its columns."""
+"""The database file of the index of last use, and its column format."""
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.vectors import Int64s
 
-# The file of the index: opened only if it is one, and known to be the same file each time it is written to.
+# The index file: opened only if it is an index, and verified to be the same file at each write.
 
 
 FILE: Final = "usage.sqlite"
@@ -25,9 +25,9 @@ _APPLICATION: Final = 0x61637578
 _VERSION: Final = 2
 """SQLite's user_version: the schema."""
 _OLDEST: Final = 1
-"""The oldest that is read; it lacks the table of what could not be read, which is made before it is written to."""
+"""The oldest supported schema; it has no table of unread accesses, which is created before the first write."""
 _PATIENCE = 60.0
-"""Seconds that a writer waits for another one."""
+"""How many seconds a writer waits for another one."""
 
 
 @define(eq=False)
@@ -41,10 +41,10 @@ class IndexDatabase:
 
     @classmethod
     def create(cls, directory: Path, tables: str, *, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
-        """Make an index with these tables in a new or empty directory; one that is there already is opened.
+        """Create an index with these tables in a new or empty directory; an existing index is opened.
 
         Raises:
-            ConfigError: the directory holds something, or it cannot be made.
+            ConfigError: the directory contains other files, or the index cannot be created.
 
         """
         path = directory / FILE
@@ -52,28 +52,30 @@ class IndexDatabase:
             directory.mkdir(parents=True, exist_ok=True)
             if strange := sorted(each.name for each in directory.iterdir() if not each.name.startswith(FILE)):
                 raise ConfigError(
-                    f"{directory}: holds {strange[0]!r}: expected an index, or a new or empty directory to make one in"
+                    f"{directory}: contains {strange[0]!r}: expected an index, or a new or empty directory"
                 )
             with _errors(path):
                 _fill(path, tables)
             fsync_directory(directory)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot be made: {error.strerror or error}") from error
+            raise ConfigError(f"{path}: cannot be created: {error.strerror or error}") from error
         return cls.open(directory, writable=True, upgrade=upgrade)
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool, upgrade: Callable[[sqlite3.Connection], None]) -> Self:
-        """Open an index; `upgrade` makes the schema of an older one the newest, in a transaction, if it is written to.
+        """Open an index; `upgrade` migrates an older schema in a transaction if the index is writable.
 
         Raises:
-            ConfigError: there is none, it is of another version, or it cannot be opened.
+            ConfigError: no index, an unsupported schema, or it cannot be opened.
 
         """
         path = directory / FILE
         try:
             identity = _identity(path)
         except OSError as error:
-            raise ConfigError(f"{directory}: has no index: {error.strerror or error}: expected {FILE} in it") from error
+            raise ConfigError(
+                f"{directory}: no index: {error.strerror or error}: expected a directory with {FILE}"
+            ) from error
         if not path.is_file():
             raise ConfigError(f"{path}: not a file: expected an index of last use")
         with _errors(path):
@@ -98,14 +100,14 @@ class IndexDatabase:
         except OSError:
             same = False
         if not same:
-            raise ConfigError(f"{self.path}: was removed or replaced while it was open: nothing more is written to it")
+            raise ConfigError(f"{self.path}: was removed or replaced while it was open: writing to it is refused")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Write in one transaction: all of it, or nothing if an error comes out.
+        """Write in one transaction, which is rolled back on an error.
 
         Raises:
-            ConfigError: it cannot be written, was replaced, or is damaged.
+            ConfigError: the index cannot be written, was replaced, or is damaged.
 
         """
         self.check_same()
@@ -122,10 +124,10 @@ class IndexDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read: a reader sees one state for as long as it is open, however much is written meanwhile.
+        """Read from one state, independent of later writes.
 
         Raises:
-            ConfigError: it cannot be read, or is damaged.
+            ConfigError: the index cannot be read, or is damaged.
 
         """
         with _errors(self.path):
@@ -134,13 +136,13 @@ class IndexDatabase:
             yield self.connection
 
     def release(self) -> None:
-        """End what `reading` began: the next read sees the newest state."""
+        """End the read transaction of `reading`: the next read sees the newest state."""
         if self.connection.in_transaction:
             with _errors(self.path):
                 self.connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         with _errors(self.path):
             self.connection.close()
 
@@ -155,21 +157,21 @@ def _connected(path: Path, *, writable: bool) -> sqlite3.Connection:
     if not writable and not os.access(path, os.W_OK):
         mode = "ro"
         if not path.with_name(f"{FILE}-wal").exists():
-            mode += "&immutable=1"  # SQLite might not be able to make its -shm file, and nobody can be writing
+            mode += "&immutable=1"  # SQLite may be unable to create its -shm file, and there can be no writer
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_PATIENCE)
     if not writable:
-        # a reader that may write only does what a writer that was killed has left to do
+        # a reader with write permission only recovers from a killed writer
         connection.execute("PRAGMA query_only = 1")
     return connection
 
 
 def _fill(path: Path, tables: str) -> None:
-    """Make the tables, all or none, if the file has nothing in it; somebody else may be doing the same."""
+    """Create the tables, all or none, if the file is empty; another process may be doing the same."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
     try:
         if not _is_empty(connection):
-            return  # `open` says whether it is ours
+            return  # `open` checks whether it is an index
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
@@ -184,7 +186,7 @@ def _fill(path: Path, tables: str) -> None:
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Return whether nothing was ever made in it, or whoever began to was killed."""
+    """Return whether the file is empty, or its creation was killed."""
     has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
     return not has_tables and not _number(connection, "application_id")
 
@@ -196,13 +198,13 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     version = _number(connection, "user_version")
     if _is_empty(connection):
-        raise ConfigError(f"{path}: is empty: expected an index of last use, as aclog usage-index makes it")
+        raise ConfigError(f"{path}: is empty: expected an index of last use, created by `aclog usage-index`")
     if _number(connection, "application_id") != _APPLICATION:
-        raise ConfigError(f"{path}: not an index of last use: another program made it")
+        raise ConfigError(f"{path}: not an index of last use: created by another program")
     if version > _VERSION:
-        raise ConfigError(f"{path}: of schema {version}: a newer aclog made it: expected at most {_VERSION}")
+        raise ConfigError(f"{path}: schema version {version} is newer than supported ({_VERSION}): upgrade aclog")
     if version < _OLDEST:
-        raise ConfigError(f"{path}: of schema {version}: an older aclog made it: make a new index in another directory")
+        raise ConfigError(f"{path}: schema version {version} is not supported: create a new index in another directory")
 
 
 def _upgrade(connection: sqlite3.Connection, upgrade: Callable[[sqlite3.Connection], None]) -> None:
@@ -210,7 +212,7 @@ def _upgrade(connection: sqlite3.Connection, upgrade: Callable[[sqlite3.Connecti
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _number(connection, "user_version") < _VERSION:  # somebody else may have done it
+        if _number(connection, "user_version") < _VERSION:  # another process may have done it
             upgrade(connection)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
@@ -230,22 +232,22 @@ def _errors(path: Path) -> Iterator[None]:
         raise error.at(path=str(path)) from error
 
 
-# Columns of numbers as one blob, small, and checked when it is read.
+# Columns of numbers as one compact blob, verified when it is read.
 
 
 _HEAD = np.dtype([("rows", "<u4"), ("width", "u1"), ("least", "<i8")])
 _BYTES = 8
 _LEVEL = 1
-"""Of zlib: more takes several times as long for a tenth less."""
+"""The zlib level: higher ones take several times as long for a tenth less."""
 
 Numbers: TypeAlias = "NDArray[np.integer] | Sequence[int]"
 
 
 def packed(*columns: NDArray[np.generic]) -> bytes:
-    """Return columns of integers of up to 64 bits, each of its own length, as bytes.
+    """Return columns of integers of up to 64 bits, each with its own length, as bytes.
 
-    A column is what its numbers exceed its least one by, in as few bytes as the largest takes: all low bytes, then all
-    second bytes and so on, which zlib makes the most of.
+    A column is stored as differences from its minimum, in as few bytes as the largest needs: all low bytes, then all
+    second bytes and so on, which compresses best with zlib.
     """
     parts = []
     for column in columns:
@@ -262,7 +264,7 @@ def unpacked(blob: bytes) -> list[Int64s]:
     """Return the columns.
 
     Raises:
-        DecodeError: these are not the bytes that `packed` returned.
+        DecodeError: the bytes were not returned by `packed`.
 
     """
     data, at, columns = inflated(blob), 0, list[Int64s]()
@@ -282,12 +284,12 @@ def unpacked(blob: bytes) -> list[Int64s]:
 
 
 def deflated(data: bytes) -> bytes:
-    """Return bytes made smaller."""
+    """Return compressed bytes."""
     return zlib.compress(data, _LEVEL)
 
 
 def inflated(blob: bytes) -> bytes:
-    """Return what was deflated; its checksum has been checked.
+    """Return decompressed bytes, with a verified checksum.
 
     Raises:
         DecodeError: the bytes are damaged.

@@ -1,4 +1,4 @@
-"""The lives of ACLs, in columns by number."""
+"""Lives of ACLs, in columns by number."""
 
 import json
 import sqlite3
@@ -13,13 +13,13 @@ from aclog.metalog.errors import DecodeError
 from aclog.metalog.vectors import Bools, Bytes, Int64s
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 
-# The rules that accesses were judged by, as the index knows rules.
+# The ACLs by which accesses were evaluated, as the index identifies them.
 
 
 UNKNOWN: Final = -(1 << 62)
-"""In place of when a rule began."""
+"""A begin that is unknown."""
 STILL: Final = (1 << 62) - 1
-"""In place of when it ended."""
+"""The end of an ACL that is in force."""
 
 RuleText = dict[str, str]
 """The seven keys of `acls list --format jsonl`."""
@@ -27,28 +27,28 @@ RuleText = dict[str, str]
 
 @frozen(eq=False, kw_only=True)
 class SeenRules:
-    """The rules of a run, numbered by ordinal."""
+    """The ACLs of a run, numbered by ordinal."""
 
     ids: Bytes | None
     """The (n, 16) bytes of ids; None if the source has none."""
     digests: Bytes
-    """(n, 16): of the rules without their ids (rule_texts.digests)."""
+    """(n, 16): of the ACLs without their ids (`digests`)."""
     denies: Bools
     texts: Callable[[Sequence[int]], list[RuleText]]
-    """Returns the texts of some ordinals; asked for lives that are new."""
+    """Returns the texts of some ordinals; called for new lives."""
     begins: Int64s
-    """When each rule came into force, in us since 1970; UNKNOWN if no log says so."""
+    """When each ACL came into force, in us since 1970; UNKNOWN without a log."""
     ends: Int64s
     """When it was removed; STILL while it is in force."""
     is_history: bool
-    """Whether a log says when rules came and went; if not, they count as in force for all accesses of the run."""
+    """Whether the begins and ends are from a log; if not, the ACLs count as in force for all accesses of the run."""
     known_from: int | None = None
-    """With a history: since when the rules are known, in us since 1970; None for at all times."""
+    """With a history: since when the ACLs are known, in us since 1970; None: always."""
     is_whole: bool = True
-    """Whether these are all rules of the state: then those that are not among them are gone."""
+    """Whether these are all ACLs of the state: all others are then gone."""
 
     def __len__(self) -> int:
-        """Return the number of rules."""
+        """Return the number of ACLs."""
         return len(self.digests)
 
     @property
@@ -58,7 +58,7 @@ class SeenRules:
 
 
 def always(count: int) -> tuple[Int64s, Int64s]:
-    """Return `begins` and `ends` of rules from a state without times."""
+    """Return `begins` and `ends` of ACLs from a state without times."""
     return np.full(count, UNKNOWN, np.int64), np.full(count, STILL, np.int64)
 
 
@@ -67,40 +67,40 @@ def always(count: int) -> tuple[Int64s, Int64s]:
 
 KEY_BYTES: Final = 16
 _HEAD_BYTES: Final = 3 + 16
-"""Of the record of an ACL: frame version, type, version of the record; and the id."""
+"""The head of an ACL record: frame version, type, version of the record; and the id."""
 
 
 def digests(records: Iterable[bytes]) -> Bytes:
-    """Return the digests, as (n, 16) bytes, of ACLs given as the records of a metadata log; ids do not count."""
+    """Return the digests, as (n, 16) bytes, of ACLs given as records of a metadata log, without their ids."""
     joined = b"".join(blake2b(record[_HEAD_BYTES:], digest_size=KEY_BYTES).digest() for record in records)
     return np.frombuffer(joined, np.uint8).reshape(-1, KEY_BYTES)
 
 
-# The lives of rules, in columns by number.
+# The lives of ACLs, in columns by number.
 
 
 HAS_ID: Final = 1
 DENIES: Final = 2
 BEGIN_IS_EXACT: Final = 4
-"""A log says when it began; else it is the earliest access of the first run that saw it."""
+"""The begin is from a log; otherwise it is the earliest access of the first run that saw the ACL."""
 END_IS_EXACT: Final = 8
 
 
 @frozen(eq=False, kw_only=True)
 class Lives:
-    """A life: a rule from when it came to when it went; its number is its row."""
+    """Lives: the periods in which an ACL was in force; the number of a life is its row."""
 
     keys: Bytes
-    """(n, 16): the id, or the digest of the rule if no source had one."""
+    """(n, 16): the id, or the digest of the ACL if no source had one."""
     digests: Bytes
-    """(n, 16): of the rule without its id."""
+    """(n, 16): of the ACL without its id."""
     begins: Int64s
     """In us since 1970."""
     ends: Int64s
     """In us since 1970; STILL if the last run saw it in force."""
     flags: Bytes
     judged_since: Int64s
-    """In us since 1970: accesses up to then may have been judged without it, by runs that did not know it."""
+    """In us since 1970: earlier accesses may have been evaluated without it, by runs that did not know it."""
 
     def __len__(self) -> int:
         """Return the number of lives."""
@@ -108,7 +108,7 @@ class Lives:
 
     @classmethod
     def none(cls) -> Self:
-        """Return no lives."""
+        """Return an empty table of lives."""
         keys, times = np.zeros((0, KEY_BYTES), np.uint8), np.zeros(0, np.int64)
         return cls(keys=keys, digests=keys, begins=times, ends=times, flags=np.zeros(0, np.uint8), judged_since=times)
 
@@ -124,11 +124,11 @@ class Lives:
         return open_lives
 
     def newest_of_ids(self, ids: Bytes) -> Int64s:
-        """Return by (n, 16) id the number of its newest life, -1 if it has none."""
+        """Return the number of the newest life of each (n, 16) id, -1 if it has none."""
         return latest_rows(self.keys, self.has(HAS_ID), ids)
 
     def open_of_digests(self, digests: Bytes) -> Int64s:
-        """Return by (n, 16) digest the number of the open life of that rule, with an id or without, or -1."""
+        """Return the number of the open life of each (n, 16) digest, with an id or without, or -1."""
         return latest_rows(self.digests, self.is_open, digests)
 
 
@@ -165,7 +165,7 @@ def _halves(keys: Bytes) -> tuple[Int64s, Int64s]:
     return numbers[:, 0], numbers[:, 1]
 
 
-# From the rules of a run to lives: which rule is which life, which lives are new, longer or over. Pure.
+# Mapping of the ACLs of a run to lives: existing, new, extended and ended ones. Pure.
 
 
 class AccessTimes(NamedTuple):
@@ -177,19 +177,19 @@ class AccessTimes(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class RuleNumbers:
-    """The rules of a run as lives."""
+    """The ACLs of a run as lives."""
 
     numbers: Int64s
-    """By ordinal: the number of the rule's life."""
+    """By ordinal: the number of the ACL's life."""
     new: Int64s
     """The ordinals whose lives are new, in the order of their numbers, which follow those of all others."""
 
 
 def number_rules(lives: Lives, rules: SeenRules) -> RuleNumbers:
-    """Find the lives of the rules of a run, and number those that are new."""
+    """Find the lives of the ACLs of a run, and number the new ones."""
     life_numbers = _of_history(lives, rules) if rules.is_history else _of_state(lives, rules)
     unknown = np.flatnonzero(life_numbers < 0)
-    # a rule that came and went between two batches was never visible, and may be there twice
+    # an ACL that was added and removed between two batches was never visible, and may be repeated
     first = latest_rows(
         rules.keys, life_numbers < 0, rules.keys[unknown], times=rules.begins, target_times=rules.begins[unknown]
     )
@@ -202,13 +202,13 @@ def number_rules(lives: Lives, rules: SeenRules) -> RuleNumbers:
 def lives_after(
     lives: Lives, rules: SeenRules, numbering: RuleNumbers, *, run: AccessTimes, before: AccessTimes | None
 ) -> Lives:
-    """Return the lives as they are after a run; `before` are the times of all earlier runs."""
+    """Return the lives after a run; `before` are the times of all earlier runs."""
     grown = _grown(lives, rules, numbering.new)
     begins, ends, flags = grown.begins.copy(), grown.ends.copy(), grown.flags.copy()
     if rules.is_whole:
         unseen = np.ones(len(grown), np.bool_)
         unseen[numbering.numbers] = False
-        # a log that ends before a rule came says nothing about it
+        # a log that ends before an ACL was added has no information about it
         over = unseen & grown.is_open & ~(grown.has(BEGIN_IS_EXACT) & (grown.begins > run.last))
         ends[over] = np.maximum(begins[over], run.first if before is None else before.last)
     _note_begins(begins, flags, numbering.numbers, rules, run)
@@ -228,21 +228,21 @@ def _of_state(lives: Lives, rules: SeenRules) -> Int64s:
 
 
 def _of_history(lives: Lives, rules: SeenRules) -> Int64s:
-    """Find lives by key and begin; what was seen without a log's times is the last life that the log knows."""
+    """Find lives by key and begin; a life seen without a log's times is the last one in the log."""
     keys = rules.keys
     eligible = lives.has(HAS_ID) if rules.ids is not None else ~lives.has(HAS_ID)
     exact = eligible & lives.has(BEGIN_IS_EXACT)
     numbers = latest_rows(lives.keys, exact, keys, times=lives.begins, target_times=rules.begins)
-    # without ids, a rule that went and came back is another life
+    # without ids, an ACL that was removed and added again has another life
     adoptable = eligible & ~exact if rules.ids is not None else eligible & ~exact & lives.is_open
     numbers = np.where((numbers < 0) & _is_last(rules), latest_rows(lives.keys, adoptable, keys), numbers)
-    # the log begins at a checkpoint: it knows the rule, but no longer since when
+    # the log begins at a checkpoint: it has the ACL, but not its begin
     since_ever = (numbers < 0) & (rules.begins == UNKNOWN)
     return np.where(since_ever, latest_rows(lives.keys, eligible, keys), numbers)
 
 
 def _is_last(rules: SeenRules) -> Bools:
-    """Return which rules are the last ones of their key."""
+    """Return which ACLs are the last ones of their key."""
     order = np.argsort(rules.begins, kind="stable")
     keys = rules.keys[order]
     last = np.zeros(len(rules), np.bool_)
@@ -263,7 +263,7 @@ def _grown(lives: Lives, rules: SeenRules, new: Int64s) -> Lives:
 
 
 def _judged_since(grown: Lives, numbering: RuleNumbers, before: AccessTimes | None) -> Int64s:
-    """Return since when each life took part: one that is new, or is back, did not in what was judged before."""
+    """Return since when each life was evaluated: a new or returning one was not in earlier runs."""
     since = grown.judged_since.copy()
     if before is not None:
         joined = numbering.numbers[~grown.is_open[numbering.numbers]]
@@ -276,7 +276,7 @@ def _note_begins(begins: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules
     dated = rules.begins != UNKNOWN
     begins[numbers[dated]] = rules.begins[dated]
     flags[numbers[dated]] |= BEGIN_IS_EXACT
-    # in force for all accesses of the run, as far as anybody knows
+    # in force for all accesses of the run, as far as known
     since = run.first if rules.known_from is None else max(run.first, rules.known_from)
     rest = numbers[~dated]
     rest = rest[flags[rest] & BEGIN_IS_EXACT == 0]
@@ -287,13 +287,13 @@ def _note_ends(ends: Int64s, flags: Bytes, numbers: Int64s, rules: SeenRules) ->
     ended = rules.ends != STILL
     ends[numbers[ended]] = rules.ends[ended]
     flags[numbers[ended]] |= END_IS_EXACT
-    # what a log has seen go does not come back under its id
+    # an ACL that a log has removed does not return under its id
     rest = numbers[~ended]
     rest = rest[flags[rest] & END_IS_EXACT == 0]
     ends[rest] = STILL
 
 
-# Lives in the database: their columns in segments, and the texts of their rules apart, read only to be shown.
+# Lives in the database: their columns in segments, and the texts of their ACLs separately.
 
 
 TABLES: Final = """
@@ -371,7 +371,7 @@ def _texts(database: sqlite3.Connection, segment: int) -> list[RuleText]:
     try:
         return [dict(zip(_KEYS, values, strict=True)) for values in json.loads(inflated(row[0]))]
     except (ValueError, TypeError) as error:
-        raise DecodeError(f"texts of rules that are none: {error}") from error
+        raise DecodeError(f"invalid ACL texts: {error}") from error
 
 
 _KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")

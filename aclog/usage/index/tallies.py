@@ -1,4 +1,4 @@
-"""Uses of ACLs as they are counted, by days and spans of days, and their store."""
+"""Counted uses of ACLs, by days and spans of days, and their table."""
 
 import pickle
 import sqlite3
@@ -20,7 +20,7 @@ from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.index.used import LEVELS, LastUse, Span, Used, spans
 from aclog.usage.window import AccessSets, UnreadAccesses
 
-# What was used by day and by spans of days, in the table `used`: bitmaps of numbers, and the counts beside them.
+# Uses by day and by spans of days, in the table `used`: bitmaps of numbers, with counts.
 
 
 TABLES: Final = """
@@ -35,18 +35,18 @@ _CHUNK_BITS = 16
 """A chunk is the numbers that share all higher bits: those of one container of a bitmap."""
 
 _MOST_PENDING = 1 << 21
-"""Rows that are held before they are merged into the table; about 50 bytes each."""
+"""How many rows are held before they are merged into the table; about 50 bytes each."""
 
 
 class Kind(IntEnum):
-    """What numbers are of."""
+    """The kind of a number."""
 
     LIVES = 0
     SETS = 1
 
 
 class DayRows(NamedTuple):
-    """How often numbers were used on days: columns of the same length."""
+    """How often numbers were used, by day: columns of the same length."""
 
     day: Int64s
     """Since 1970, UTC."""
@@ -57,7 +57,7 @@ class DayRows(NamedTuple):
 
 @define(eq=False)
 class UsedWriter:
-    """Adds to the table, inside a transaction of its caller."""
+    """Adds rows to the table, inside a transaction of its caller."""
 
     database: sqlite3.Connection
     kind: Kind
@@ -72,7 +72,7 @@ class UsedWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Merge what is pending."""
+        """Merge the pending rows."""
         if not self._count:
             return
         day, *columns = (np.concatenate(each) for each in zip(*self._pending, strict=True))
@@ -127,7 +127,7 @@ class UsedWriter:
 
 
 def bitmaps(database: sqlite3.Connection, kind: Kind, first_day: int, last_day: int) -> tuple[BitMap, BitMap]:
-    """Return the numbers that were matched on any of these days (since 1970, both included), and those needed."""
+    """Return the numbers that were matched, and those needed, on any of these days (since 1970, both included)."""
     rows = (row for span in spans(first_day, last_day) for row in database.execute(_BITMAPS, (kind, *span)))
     pairs = [(_bitmap(matched), _bitmap(needed)) for matched, needed in rows]
     if not pairs:
@@ -166,7 +166,7 @@ def _chunks(used: Used) -> Iterator[tuple[int, Used]]:
 
 
 def _sum(parts: Iterable[Used]) -> Used:
-    """Add up many at once: one by one, each would be copied for all that follow."""
+    """Add up all parts at once: one by one, each would be copied repeatedly."""
     all_parts = [part for part in parts if len(part)]
     if len(all_parts) < 2:
         return all_parts[0] if all_parts else Used.nothing()
@@ -224,7 +224,7 @@ def _numbers(bitmap: BitMap) -> Int64s:
     return np.frombuffer(bitmap.to_array(), np.uint32).astype(np.int64)
 
 
-# What a part of an access log says, by the ordinals of the rules of its run: what tasks pass to the index.
+# The tally of a part of an access log, by the ordinals of the ACLs of its run: passed from tasks to the index.
 
 
 @frozen(eq=False, kw_only=True)
@@ -232,20 +232,20 @@ class DayTally:
     """Numpy columns, quick to pickle. Tallies of parts add up, in any order."""
 
     rules: DayRows
-    """By day and ordinal: accesses that the rule matched, and those that needed it."""
+    """By day and ordinal: accesses that the ACL matched, and those that needed it."""
     last_use: LastUse
     """By ordinal."""
     sets: AccessSets
-    """Of ordinals: what matched accesses together."""
+    """Sets of ordinals that matched accesses together."""
     set_rows: DayRows
-    """By day and place in `sets`: accesses in `matched`; `needed` is 0."""
+    """By day and position in `sets`: accesses in `matched`; `needed` is 0."""
     first: int
-    """The times of the first and the last access that was judged, in us since 1970."""
+    """The times of the first and the last evaluated access, in us since 1970."""
     last: int
     accesses: int
-    """How many were judged."""
+    """The number of evaluated accesses."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
-    """Those that cannot be decided."""
+    """Accesses that cannot be decided."""
 
     @classmethod
     def nothing(cls) -> Self:
@@ -272,23 +272,23 @@ def numbered_sets(sets: AccessSets, numbers: Int64s) -> AccessSets:
     return AccessSets(starts=sets.starts, members=members[order], denies=sets.denies[order])
 
 
-# Tallies that wait until all have come: a few in memory, many in a file without a name, which a kill removes.
+# Tallies that are held until all are computed: a few in memory, many in an unnamed file, which does not outlive a kill.
 
 
 _IN_MEMORY: Final = 1 << 26
-"""Bytes that are kept in memory."""
+"""The most bytes in memory."""
 
 
 @define(eq=False)
 class Spool:
-    """The tallies of a run; read by the process that wrote them, and nobody else."""
+    """The tallies of a run, which only the process that wrote them reads."""
 
     _file: "SpooledTemporaryFile[bytes]"
     _count: int
 
     @classmethod
     def of(cls, tallies: Iterable[DayTally], directory: Path) -> Self:
-        """Take in all tallies. Raises ConfigError: the disk of `directory` is full; and whatever `tallies` raises."""
+        """Store all tallies. Raises ConfigError: the disk of `directory` is full. Errors of `tallies` are passed on."""
         file = SpooledTemporaryFile(_IN_MEMORY, dir=str(directory))  # noqa: SIM115 - closed by `__exit__`
         count = 0
         try:
@@ -319,4 +319,4 @@ def _errors(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{directory}: {error.strerror or error}: nothing of this run was written") from error
+        raise ConfigError(f"{directory}: {error.strerror or error}: no part of this run was written") from error

@@ -1,4 +1,4 @@
-"""The index of last use: runs are added whole and once, with their coverage and unread accesses."""
+"""The index of last use: runs are added atomically and once, with their coverage and unread accesses."""
 
 import json
 import sqlite3
@@ -25,11 +25,11 @@ from aclog.usage.index.tallies import DayTally, Kind, UsedWriter, numbered_sets
 from aclog.usage.index.used import LastUse, Used
 from aclog.usage.window import OLDER_INDEX, AccessSets, UnreadAccesses, UnreadKey, UnreadSpan
 
-# Runs: what one adds to the index, and how the index remembers it.
+# Runs: the input of the index, and its record of them.
 
 
 class TakenContent(NamedTuple):
-    """What a file held, decompressed; of a file of lines, all whole lines."""
+    """The content of a file, decompressed; of a file of lines, all complete lines."""
 
     length: int
     """In bytes."""
@@ -37,67 +37,67 @@ class TakenContent(NamedTuple):
     """SHA-256."""
     path: str
     start: int
-    """From where on it was new: its first bytes were taken before, from the same file when it was shorter."""
+    """The position from which it was new: the bytes before were added from the same file when it was shorter."""
 
 
 class Batch(NamedTuple):
-    """A batch of a stream, whose batches are numbered upwards and taken in order, each once."""
+    """A batch of a stream, whose batches are numbered in ascending order and added once."""
 
     stream: str
     number: int
 
 
 class RunRecord(NamedTuple):
-    """A run as the ledger has it."""
+    """The record of a run."""
 
     number: int
     at: int
-    """When it was taken, in ms since 1970."""
+    """When it was added, in ms since 1970."""
     accesses: int
-    """How many were judged."""
+    """The number of evaluated accesses."""
     first: int | None
-    """Its first and last access that was judged, in us since 1970."""
+    """Its first and last evaluated access, in us since 1970."""
     last: int | None
     source: str
-    """Where its rules came from."""
+    """The source of its ACLs."""
     settings: Mapping[str, object]
-    """What decided besides the rules."""
+    """The settings that decided, besides the ACLs."""
 
 
 PROPERTIES_KEY = "given"
-"""The key of settings with the properties of brokers whose values were given, or answered by a running cluster."""
+"""The key of settings with the broker properties that were given, or read from a running cluster."""
 
 KAFKA, REGISTERED = "kafka", "registered"
-"""The key of settings that says which Kafka decided, if `cidr` does not: that which the brokers of the source ran."""
+"""The key of settings with the generation of Kafka that decided, unless `cidr` has it: that of the source's brokers."""
 
 
 @frozen(eq=False, kw_only=True)
 class Run:
-    """What it adds besides its tallies."""
+    """A run to add, besides its tallies."""
 
     rules: SeenRules
-    """What the accesses were judged by; the tallies name them by ordinal."""
+    """The ACLs by which the accesses were evaluated; tallies refer to them by ordinal."""
     source: str
-    """Where the rules came from, for people."""
+    """The source of the ACLs, for people."""
     settings: Mapping[str, object]
-    """What decided besides the rules: allow_everyone, super_users and so on."""
+    """The settings that decided, besides the ACLs: allow_everyone, super_users and so on."""
     at: int
-    """When, in ms since 1970."""
+    """The time of the run, in ms since 1970."""
     coverage: Coverage = field(factory=Coverage.nothing)
-    """The lines that it read, those that were not judged included."""
+    """All lines that the run read, including those that were not evaluated."""
     unread: UnreadAccesses = field(factory=UnreadAccesses)
-    """What could not be read, or has no time; what could not be decided is in the tallies."""
+    """Accesses that could not be read, or have no time; undecided ones are in the tallies."""
     contents: Sequence[TakenContent] = ()
     """The files that it read."""
     contents_version: int | None = None
-    """UsageIndex.contents_version from when it was found out what of these files is new; None without files."""
+    """UsageIndex.contents_version when the new contents of these files were determined; None without files."""
     batch: Batch | None = None
-    """Of a stream: a batch that was taken before is not taken again."""
+    """The batch of a stream, which is not added twice."""
     cluster_id: str | None = None
-    """None if the source does not tell."""
+    """None if the source has none."""
 
 
-# What the index was made from: runs, the contents they took, and how far each stream of batches has come.
+# The history of the index: its runs, their file contents, and the position in each stream of batches.
 
 
 TABLES: Final = """
@@ -111,7 +111,7 @@ CREATE TABLE streams (name TEXT PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROW
 
 
 def known_contents(database: sqlite3.Connection) -> set[tuple[int, bytes]]:
-    """Return the lengths and digests of what was taken."""
+    """Return the lengths and digests of the added contents."""
     return set(database.execute("SELECT length, digest FROM contents"))
 
 
@@ -121,13 +121,13 @@ def contents_version(database: sqlite3.Connection) -> int:
 
 
 def is_taken(database: sqlite3.Connection, batch: Batch) -> bool:
-    """Return whether a batch was taken before."""
+    """Return whether a batch was added before."""
     row = database.execute("SELECT batch FROM streams WHERE name = ?", (batch.stream,)).fetchone()
     return row is not None and batch.number <= row[0]
 
 
 def add_run(database: sqlite3.Connection, number: int, run: Run, accesses: int, times: AccessTimes | None) -> None:
-    """Remember a run, and what it took; `accesses` is how many it judged."""
+    """Record a run and its contents; `accesses` is the number of evaluated ones."""
     settings = json.dumps(dict(run.settings), sort_keys=True)
     first, last = (None, None) if times is None else times
     database.execute(
@@ -144,7 +144,7 @@ def add_run(database: sqlite3.Connection, number: int, run: Run, accesses: int, 
 
 
 def cluster_id(database: sqlite3.Connection) -> str | None:
-    """Return the cluster that the runs were of; None if none told."""
+    """Return the cluster of the runs; None if no run had one."""
     row = database.execute("SELECT id FROM cluster").fetchone()
     return None if row is None else str(row[0])
 
@@ -166,7 +166,7 @@ def read_runs(database: sqlite3.Connection) -> list[RunRecord]:
     try:
         return [RunRecord(**dict(zip(RunRecord._fields, (*row[:6], json.loads(row[6])), strict=True))) for row in rows]
     except ValueError as error:
-        raise DecodeError(f"settings of runs that are none: {error}") from error
+        raise DecodeError(f"invalid settings of runs: {error}") from error
 
 
 # Coverage in the database, by broker and 32 days.
@@ -197,7 +197,7 @@ def add_coverage(database: sqlite3.Connection, coverage: Coverage) -> None:
 
 
 def read_coverage(database: sqlite3.Connection) -> Coverage:
-    """Return all of it: a broker's rows are of different hours, and need no adding up."""
+    """Return the coverage: a broker's rows have different hours, so they need no merge."""
     rows = database.execute("SELECT broker, columns FROM coverage ORDER BY broker, span").fetchall()  # null first
     parts = [_coverage(*row) for row in rows]
     if not parts:
@@ -240,7 +240,7 @@ def _coverage(broker: str | None, blob: bytes) -> Coverage:
     )
 
 
-# Accesses that could not be read or decided, in the database: by whom, what the log says of them, why, and the day.
+# Accesses that could not be read or decided, in the database: by principal, logged decision, reason and day.
 
 
 UNREAD_TABLES: Final = """
@@ -250,7 +250,7 @@ CREATE TABLE unread (principal TEXT NOT NULL, decision TEXT NOT NULL, reason TEX
 """
 
 _UNKNOWN: Final = ""
-"""In place of a principal or a decision that the log does not tell."""
+"""A principal or decision that the log does not have."""
 _NO_DAY: Final = -(1 << 31)
 _DAY: Final = 86_400_000_000
 
@@ -267,16 +267,16 @@ SELECT principal, decision, reason, day, accesses, first, last FROM unread
     WHERE (first IS NULL OR first <= ?) AND (last IS NULL OR last >= ?)
 """
 _OLDER: Final = "SELECT max(last), max(at) FROM runs WHERE number IN (SELECT run FROM contents)"
-"""The times of the runs that read files, of which what they could not read was not kept. A node's runs read none."""
+"""The times of runs that read files, and did not record unreadable accesses. A node's runs read no files."""
 
 
 def add_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: int) -> None:
-    """Add those of a run, which read its lines at this time (us since 1970): a day later none of them is unwritten."""
+    """Add those of a run that read its lines at this time (us since 1970): later lines did not exist."""
     _write(database, _ADD, unread, read_at)
 
 
 def note_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: int) -> None:
-    """Note those of files that are not taken, and may be read again: what is noted twice counts once."""
+    """Record those of files that are not added, and may be read again: repeated records count once."""
     _write(database, _NOTE, unread, read_at)
 
 
@@ -299,13 +299,13 @@ def read_unread(database: sqlite3.Connection, start: int, until: int) -> UnreadA
 
 
 def has_unread(database: sqlite3.Connection) -> bool:
-    """Return whether the index keeps them: one of schema 1 does not."""
+    """Return whether the index records them: one of schema 1 does not."""
     row = database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'unread'").fetchone()
     return row is not None
 
 
 def begin_unread(database: sqlite3.Connection) -> None:
-    """Make the table in an index of schema 1, and note in it that nobody knows what its runs could not read."""
+    """Create the table in an index of schema 1, and record that the unreadable accesses of its runs are unknown."""
     unread = _of_older_runs(database)
     database.execute(UNREAD_TABLES)
     if unread is not None:
@@ -321,16 +321,16 @@ def _of_older_runs(database: sqlite3.Connection) -> UnreadAccesses | None:
     return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None): UnreadSpan(0, None, latest)})
 
 
-# Adds one run to the index, inside a transaction, in memory bounded by the number of rules.
+# Adding a run to the index, inside a transaction, in memory bounded by the number of ACLs.
 
 
 _MOST_LOOSE = 1 << 20
-"""First and last uses of single tallies that are held before they are added up; about 100 bytes each."""
+"""How many first and last uses of single tallies are held before they are merged; about 100 bytes each."""
 
 
 @define(eq=False)
 class RunAdder:
-    """What is known of the run so far."""
+    """The state of a run that is being added."""
 
     database: sqlite3.Connection
     run: Run
@@ -345,7 +345,7 @@ class RunAdder:
 
     @classmethod
     def of(cls, database: sqlite3.Connection, run: Run) -> Self:
-        """Find the lives of the run's rules."""
+        """Find the lives of the run's ACLs."""
         lives = lives_module.read_lives(database)
         return cls(
             database,
@@ -369,19 +369,19 @@ class RunAdder:
         of_set = used.set_numbers(self.database, numbered_sets(tally.sets, numbers))
         self._used_sets.add(tally.set_rows._replace(number=of_set[tally.set_rows.number]))
         self._last_uses.append(tally.last_use.numbered(numbers))
-        # together they are no more than the rules, each of which has its first and last uses once
+        # together they are at most as many as the ACLs, each with one first and last use
         if sum(len(each.numbers) for each in self._last_uses[1:]) > _MOST_LOOSE:
             self._last_uses = [LastUse.nothing().plus(*self._last_uses)]
 
     def finish(self) -> None:
-        """Write what is left, and the run itself."""
+        """Write the rest, and the run itself."""
         self._used.flush()
         self._used_sets.flush()
         used.add_last_use(self.database, LastUse.nothing().plus(*self._last_uses))
         add_coverage(self.database, self.run.coverage)
         unread = UnreadAccesses.sum_of((self._unread, self.run.unread))
         times = self._access_times()
-        # a clock may be behind that of the brokers
+        # this clock may be behind that of the brokers
         read_at = max(self.run.at * 1000, times.last if times is not None else self.run.at * 1000)
         add_unread(self.database, unread, read_at)
         if times is not None:
@@ -389,7 +389,7 @@ class RunAdder:
         add_run(self.database, next_number(self.database), self.run, self._accesses, times)
 
     def _access_times(self) -> AccessTimes | None:
-        """Return the times of the first and last line: lines that are not judged show as well what time is covered."""
+        """Return the times of the first and last line: lines that are not evaluated also show the covered time."""
         covered = self.run.coverage
         times = [*self._times, *covered.first.tolist(), *covered.last.tolist()]
         return AccessTimes(min(times), max(times)) if times else None
@@ -402,7 +402,7 @@ class RunAdder:
             lives_module.append_texts(self.database, len(self._lives), rules.texts(self._numbering.new.tolist()))
 
 
-# The index of last use: runs go in, each whole and once; what a window used comes out.
+# The index of last use: runs are added atomically and once; windows are read.
 
 
 _TABLES: Final = (
@@ -417,29 +417,29 @@ _TABLES: Final = (
 
 
 class WindowUse(NamedTuple):
-    """What some days used, as numbers."""
+    """The lives and sets used on some days, as numbers."""
 
     matched: BitMap
     """Lives that matched an access."""
     needed: BitMap
-    """Lives without which an access would have been decided otherwise."""
+    """Lives without which an access would have been decided differently."""
     sets: BitMap
     """Sets of lives that matched an access together."""
 
 
 @define(eq=False)
 class UsageIndex:
-    """An open index. One that was opened to read sees one state until it is closed; a writer sees the newest."""
+    """An open index. A reader sees one state until it is closed; a writer sees the newest."""
 
     database: IndexDatabase
     _is_writable: bool
 
     @classmethod
     def create(cls, directory: Path) -> Self:
-        """Open an index to write; in a new or empty directory, one is made.
+        """Open an index for writing; in a new or empty directory, create one.
 
         Raises:
-            ConfigError: the directory holds something else, it cannot be made, or as `open`.
+            ConfigError: the directory contains other files, the index cannot be created, or as `open`.
 
         """
         return cls(IndexDatabase.create(directory, _TABLES, upgrade=begin_unread), True)
@@ -449,13 +449,13 @@ class UsageIndex:
         """Open an index.
 
         Raises:
-            ConfigError: there is none, it is of another version, or it cannot be opened.
+            ConfigError: no index, an unsupported schema, or it cannot be opened.
 
         """
         return cls(IndexDatabase.open(directory, writable=writable, upgrade=begin_unread), writable)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the index."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -467,12 +467,12 @@ class UsageIndex:
     # writing
 
     def take(self, run: Run, tallies: Iterable[DayTally]) -> bool:
-        """Add a run in one transaction: all of it, or nothing; return False if its batch was taken before.
+        """Add a run in one transaction; return False if its batch was added before.
 
-        No other writer gets in meanwhile: tallies that take long to come wait in a Spool first.
+        Other writers are blocked meanwhile: tallies that take long to compute are collected in a Spool first.
 
         Raises:
-            ConfigError: it is of another cluster, another run has taken contents meanwhile, or it cannot be written.
+            ConfigError: another cluster, contents that another run has added meanwhile, or the index cannot be written.
 
         """
         with self.database.writing() as database:
@@ -486,10 +486,10 @@ class UsageIndex:
         return True
 
     def note_unread(self, unread: UnreadAccesses, read_at: int) -> None:
-        """Note what could not be read at this time (us since 1970) in files that are not taken.
+        """Record accesses that were unreadable at this time (us since 1970) in files that are not added.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: the index cannot be written.
 
         """
         with self.database.writing() as database:
@@ -497,12 +497,12 @@ class UsageIndex:
 
     @property
     def contents_version(self) -> int:
-        """A number that changes when contents are taken (Run.contents_version)."""
+        """A number that changes when contents are added (Run.contents_version)."""
         with self._reading() as database:
             return contents_version(database)
 
     def known_contents(self) -> set[tuple[int, bytes]]:
-        """Return the lengths and digests of what was taken."""
+        """Return the lengths and digests of the added contents."""
         with self._reading() as database:
             return known_contents(database)
 
@@ -510,7 +510,7 @@ class UsageIndex:
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster that the index is of; None if no run told."""
+        """The cluster of the index; None if no run had one."""
         with self._reading() as database:
             return cluster_id(database)
 
@@ -520,7 +520,7 @@ class UsageIndex:
             return read_runs(database)
 
     def settled_properties(self) -> frozenset[str]:
-        """Return the properties of brokers whose values all runs were given."""
+        """Return the broker properties that were given for all runs."""
         properties = SETTLED
         for run in self.runs():
             named = run.settings.get(PROPERTIES_KEY)
@@ -528,23 +528,23 @@ class UsageIndex:
         return properties
 
     def lives(self) -> Lives:
-        """Return the lives of all rules."""
+        """Return the lives of all ACLs."""
         with self._reading() as database:
             return lives_module.read_lives(database)
 
     def texts(self, numbers: Sequence[int]) -> list[RuleText]:
-        """Return the rules of some lives."""
+        """Return the ACLs of some lives."""
         with self._reading() as database:
             return lives_module.read_texts(database, numbers)
 
     def window(self, first_day: int, last_day: int) -> WindowUse:
-        """Return what these days used (since 1970, UTC, both included)."""
+        """Return the lives used on these days (since 1970, UTC, both included)."""
         with self._reading() as database:
             matched, needed = tallies_module.bitmaps(database, Kind.LIVES, first_day, last_day)
             return WindowUse(matched, needed, tallies_module.bitmaps(database, Kind.SETS, first_day, last_day)[0])
 
     def used(self, first_day: int, last_day: int) -> Used:
-        """Return how often these days used lives: `window` says which with a fraction of the work."""
+        """Return how often lives were used on these days: much slower than `window`."""
         with self._reading() as database:
             return tallies_module.used(database, first_day, last_day)
 
@@ -554,7 +554,7 @@ class UsageIndex:
             return used_module.read_sets(database, np.frombuffer(numbers.to_array(), np.uint32).astype(np.int64))
 
     def last_use(self, numbers: Int64s) -> LastUse:
-        """Return when lives were first and last used, and by whom."""
+        """Return the first and last uses of lives, with their users."""
         with self._reading() as database:
             return used_module.read_last_use(database, numbers)
 
@@ -564,14 +564,14 @@ class UsageIndex:
             return tallies_module.days_of(database, number)
 
     def coverage(self) -> Coverage:
-        """Return which brokers and hours the index holds."""
+        """Return the brokers and hours in the index."""
         with self._reading() as database:
             return read_coverage(database)
 
     def unread(self, start: int, until: int) -> UnreadAccesses:
-        """Return what could not be read or decided and may lie between two times (us since 1970), both included.
+        """Return unread and undecided accesses that may lie between two times (us since 1970), both included.
 
-        What an index of schema 1 could not read is unknown: one span without a number, for the reason OLDER_INDEX.
+        Those of an index of schema 1 are unknown: one span without a number, for the reason OLDER_INDEX.
         """
         with self._reading() as database:
             return read_unread(database, start, until)
@@ -584,7 +584,7 @@ class UsageIndex:
             self.database.release()
 
     def check_cluster(self, cluster_id: str | None) -> None:
-        """Check that rules are of the index's cluster; None if nobody knows. Raises ConfigError: of another."""
+        """Check that ACLs are of the index's cluster; None if it is unknown. Raises ConfigError: another cluster."""
         self._check_cluster(self.cluster_id, cluster_id)
 
     def _check_cluster(self, own_id: str | None, cluster_id: str | None) -> None:
@@ -598,5 +598,5 @@ class UsageIndex:
         self._check_cluster(cluster_id(database), run.cluster_id)
         if run.contents_version is not None and run.contents_version != contents_version(database):
             raise ConfigError(
-                f"{self.database.path}: another run has taken files meanwhile: run again, only what is new will be read"
+                f"{self.database.path}: another run has added files meanwhile: run again; only new content is read"
             )

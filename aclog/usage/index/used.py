@@ -15,7 +15,7 @@ from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.window import AccessSets
 
-# How often numbers were used: lives of ACLs, or sets of them.
+# Counts of uses by number: lives of ACLs, or sets of them.
 
 
 @frozen(eq=False, kw_only=True)
@@ -36,13 +36,13 @@ class Used:
 
     @classmethod
     def nothing(cls) -> Self:
-        """Return that nothing was used."""
+        """Return an empty table."""
         none = np.zeros(0, np.int64)
         return cls(numbers=none, matched=none, needed=none, days_matched=none, days_needed=none)
 
     @classmethod
     def of(cls, numbers: Int64s, matched: Int64s, needed: Int64s) -> Self:
-        """Add up what was used on one day; a number may have several rows."""
+        """Add up the uses of one day; a number may have several rows."""
         once, at = np.unique(numbers, return_inverse=True)
         sums = [np.zeros(len(once), np.int64) for _ in range(2)]
         for total, column in zip(sums, (matched, needed), strict=True):
@@ -66,7 +66,7 @@ class Used:
         )
 
     def plus(self, other: Self) -> Self:
-        """Add up what was used on different days."""
+        """Add up the uses of different days."""
         once, at = np.unique(np.concatenate((self.numbers, other.numbers)), return_inverse=True)
         mine, its = at[: len(self)], at[len(self) :]
 
@@ -86,7 +86,7 @@ class Used:
         )
 
     def plus_same_day(self, other: Self) -> tuple[Self, Self]:
-        """Add up what was used on the same day; and return by how much the day is more, as a day among others."""
+        """Add up the uses of the same day; also return the increase, as if it were another day."""
         both = self.plus(other)
         both = type(self).of(both.numbers, both.matched, both.needed)
         counted, counted_needed = (
@@ -102,24 +102,24 @@ class Used:
         return both, more
 
 
-# Spans of days: a window of ten years is some 70 of them, whose contents are added up already.
+# Spans of days: a window of ten years is about 70 of them, whose counts are precomputed.
 #
-# Level 0 is single days; a span of a level is 16 of the level below, in step with the days since 1970.
+# Level 0 is single days; a span of a level is 16 spans of the level below, aligned to the days since 1970.
 
 
 LEVELS: Final = (0, 4, 8)
-"""By the bits of a day's number that a span leaves out: days, 16 days, 256 days."""
+"""By the bits of a day's number that a span omits: days, 16 days, 256 days."""
 
 
 class Span(NamedTuple):
-    """The days from `number << level` on, as many as 1 << level."""
+    """The 1 << level days from `number << level` on."""
 
     level: int
     number: int
 
 
 def spans(first_day: int, last_day: int) -> list[Span]:
-    """Return the fewest spans that make up these days (since 1970, both included), in order."""
+    """Return the fewest spans that equal these days (since 1970, both included), in order."""
     parts, day = list[Span](), first_day
     while day <= last_day:
         level = max(each for each in LEVELS if day % (1 << each) == 0 and day + (1 << each) - 1 <= last_day)
@@ -128,7 +128,7 @@ def spans(first_day: int, last_day: int) -> list[Span]:
     return parts
 
 
-# Sets of lives that matched accesses together, each kept once: its number is its place among all.
+# Sets of lives that matched accesses together, stored once each: the number of a set is its position.
 
 
 SET_TABLES: Final = """
@@ -140,7 +140,7 @@ _DIGEST = 16
 
 
 def set_numbers(database: sqlite3.Connection, sets: AccessSets) -> Int64s:
-    """Return the numbers of sets, whose members ascend within the denies and within the allows; add those not known."""
+    """Return the numbers of sets, whose members ascend within the denies and within the allows; add unknown sets."""
     digests = _digests(sets)
     stored = b"".join(row[0] for row in database.execute("SELECT digests FROM sets ORDER BY segment"))
     number_of = {stored[at : at + _DIGEST]: at // _DIGEST for at in range(0, len(stored), _DIGEST)}
@@ -156,7 +156,7 @@ def set_numbers(database: sqlite3.Connection, sets: AccessSets) -> Int64s:
 
 
 def read_sets(database: sqlite3.Connection, numbers: Int64s) -> AccessSets:
-    """Return sets by their numbers, which ascend."""
+    """Return sets by their ascending numbers."""
     sizes, members, denies = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for segment in np.unique(numbers // _SEGMENT).tolist():
         positions = numbers[numbers // _SEGMENT == segment] % _SEGMENT
@@ -214,12 +214,12 @@ def _digests(sets: AccessSets) -> list[bytes]:
     return [blake2b(data[a:b], digest_size=_DIGEST).digest() for a, b in pairwise(ends)]
 
 
-# When each life was first and last matched and needed, by whom and from where.
+# The first and last match and need of each life, with principal and host.
 
 
 EVENTS = ("first matched", "last matched", "first needed", "last needed")
 """The rows of `times` and `who`."""
-_NOBODY = -1
+_NO_USER = -1
 
 
 class Use(NamedTuple):
@@ -233,20 +233,20 @@ class Use(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class LastUse:
-    """Uses by number: of a life, or of an ordinal."""
+    """Uses by number, of a life or an ordinal."""
 
     numbers: Int64s
     """Ascending, each once."""
     times: Int64s
     """(4, n): EVENTS, in us since 1970."""
     who: Int64s
-    """(4, n): the place of the user in `users`, -1 if there was no such event."""
+    """(4, n): the position of the user in `users`, -1 if there was no such event."""
     users: tuple[tuple[str, str], ...]
     """Principals and hosts, in order, each pair once."""
 
     @classmethod
     def nothing(cls) -> Self:
-        """Return that nothing was used."""
+        """Return an empty table."""
         none = np.zeros((len(EVENTS), 0), np.int64)
         return cls(numbers=np.zeros(0, np.int64), times=none, who=none, users=())
 
@@ -254,12 +254,12 @@ class LastUse:
     def of(cls, numbers: Int64s, times: Int64s, who: Int64s, users: Sequence[tuple[str, str]]) -> Self:
         """Return the first and the last of these uses; a number may have several columns.
 
-        Of several users at the same time the first is the first by name, the last the last by name: results must not
-        depend on the order in which a log is read.
+        If several users have the same time, the first use is that of the first name, the last use that of the last
+        name: results must not depend on the order in which a log is read.
         """
         ordered = sorted(set(users))
         place = {user: at for at, user in enumerate(ordered)}
-        rank = np.array([*(place[user] for user in users), _NOBODY], np.int64)[who]
+        rank = np.array([*(place[user] for user in users), _NO_USER], np.int64)[who]
         once, at = np.unique(numbers, return_inverse=True)
         best = [_best(at, len(once), times[event], rank[event], latest=event % 2 == 1) for event in range(len(EVENTS))]
         best_times, best_who = (np.stack(each) for each in zip(*best, strict=True))
@@ -268,11 +268,11 @@ class LastUse:
         return cls(numbers=once.astype(np.int64), times=best_times, who=who, users=remaining)
 
     def plus(self, *others: Self) -> Self:
-        """Return the first and the last of all."""
+        """Return the first and the last uses of all."""
         parts, users = (self, *others), list[tuple[str, str]]()
         who = []
         for part in parts:
-            who.append(np.where(part.who >= 0, part.who + len(users), _NOBODY))
+            who.append(np.where(part.who >= 0, part.who + len(users), _NO_USER))
             users += part.users
         return type(self).of(
             np.concatenate([part.numbers for part in parts]),
@@ -282,34 +282,34 @@ class LastUse:
         )
 
     def where(self, which: Bools) -> Self:
-        """Return some of the numbers, with the users they have."""
+        """Return some of the numbers, with their users."""
         who, places = _those_left(self.who[:, which])
         remaining = tuple(self.users[at] for at in places.tolist())
         return type(self)(numbers=self.numbers[which], times=self.times[:, which], who=who, users=remaining)
 
     def numbered(self, numbers: Int64s) -> Self:
-        """Return the same for other numbers, of which several may be the same."""
+        """Return the same for other numbers, which may have duplicates."""
         return type(self).of(numbers[self.numbers], self.times, self.who, self.users)
 
     def use(self, number: int, event: int) -> Use | None:
-        """Return a use of a number, by the place of the event in EVENTS; None if there was none."""
+        """Return a use of a number, by the position of the event in EVENTS; None if there was none."""
         at = int(np.searchsorted(self.numbers, number))
-        if at == len(self.numbers) or self.numbers[at] != number or self.who[event, at] == _NOBODY:
+        if at == len(self.numbers) or self.numbers[at] != number or self.who[event, at] == _NO_USER:
             return None
         return Use(int(self.times[event, at]), *self.users[self.who[event, at]])
 
 
 def _those_left(who: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the users by their place among those that occur, and the places of these."""
-    occurs = np.zeros(int(np.max(who, initial=_NOBODY)) + 2, np.bool_)
+    """Return the new positions of the users that occur, and their old positions."""
+    occurs = np.zeros(int(np.max(who, initial=_NO_USER)) + 2, np.bool_)
     occurs[who] = True
-    occurs[_NOBODY] = False
-    place = np.where(occurs, np.cumsum(occurs) - 1, _NOBODY)
+    occurs[_NO_USER] = False
+    place = np.where(occurs, np.cumsum(occurs) - 1, _NO_USER)
     return place[who], np.flatnonzero(occurs)
 
 
 def _best(at: Int64s, count: int, times: Int64s, rank: Int64s, *, latest: bool) -> tuple[Int64s, Int64s]:
-    """Return the earliest or latest time for each of `count` numbers, and whose it is; `at` are the rows' numbers."""
+    """Return the earliest or latest time for each of `count` numbers, and its user; `at` are the rows' numbers."""
     some = rank >= 0
     at, times, rank = at[some], times[some], rank[some]
     limits = np.iinfo(np.int64)
@@ -319,8 +319,8 @@ def _best(at: Int64s, count: int, times: Int64s, rank: Int64s, *, latest: bool) 
     tied = times == best[at]
     who = np.full(count, worst)
     choose.at(who, at[tied], rank[tied])
-    nobody = who == worst
-    best[nobody], who[nobody] = 0, _NOBODY
+    absent = who == worst
+    best[absent], who[absent] = 0, _NO_USER
     return best, who
 
 
@@ -359,10 +359,10 @@ def _read(database: sqlite3.Connection, chunk: int) -> LastUse:
         return LastUse.nothing()
     columns = unpacked(row[0])
     if len(columns) != 1 + 2 * len(EVENTS) or len({len(column) for column in columns}) != 1:
-        raise DecodeError("uses of rules that are none: damaged")
+        raise DecodeError("invalid last uses: damaged")
     try:
         users = tuple((principal, host) for principal, host in json.loads(inflated(row[1])))
     except (ValueError, TypeError) as error:
-        raise DecodeError(f"users of rules that are none: {error}") from error
+        raise DecodeError(f"invalid users of last uses: {error}") from error
     numbers, *rest = columns
     return LastUse(numbers=numbers, times=np.stack(rest[: len(EVENTS)]), who=np.stack(rest[len(EVENTS) :]), users=users)

@@ -90,7 +90,7 @@ class TestRenames:
         old = [_rule("User:a"), _rule("User:a", "u"), _rule("User:b", "v")]
         new = [_rule("User:a"), _rule("User:b", "u"), _rule("User:b", "v")]
         (found,) = _review(old, new).renames
-        assert found.text() == "rules change hands: User:a -> User:b: 1 rule"
+        assert found.text() == "rules reassigned: User:a -> User:b: 1 rule"
 
     def test_two_that_get_the_same_rules_took_no_place(self) -> None:
         assert not _review([_rule("User:a")], [_rule("User:b"), _rule("User:c")]).renames
@@ -286,9 +286,9 @@ class TestReview:
         assert text.endswith("<!-- aclog review -->")
 
     def test_what_another_command_shows_is_only_counted_in_text(self) -> None:
-        section = Section(title="Lint findings from before", items=(Item(text="x"),), folded=True, command="aclog lint")
+        section = Section(title="Existing lint findings", items=(Item(text="x"),), folded=True, command="aclog lint")
         document = type(document_of(_review([], [])))(head="h", points=(), sections=(section,), foot=())
-        assert "Lint findings from before: 1: aclog lint shows them" in list(text_lines(document))
+        assert "Existing lint findings: 1: aclog lint shows them" in list(text_lines(document))
 
     @pytest.mark.parametrize(
         ("name", "shown"),

@@ -57,10 +57,10 @@ def test_missing_and_left_over_rules_are_told_apart(source):
 def test_an_answer_that_knows_nothing_is_trouble_and_no_drift(source, tmp_path):
     source.make(A)
     remove(source, A)
-    assert "has no rules at all, and" in drift(source).complaint
+    assert "returned no ACLs, but" in drift(source).complaint
     assert drift(source).code == 2
     source.log.rename(tmp_path / "away")
-    assert "expected the same place" in drift(source).complaint
+    assert "expected the same target" in drift(source).complaint
     assert drift(source, "--want", tmp_path / "none").code == 2
     assert "only together with --follow" in drift(source, "--interval", "1").complaint
 

@@ -66,7 +66,7 @@ def test_an_apply_that_another_command_settled_before_it_was_whole_is_not_done(s
     for flags in ((), ("--resume",)):
         refused = source.apply(*flags)
         assert refused.code == 2
-        assert "settled by a later command with 0 of its 1 changes: make the plan again" in refused.complaint
+        assert "a later command settled it with 0 of its 1 changes: create a new plan" in refused.complaint
     assert held(source.log) == {A}
     source.make(A, B)
     assert held(source.log) == {A, B}
@@ -115,7 +115,7 @@ def test_a_new_log_that_another_apply_has_made_meanwhile_is_left_to_it(source, t
     assert f"{source.log}: another program has made it meanwhile" in stopped.complaint
     assert "stopped after 0 of 1 steps" in stopped.complaint
     assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == ["log"]
-    assert "another place" in source.apply("--resume").complaint
+    assert "not the target" in source.apply("--resume").complaint
     source.make(A)
     assert held(source.log) == {A, B}
 

@@ -53,7 +53,7 @@ def test_killed_when_its_log_was_just_begun_it_goes_on(source, monkeypatch):
 
 def test_that_of_another_cluster_is_refused_by_plan_and_apply(source, tmp_path):
     formatted(tmp_path, OTHER)
-    assert f"is {OTHER}, and the plan was made for {CLUSTER}" in source.apply("--force").complaint
+    assert f"is {OTHER}, but the plan was made for {CLUSTER}" in source.apply("--force").complaint
     formatted(tmp_path, CLUSTER)
     source.apply("--force").ok()
     formatted(tmp_path, OTHER)

@@ -30,7 +30,7 @@ def test_a_path_that_is_not_utf8_is_refused_in_one_line(tmp_path, which):
     setattr(source, which, tmp_path / ODD)
     refused = source.plan()
     assert refused.code == 2
-    assert r"odd\udcff': not UTF-8, so no plan can hold it" in refused.complaint
+    assert r"odd\udcff': not UTF-8, which a plan cannot contain" in refused.complaint
     assert not source.plan_file.exists()
 
 

@@ -123,7 +123,7 @@ def test_a_log_without_an_identity_is_not_taken_for_another_one(tmp_path):
     (tmp_path / "log").symlink_to(tmp_path / "another")
     refused = planned.apply()
     assert refused.code == 2
-    assert "another place than the one that the plan was made for" in refused.complaint
+    assert "not the target that the plan was made for" in refused.complaint
     assert planned.rules() == {THEIRS}
     (tmp_path / "log").unlink()
     (tmp_path / "moved").rename(tmp_path / "log")

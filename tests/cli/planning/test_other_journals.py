@@ -48,14 +48,14 @@ def test_a_rule_wanted_by_two_is_shown(source, tmp_path):
     other.make(A, flags=("--adopt",))
     source.want(A)
     text = source.plan("--other-journal", other.journal).out
-    assert "Wanted by two: another journal owns them, too" in text
+    assert "Shared: also managed by another journal" in text
     assert f"(1):\n  {acl_text(A)}\n" in text
     late = Source(tmp_path, "late")
     late.want(A, B)
     text = late.plan("--other-journal", other.journal).out
     _, present, two, *_ = text.split(" (1):\n  ")
     assert (present.splitlines()[0], two.splitlines()[0]) == (acl_text(B), acl_text(A))
-    assert "Wanted by two" not in source.plan().out
+    assert "Shared: " not in source.plan().out
 
 
 def test_a_change_removes_no_rule_that_another_source_owns(source, tmp_path):
@@ -63,9 +63,7 @@ def test_a_change_removes_no_rule_that_another_source_owns(source, tmp_path):
     third.rules.write_text(json.dumps({"action": "REMOVE", "rule": object_of_rule(A)}))
     asked = ("plan", "--log", source.log, "--change", third.rules, "--journal", third.journal, "--adopt")
     refused = aclog(*asked, "--other-journal", source.journal)
-    assert refused.complaint == (
-        f"{acl_text(A)}: owned by another journal, and not by this one: expected its source to remove them"
-    )
+    assert refused.complaint == (f"{acl_text(A)}: managed by another journal: remove them with its source")
     assert aclog(*asked).code == 1
 
 
@@ -78,7 +76,7 @@ def test_a_journal_into_which_another_copy_was_merged_is_refused(source):
     add(source.log, B)
     refused = source.plan()
     assert refused.code == 2
-    assert "line 6: its checksum does not fit" in refused.complaint
+    assert "line 6: checksum mismatch" in refused.complaint
 
 
 def test_a_journal_that_lacks_lines_in_the_middle_is_refused(source):
@@ -92,13 +90,13 @@ def test_a_journal_that_lacks_lines_in_the_middle_is_refused(source):
     for without in range(1, len(lines) - 2, 2):
         source.journal.write_bytes(b"".join(lines[:without] + lines[without + 2 :]))
         refused = source.plan()
-        assert (refused.code, f"line {without + 1}: its checksum does not fit" in refused.complaint) == (2, True)
+        assert (refused.code, f"line {without + 1}: checksum mismatch" in refused.complaint) == (2, True)
 
 
 def test_a_file_that_is_no_journal_is_called_that(source):
     for content in (b"hello\n", source.rules.read_bytes(), b"\xef\xbb\xbf" + source.journal.read_bytes()):
         source.journal.write_bytes(content)
-        assert "not a journal: expected a file that `aclog apply` wrote" in source.plan().complaint
+        assert "not a journal: expected a file written by `aclog apply`" in source.plan().complaint
 
 
 def test_what_another_source_has_adopted_since_the_plan_was_made_stays(source, tmp_path):

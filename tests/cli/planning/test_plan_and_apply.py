@@ -141,7 +141,7 @@ def test_many_deletes_and_an_empty_source_are_refused_unless_they_are_meant(sour
     many = [acl(principal="User:a", name=f"t{number}") for number in range(30)]
     source.make(*many)
     source.want(*many[:9])
-    assert "21 deletes, of 30 owned rules: more than --max-deletes lets pass" in source.plan().complaint
+    assert "21 deletes of 30 managed ACLs exceed --max-deletes" in source.plan().complaint
     source.want(*many[:10])
     assert source.plan().code == 1
     assert source.plan("--max-deletes", "19").code == 2
@@ -165,7 +165,7 @@ def test_a_change_removes_what_is_not_owned_only_when_told(source):
              (("REMOVE", B), ("ADD", C), ("ADD", A), ("REMOVE", D))]  # fmt: skip
     change.write_text("\n".join(map(json.dumps, lines)))
     asked = ("plan", "--log", source.log, "--change", change, "--journal", source.journal, "--out", source.plan_file)
-    assert "1 rules to remove are not owned by the journal" in aclog(*asked).complaint
+    assert "1 ACL to remove not managed by the journal" in aclog(*asked).complaint
     assert aclog(*asked, "--adopt").code == 1
     source.apply().ok()
     assert held(source.log) == {A, C}
@@ -183,7 +183,7 @@ def test_a_changed_region_is_refused_and_a_change_elsewhere_is_not(source):
     source.want(A, B, C)
     assert source.plan(*flags).code == 1
     add(source.log, acl(principal="User:*", name="c"))
-    assert "rules in the region that the plan touches have changed" in source.apply().complaint
+    assert "ACLs that the plan touches have changed" in source.apply().complaint
     assert C not in held(source.log)
     assert source.plan().code == 1, "who is let in where no rule is, nobody tells: it matters to all"
     add(source.log, acl(principal="User:y", name="c"))
@@ -197,11 +197,8 @@ def test_a_plan_is_applied_once(source):
     assert source.plan().code == 1
     shutil.copy(source.plan_file, source.home / "old")
     source.make(C)
-    assert "something else was applied" in aclog("apply", source.home / "old", "--yes").complaint
-    assert (
-        "no apply of this plan was ended on its way"
-        in aclog("apply", source.home / "old", "--yes", "--resume").complaint
-    )
+    assert "another plan was applied" in aclog("apply", source.home / "old", "--yes").complaint
+    assert "no interrupted apply of this plan" in aclog("apply", source.home / "old", "--yes", "--resume").complaint
 
 
 def test_a_plan_that_was_changed_is_refused(source):
@@ -210,13 +207,13 @@ def test_a_plan_that_was_changed_is_refused(source):
     whole = source.plan_file.read_text()
     head, first, second = whole.splitlines()
     cases = {
-        f"{head}\n{first}\n": "not as it was written",
-        f"{head}\n{first}\n{second.replace('READ', 'ALL')}\n": "not as it was written",
+        f"{head}\n{first}\n": "changed since it was written",
+        f"{head}\n{first}\n{second.replace('READ', 'ALL')}\n": "changed since it was written",
         f"{head.replace('User', 'Group')}\n{first}\n{second}\n": "",
         f"{head}\n{first}\n{{}}\n": "line 3: expected a step",
         f"{first}\n{second}\n": "not a plan",
         "": "expected a plan",
-        head.replace('"version":1', '"version":2'): "a plan of version 2",
+        head.replace('"version":1', '"version":2'): "plan version 2",
     }
     for text, said in cases.items():
         source.plan_file.write_text(text)
@@ -236,11 +233,11 @@ def test_another_place_an_older_one_and_an_empty_one_are_refused(source, tmp_pat
     assert source.plan().code == 1
     assert "an older copy" in source.apply("--log", older).complaint
     aclog("import", source.rules, "--log", tmp_path / "other").ok()
-    assert "without an identity" in source.apply("--log", tmp_path / "other").complaint
-    assert "expected the same place" in source.apply("--log", tmp_path / "none").complaint
+    assert "has no identity" in source.apply("--log", tmp_path / "other").complaint
+    assert "expected the same target" in source.apply("--log", tmp_path / "none").complaint
     shutil.rmtree(source.log)
     assert source.apply().code == 2
-    assert "expected the same place" in source.plan().complaint
+    assert "expected the same target" in source.plan().complaint
     assert not source.log.exists()
 
 
@@ -258,14 +255,14 @@ def test_a_journal_that_is_gone_or_damaged_or_anothers_is_refused(source, tmp_pa
     assert source.apply().code == 2
     assert not source.journal.exists()
     source.journal.write_bytes(kept.replace(b'"ADD"', b'"ADD "', 1))
-    assert "damaged or was changed by hand" in source.apply().complaint
-    assert "damaged or was changed by hand" in look(source).complaint
+    assert "damaged or was edited" in source.apply().complaint
+    assert "damaged or was edited" in look(source).complaint
     other = Source(tmp_path / "x", "other")
     other.home.mkdir()
     other.make(A)
-    assert "another journal" in source.apply("--journal", other.journal).complaint
+    assert "not the journal that" in source.apply("--journal", other.journal).complaint
     source.journal.write_bytes(other.journal.read_bytes())
-    assert "expected the same place, or a journal of its own" in look(source).complaint
+    assert "expected the same target, or a journal of its own" in look(source).complaint
     source.journal.write_bytes(kept + b'{"kind":"BEG')
     result = source.apply().ok()
     assert "not a whole line" in result.err

@@ -26,27 +26,27 @@ ACCESSES = (
 WRITTEN = "2026-11-21T10:00:00.000Z by User:shop from 10.0.0.2"
 TEXT = """\
 Plan: 1 rule to add, 3 to delete, 1 to adopt
-- {log}: 6 rules at offset {offset}; {journal} owns 4 of them
+- {log}: 6 rules at offset {offset}, 4 managed by {journal}
 
-What changes for people (1 gained, 1 lost):
+Effective change (1 gained, 1 lost):
   GAINED  User:new: READ, DESCRIBE on TOPIC new, from any host
     such as User:new READ TOPIC 'new' from 127.0.0.1: DefaultDeny; now ALLOW User:new READ on TOPIC LITERAL 'new' from *
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
     such as User:shop WRITE TOPIC 'pay' from 127.0.0.1: {rule}; now DefaultDeny
 
-Adopted: there already, and owned from now on (1):
+Adopted: existing, managed from now on (1):
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
-Steps, in order; all become visible at once:
+Steps, in order (all take effect at once):
   + ALLOW User:new READ on TOPIC LITERAL 'new' from *
   - ALLOW User:shop WRITE on TOPIC LITERAL 'pay' from *
     LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
   - ALLOW User:shop READ on TOPIC LITERAL 'orders' from *
-    takes nothing away: still allowed by ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *
+    no effect: still allowed by ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *
   - DENY User:mallory ALL on TOPIC LITERAL 'pay' from *
-    takes nothing away: what it denied is not allowed otherwise
+    no effect: the access it denied is not allowed anyway
 
-Not touched: 1 rule that is there, not wanted and not owned
+Not touched: 1 other rule, neither desired nor managed
 plan {digest}
 """
 
@@ -90,8 +90,8 @@ def test_the_text_of_a_plan(estate):
 def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
-    assert "Present: there already and not owned, so they stay, and are never deleted (--adopt owns them) (1):" in text
-    assert "- It is not known whether names without rules are open" in text
+    assert "Unmanaged: existing, so they are neither added nor ever deleted (--adopt manages them) (1):" in text
+    assert "- allow.everyone.if.no.acl.found is unknown" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")
     estate.wants(ALL_ORD)
     assert estate.bring("--max-deletes", "9").removed() == {ORDERS, PAY, NO_PAY}
@@ -152,11 +152,11 @@ def test_each_delete_tells_when_it_was_last_used(estate, log_of_accesses, index,
     text = plan(estate, "--accesses", path).out
     assert {rule: told[-1] for rule, told in deletes(text).items()} == {
         acl_text(PAY): f"last needed {WRITTEN}",
-        acl_text(ORDERS): "never needed: each access was decided as without it, "
+        acl_text(ORDERS): "never needed: every access would have been decided the same without it, "
         "last matched 2026-11-20T10:00:00.000Z by User:shop from 10.0.0.1",
-        acl_text(NO_PAY): "never used: no access was about what it covers",
+        acl_text(NO_PAY): "never used: no access matched it",
     }
-    assert f"Last uses by accesses of {path}: 2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z" in text
+    assert f"Last use from accesses in {path} from 2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z" in text
     back = plan(estate, "--accesses", path, command=("rollback",))
     assert back.code == 1
     assert f"last needed {WRITTEN}" in back.out
@@ -165,7 +165,7 @@ def test_each_delete_tells_when_it_was_last_used(estate, log_of_accesses, index,
 def test_an_index_does_not_call_unused_what_it_has_hardly_seen(tmp_path, estate, log_of_accesses):
     aclog("usage-index", "--accesses", log_of_accesses, *estate.place, "--index", tmp_path / "young").ok()
     told = deletes(plan(estate, "--accesses", tmp_path / "young").out)
-    assert told[acl_text(ORDERS)][-1].startswith("last use unknown: it is known since 20")
+    assert told[acl_text(ORDERS)][-1].startswith("last use unknown: known to be in force only since 20")
     late = acl("late", "User:shop")
     estate.wants(ALL_ORD, late)
     estate.bring()

@@ -128,7 +128,7 @@ def test_it_deletes_no_more_than_a_plan_may(source):
     asked = ("rollback", "--log", source.log, "--journal", source.journal, "--out", source.plan_file)
     refused = aclog(*asked)
     assert refused.code == 2
-    assert "21 deletes, of 22 owned rules: more than --max-deletes lets pass" in refused.complaint
+    assert "21 deletes of 22 managed ACLs exceed --max-deletes" in refused.complaint
     assert "0 rules to add, 21 to delete" in refused.out
     assert not source.plan_file.exists()
     roll_back(source, "--max-deletes", "21")

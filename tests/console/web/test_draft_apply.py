@@ -126,7 +126,7 @@ def test_the_second_of_two_tabs_is_refused(browser: Browser, estate: Estate) -> 
     assert "1 rule added" in apply(browser, first).text
     refused = apply(browser, second)
     assert "It is not done." in refused.text
-    assert "make the plan again" in refused.text
+    assert "create a new plan" in refused.text
     assert len(estate.rules()) == len(RULES) + 1
     again = planned(browser, TEXT.replace("shop", "other"))
     assert "1 rule added" in apply(browser, again).text
@@ -137,7 +137,7 @@ def test_a_changed_base_is_refused(browser: Browser, estate: Estate) -> None:
     deny = ("--deny-principal", "User:shop", "--operation", "Read", "--topic", "shop")
     aclog("acls", "add", *estate.place, *deny).ok()
     refused = apply(browser, address)
-    assert "rules in the region that the plan touches have changed" in refused.text
+    assert "ACLs that the plan touches have changed" in refused.text
     assert SHOP not in estate.rules()
 
 
@@ -145,7 +145,7 @@ def test_what_is_not_owned_is_removed_only_if_that_is_said(browser: Browser, est
     text = "- ALLOW User:alice READ on TOPIC orders"
     refused = browser.post("/draft", {"rules": text, "do": "plan"})
     assert refused.status == 400
-    assert "not owned by the journal" in refused.text
+    assert "not managed by the journal" in refused.text
     assert "User:alice READ on TOPIC orders" in refused.text
     apply(browser, planned(browser, text, adopt="1"))
     assert OWNED not in estate.rules()
@@ -157,7 +157,7 @@ def test_what_is_not_owned_is_removed_only_if_that_is_said(browser: Browser, est
         ({"rules": "ALLOW"}, "line 1 cannot be read"),
         ({"rules": "ALLOW User:alice READ on TOPIC orders"}, "nothing to do"),
         ({"rules": TEXT, "max_deletes": "some"}, "expected a number such as 50"),
-        ({"rules": "- ALLOW User:alice READ on TOPIC orders", "adopt": "1", "max_deletes": "0"}, "more than"),
+        ({"rules": "- ALLOW User:alice READ on TOPIC orders", "adopt": "1", "max_deletes": "0"}, "exceed --max"),
     ],
 )
 def test_what_cannot_be_planned_says_why(browser: Browser, fields: dict[str, str], why: str) -> None:

@@ -89,7 +89,7 @@ def test_what_a_client_needs_is_appended(browser: Browser) -> None:
         ({"intent": "consume", "principal": "User:a", "topic": "t"}, "expected --group, too"),
         ({"intent": "consume", "principal": "a", "topic": "t", "group": "g"}, "expected TYPE:NAME"),
         ({"intent": "guess", "principal": "User:a"}, "expected one of produce"),
-        ({"intent": "produce", "principal": "User:alice", "topic": ""}, "no resource is named"),
+        ({"intent": "produce", "principal": "User:alice", "topic": ""}, "no resource named"),
     ],
 )
 def test_what_cannot_be_appended_says_why_and_loses_nothing(browser: Browser, fields: dict[str, str], why: str) -> None:

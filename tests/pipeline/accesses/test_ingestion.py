@@ -326,7 +326,7 @@ def test_a_table_is_not_read_while_files_are_being_moved(spark, logs, tmp_path, 
     with Ledger.open(out) as ledger, ledger._database as database:
         database.execute("UPDATE appends SET placed = 0")
     for place in (out, out / "accesses"):
-        with pytest.raises(ConfigError, match="out: an append has not been finished"):
+        with pytest.raises(ConfigError, match="out: an append is unfinished"):
             read_accesses(spark, place)
     taking()
     assert read_accesses(spark, out).count() == 3

@@ -155,7 +155,7 @@ def test_whose_names_a_prefix_opens_too():
 
 def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
     denies = rule(TOPIC, "pay.x", "DESCRIBE", principal="User:*", permission=AclPermissionType.DENY)
-    with pytest.raises(RefusedError, match=r"DESCRIBE on TOPIC pay\.x, from any host would stay denied, by DENY User"):
+    with pytest.raises(RefusedError, match=r"DESCRIBE on TOPIC pay\.x, from any host would stay denied by DENY User"):
         grant(asked("produce", pattern(TOPIC, "pay.x")), contents(denies), Settings())
     found = grant(asked("produce", pattern(TOPIC, "pay.", PREFIXED)), contents(denies), Settings())
     assert len(found.added) == 1
@@ -167,17 +167,17 @@ def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
     ("intent", "named", "more", "message"),
     [
         ("consume", [(TOPIC, "t")], {}, "intent consume: expected --group, too"),
-        ("transact", [(TOPIC, "t")], {}, "intent transact: expected --transactional-id, too"),
-        ("produce", [], {}, "intent produce: no resource is named"),
+        ("transact", [(TOPIC, "t")], {}, "intent transact: missing --transactional-id: expected every resource"),
+        ("produce", [], {}, "intent produce: no resource named"),
         ("produce", [(GROUP, "g")], {}, "intent produce: expected resources of type TOPIC, not GROUP"),
-        ("produce", [(TOPIC, "pay.*")], {}, "a rule does not take * for any text: expected 'pay.'"),
-        ("produce", [(TOPIC, "a b")], {}, "no topic can have such a name"),
+        ("produce", [(TOPIC, "pay.*")], {}, "an ACL does not expand * inside a name: expected 'pay.'"),
+        ("produce", [(TOPIC, "a b")], {}, "not a legal topic name"),
         ("produce", [(TOPIC, "")], {}, "a TOPIC with an empty name"),
         ("produce", [(TOPIC, "t")], {"inputs": [(TOPIC, "i")]}, "expected --topic"),
         ("stream", [(GROUP, "app"), (TOPIC, "t")], {}, "expected --input-topic and --output-topic"),
-        ("stream", [], {"inputs": [(TOPIC, "i")]}, "expected one --group, literal: the application id"),
+        ("stream", [], {"inputs": [(TOPIC, "i")]}, "expected one literal --group: the application id"),
         ("stream", [(GROUP, "app")], {}, "expected --input-topic or --output-topic, too"),
-        ("produce", [(TOPIC, "*", PREFIXED)], {}, "expected it without prefix: that is every name"),
+        ("produce", [(TOPIC, "*", PREFIXED)], {}, "expected a literal name: a literal * is every name"),
         ("stream", [(GROUP, "app"), (TRANSACTION, "other")], {}, "expected --transactional-id app"),
     ],
 )

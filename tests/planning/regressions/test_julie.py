@@ -33,7 +33,7 @@ def test_julie_156_any_delete_can_be_forbidden(estate):
     estate.wants(acl("orders"), acl("refunds"))
     refused = estate.plan("--max-deletes", 0)
     assert refused.result.code == 2
-    assert "1 deletes, of 2 owned rules: more than --max-deletes lets pass (0)" in refused.result.complaint
+    assert "1 deletes of 2 managed ACLs exceed --max-deletes (0)" in refused.result.complaint
     assert not estate.plan_file.exists()
     assert estate.rules() == before
     estate.wants(acl("orders"), acl("payments"), acl("refunds"))  # what only adds is as good as ever

@@ -32,7 +32,7 @@ def test_kafkistry_an_empty_answer_after_a_restart_is_no_base_to_apply_on(estate
     broker.next_rules = list
     refused = estate.apply()
     assert refused.code == 2
-    assert "no rules" in refused.complaint
+    assert "returned no ACLs" in refused.complaint
     broker.next_rules = None
     assert set(broker.rules) == known, "something was written"
     estate.apply().ok()
@@ -44,7 +44,7 @@ def test_kafkistry_an_empty_answer_after_a_restart_is_no_base_to_plan_on(estate,
     broker.next_rules = list
     refused = estate.plan()
     assert refused.result.code == 2
-    assert "no rules" in refused.result.complaint
+    assert "returned no ACLs" in refused.result.complaint
     assert not estate.plan_file.exists()
 
 

@@ -201,7 +201,7 @@ class Round:
         before = self._rules_there()
         found = self._apply()
         assert found.code == 2, found
-        assert "rules in the region that the plan touches have changed" in found.complaint
+        assert "ACLs that the plan touches have changed" in found.complaint
         self._until(lambda: self._rules_there() == before)
         self.by_another(removes={stranger})
         self._apply().ok()

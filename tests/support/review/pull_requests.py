@@ -141,8 +141,8 @@ PULL_REQUESTS = (
         edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
         expected=(
             "GAINED  User:audit, User:billing: up to ALL on TOPIC billing.pii.*, from any host",
-            "(a bound on who and hosts)",
-            "gain what other rules allow of it: 2 principals",
+            "(upper bound: principals and hosts)",
+            "2 principals gain access that other rules grant",
             "test fails",
         ),
     ),

@@ -66,7 +66,7 @@ def state(directory: Path) -> tuple[object, ...]:
         with UsageIndex.open(directory) as index:
             return contents_of(index)
     except ConfigError as error:
-        if "has no index" not in str(error) and "is empty" not in str(error):
+        if "no index" not in str(error) and "is empty" not in str(error):
             raise
         return ()
 

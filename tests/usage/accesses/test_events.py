@@ -61,7 +61,7 @@ def test_audit_events_in_avro(tmp_path):
     assert [len(batch.rows) for part in parts for batch in read_part(part)] == [1]
     assert len(told(tmp_path / "new.avro")[0]) == 4
     (tmp_path / "new.avro").write_bytes(data[:-20])
-    with pytest.raises(ConfigError, match=r"new\.avro: not a whole Avro file of audit events"):
+    with pytest.raises(ConfigError, match=r"new\.avro: not a complete Avro file of audit events"):
         told(tmp_path / "new.avro")
 
 

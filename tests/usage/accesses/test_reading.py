@@ -220,7 +220,7 @@ def test_an_append_is_read_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
         assert [len(find_accesses([place], UTC).files) for place in places] == [1] * len(places)
         ledger.execute("INSERT INTO appends VALUES (1, 0)")
         for place in places:
-            with pytest.raises(ConfigError, match="out: an append has not been finished"):
+            with pytest.raises(ConfigError, match="out: an append is unfinished"):
                 find_accesses([place], UTC)
         ledger.execute("UPDATE appends SET placed = 1")
         assert [len(find_accesses([place], UTC).files) for place in places] == [1] * len(places)
@@ -252,7 +252,7 @@ def test_a_file_that_changes_is_an_error(tmp_path):
     broken = tmp_path / "broken.jsonl.gz"
     broken.write_bytes(gzip.compress(json.dumps(FIVE).encode() * 50)[:-4])
     (part,) = find_accesses([str(broken)], UTC).parts
-    with pytest.raises(ConfigError, match="not a whole gzip file"):
+    with pytest.raises(ConfigError, match="not a complete gzip file"):
         list(read_part(part))
 
 

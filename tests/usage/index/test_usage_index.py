@@ -118,7 +118,7 @@ def test_refuses_contents_that_another_run_has_taken_meanwhile(tmp_path: Path) -
             for _ in range(2)
         ]
         index.take(runs[0], [tally_of(accesses)])
-        with pytest.raises(ConfigError, match="another run has taken files meanwhile"):
+        with pytest.raises(ConfigError, match="another run has added files meanwhile"):
             index.take(runs[1], [tally_of(accesses)])
         assert index.known_contents() == {(10, b"d" * 32)}
         assert index.used(FIRST, FIRST).matched.tolist() == [1]

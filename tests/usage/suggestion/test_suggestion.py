@@ -147,8 +147,8 @@ def test_many_names_become_their_longest_prefix():
     ("more_rules", "more_accesses", "topics", "reason"),
     [
         ([acl("team.in.x", "User:q", operation=WRITE)], [read("User:q", "team.in.x", WRITE)], (), "only by others"),
-        ([acl("team.in.x", "User:*", permission_type=DENY)], [], (), "deny some of it"),
-        ([], [], [f"team.in.more{n}" for n in range(3)], "3 more names that exist under it"),
+        ([acl("team.in.x", "User:*", permission_type=DENY)], [], (), "deny a part of it"),
+        ([], [], [f"team.in.more{n}" for n in range(3)], "3 other existing names under it"),
     ],
 )
 def test_a_prefix_that_is_not_safe(more_rules, more_accesses, topics, reason):
@@ -174,7 +174,7 @@ def test_names_that_only_literals_allow_stay():
     rules = [acl(f"team.{n}", "User:p") for n in range(9)]
     found = suggested(rules, [read("User:p", f"team.{n}") for n in range(9)])
     assert set(found.acls) == set(rules)
-    assert "do not allow all of it" in found.refused[0]
+    assert "do not allow the whole prefix" in found.refused[0]
 
 
 def test_hosts_and_denies():
