@@ -95,7 +95,7 @@ def load_client_security(path: Path | str) -> ClientSecurity:
     """Load the security settings from a client properties file; other keys are ignored.
 
     Raises:
-        ConfigError: names the file, the key and what was expected; never contains a secret.
+        ConfigError: names the file, the key and the expected value; never contains a secret.
 
     """
     properties, _ = read_properties(Path(path))
@@ -188,7 +188,7 @@ def _tls(tls: TlsSettings, where: str) -> dict[str, str]:
 
 
 def _trust(tls: TlsSettings, where: str) -> dict[str, str]:
-    """Return whose certificates to trust; by default the operating system's authorities."""
+    """Return the trusted certificates; by default the operating system's authorities."""
     if tls.truststore_pem is not None:
         return {"ssl.ca.pem": tls.truststore_pem}
     if tls.truststore is None:

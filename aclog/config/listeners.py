@@ -35,7 +35,7 @@ _DEFAULT_LISTENERS = (ListenerAddress(name="PLAINTEXT", address=HostPort(host=""
 
 @frozen(kw_only=True)
 class ListenerPlan:
-    """What the listener keys say, without their security settings."""
+    """The values of the listener keys, without their security settings."""
 
     bound: tuple[ListenerAddress, ...]
     advertised: Mapping[str, HostPort]
@@ -118,7 +118,7 @@ def _advertised(
     controller_names: tuple[str, ...],
     protocols: Mapping[str, SecurityProtocol],
 ) -> dict[str, HostPort]:
-    """Return where each listener is advertised: as configured, else where it is bound, unless that is any address."""
+    """Return the advertised address of each listener: the configured one, else the bound one unless any."""
     configured = {listener.name: listener for listener in listener_addresses(properties, ADVERTISED) or ()}
     for listener in configured.values():
         if listener.address.host == ANY_ADDRESS:
@@ -272,7 +272,7 @@ def check_inter_broker_mechanism(properties: Properties, plan: ListenerPlan) -> 
         )
 
 
-# Settings that leave a node open, or lock people out, and are hardly meant. Kafka says nothing of them.
+# Settings that leave a node open or lock principals out, probably unintentionally. Kafka does not warn about them.
 
 
 NO_AUTHORIZER = "no_authorizer"
@@ -307,7 +307,7 @@ class AccessWarning:
 
 
 def configured_warnings(config: NodeConfig) -> Iterator[AccessWarning]:
-    """Yield what is amiss whatever the ACLs are. An authorizer of unknown semantics is not judged."""
+    """Yield the warnings that do not depend on ACLs. An authorizer of unknown semantics is not judged."""
     if config.authorizer_class_name is None:
         if reasons := [*_logins(config), *_keys_without_effect(config)]:
             yield without_authorizer(reasons)
@@ -318,9 +318,9 @@ def configured_warnings(config: NodeConfig) -> Iterator[AccessWarning]:
 
 
 def without_authorizer(reasons: list[str]) -> AccessWarning:
-    """Return the warning of a node without an authorizer, and what speaks against that being meant."""
+    """Return the warning about a node without an authorizer, and the settings that suggest that one is intended."""
     text = (
-        f"{AUTHORIZER_CLASS_NAME_CONFIG} is not set: everybody who connects may do everything, although "
+        f"{AUTHORIZER_CLASS_NAME_CONFIG} is not set: every client may perform every operation, although "
         f"{' and '.join(reasons)}. Expected {AUTHORIZER_CLASS_NAME_CONFIG}={KAFKAS_STANDARD_AUTHORIZER}"
     )
     return AccessWarning(kind=NO_AUTHORIZER, text=text)
@@ -359,7 +359,7 @@ def _of_super_users(text: str | None) -> Iterator[AccessWarning]:
     for user in sorted(parse_super_users(text)):
         kind, _, name = user.partition(":")
         if kind != "User":  # no other principal builder is supported
-            mistakes.append(f"{user!r} is nobody, as every login has the type User: did you mean 'User:{name}'?")
+            mistakes.append(f"{user!r} matches no client: every login has the type User: did you mean 'User:{name}'?")
     for mistake in mistakes:
         yield AccessWarning(kind=SUPER_USERS, text=f"{SUPER_USERS_CONFIG}: {mistake}")
 
@@ -377,15 +377,15 @@ def _of_anonymous(config: NodeConfig) -> Iterator[AccessWarning]:
         if open_to_all := [each.name for each in config.listeners if not _must_log_in(each)]:
             yield AccessWarning(
                 kind=ANONYMOUS_SUPER_USER,
-                text=f"{SUPER_USERS_CONFIG} has {ANONYMOUS}, who is everybody that has not logged in: whoever reaches "
-                f"{_listeners(open_to_all)} may do everything",
+                text=f"{SUPER_USERS_CONFIG} has {ANONYMOUS}, the principal of clients without login: every client that "
+                f"reaches {_listeners(open_to_all)} may perform every operation",
             )
         return
     names = [each.name for each in config.listeners]
     if users and names and not any(map(_may_log_in, config.listeners)):
         yield AccessWarning(
             kind=NO_SUPER_USER_LOGIN,
-            text=f"no super user can log in: everybody is {ANONYMOUS} at {_listeners(names)}. "
+            text=f"no super user can log in: all clients are {ANONYMOUS} at {_listeners(names)}. "
             f"Expected a listener with SASL or ssl.client.auth=required, or ACLs for {ANONYMOUS}",
         )
 

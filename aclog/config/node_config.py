@@ -148,7 +148,7 @@ class CheckpointPolicy:
 
 @frozen(kw_only=True)
 class BrokerSettings:
-    """How brokers register with the active controller, how it notices that one is gone (KIP-631), and what they ask."""
+    """How brokers register with the active controller, and how it detects a failed one (KIP-631)."""
 
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms, of controllers: a broker that is silent for longer is fenced."""
@@ -195,7 +195,7 @@ class NodeConfig:
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)
     scram_decoy_secret: str | None = field(default=None, repr=False)
-    """aclog.scram.decoy.secret: what salts of unknown users are derived from, the same on all nodes."""
+    """aclog.scram.decoy.secret: the key that the salts of unknown users are derived from, the same on all nodes."""
     brokers: BrokerSettings = field(factory=BrokerSettings)
     http: HostPort | None = None
     """The address of /metrics, /healthz and /readyz: aclog.http.listener."""
@@ -207,7 +207,7 @@ class NodeConfig:
 
     @property
     def elr_min_insync_replicas(self) -> int | None:
-        """What a new leader writes of it: nothing unless the node is one of Kafka 4.4."""
+        """The records that a new leader writes for it: none unless the node is one of Kafka 4.4."""
         return self.min_insync_replicas if self.generation is Generation.V4_4 else None
 
     @property

@@ -120,7 +120,7 @@ def read_broker_settings(properties: Properties) -> BrokerSettings:
     """Read Kafka's keys, with its defaults (KRaftConfigs, ServerLogConfigs).
 
     Raises:
-        ConfigError: numbers out of bounds, or a boolean that is none.
+        ConfigError: numbers out of bounds, or an invalid boolean.
 
     """
     default = BrokerSettings()

@@ -223,7 +223,7 @@ def java_pattern(text: str) -> re.Pattern[str]:
     """
     try:
         start = re.match(r"\(\?i\)", text)
-        # Java's \d, \w and \s match ASCII only unless told otherwise.
+        # Java's \d, \w and \s match ASCII only unless a flag changes that.
         flags = re.ASCII | (re.IGNORECASE if start else 0)
         return re.compile("".join(map(_translated, _TOKEN.finditer(text, start.end() if start else 0))), flags)
     except (re.error, OverflowError, RecursionError) as error:

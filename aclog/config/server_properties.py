@@ -227,7 +227,7 @@ _SUGGESTIONS = _OF_KIP_11 | {
     "kafka.super.users": SUPER_USERS_CONFIG,
     "delegation.token.master.key": SECRET,
 }
-"""Keys that are too far from the meant one to be recognized by their letters."""
+"""Keys whose correct spelling is too different to be found by edit distance."""
 _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 """Kafka passes keys with these prefixes on to plugins."""
@@ -321,7 +321,7 @@ def load_config(path: Path | str, *, strict: bool = False) -> NodeConfig:
     """Load the configuration from a properties file; with `strict`, unknown keys are errors.
 
     Raises:
-        ConfigError: names the file, the key and what was expected; never contains a secret.
+        ConfigError: names the file, the key and the expected value; never contains a secret.
 
     """
     properties, repeated = read_properties(Path(path))

@@ -181,7 +181,7 @@ class Arrival:
         self.budget.close(self.slot)
 
     def end(self, reason: Reason) -> None:
-        """Close the connection at once, in whatever state it is."""
+        """Close the connection at once, in any state."""
         self._is_ended = True
         self.refusals.connection(reason)
         if self._transport is not None:
@@ -202,7 +202,7 @@ class Arrival:
         await loop.connect_accepted_socket(make, self.socket, ssl=tls, ssl_handshake_timeout=timeout)
 
     def begin(self, task: "asyncio.Task[None]") -> None:
-        """Note what connects it."""
+        """Register the protocol that drives this connection."""
         self._task = task
 
     def abandon(self) -> None:
@@ -224,7 +224,7 @@ def authenticate(scope: Mapping[str, Any], identity: Hashable | None) -> bool:
     Return False if the client has too many connections with requests in progress: refuse this one.
     """
     arrival: Arrival | None = scope.get("state", {}).get(_KEY)
-    if arrival is None or (identity is None and not arrival.is_stranger):  # no gate, or a certificate tells
+    if arrival is None or (identity is None and not arrival.is_stranger):  # no gate, or the client has a certificate
         return True
     return arrival.authenticate(("network", arrival.network) if identity is None else identity)
 
@@ -246,12 +246,12 @@ class Gate:
     """Bound, and owned by the gate."""
     name: str
     serve: Callable[[Arrival], asyncio.Protocol]
-    """Returns what serves an admitted connection, and calls its `connected`, `busy` and `close`."""
+    """Returns the handler of an admitted connection; the gate calls its `connected`, `busy` and `close`."""
     budget: ConnectionBudget
     refusals: Refusals
     tls: ssl.SSLContext | None = None
     proxy: str | None = None
-    """The address of a trusted proxy: its connections carry requests of many clients, and count as one identity's."""
+    """The address of a trusted proxy: its connections carry requests of many clients and count as one identity."""
     _acceptor: Acceptor | None = field(default=None, init=False)
     _arrivals: dict["asyncio.Task[None]", Arrival] = field(factory=dict, init=False)
     """Those that are being connected."""
@@ -364,11 +364,11 @@ class Gate:
             turn.release()
 
 
-# Connections that nobody can hold for long: there is a deadline until a request is whole, and one for its answer.
+# Deadlines of connections: one until a request is complete, and one for its response.
 
 
 _SLOWEST = 1024
-"""Bytes a second that who reads an answer takes at least."""
+"""The least rate, in bytes a second, at which a client must read a response."""
 _ACKNOWLEDGED = slice(120, 128)
 """Where Linux's `struct tcp_info` holds tcpi_bytes_acked."""
 _WHOLE = {h11.DONE, h11.MUST_CLOSE}
@@ -378,15 +378,15 @@ _WHOLE = {h11.DONE, h11.MUST_CLOSE}
 class TimedConnection(H11Protocol):
     """uvicorn's connection, which ends if a request and its answer take longer than `seconds`.
 
-    Headers or a body that come a byte at a time, and an answer that nobody reads, would hold it for ever. While the
-    client has not authenticated, the header of its first request must be whole within `header_seconds` of the accept,
-    and that of a later one within as many of its first byte.
+    A client could hold a connection open for ever with headers or a body sent byte by byte, or by never reading a
+    response. While the client has not authenticated, the header of its first request must be complete within
+    `header_seconds` of the accept, and that of a later one within the same time from its first byte.
     """
 
     seconds = 30.0
     header_seconds = HEADER_S
     arrival: Arrival | None = None
-    """Its place in the budget of connections, if a gate has admitted it."""
+    """Its slot in the connection budget, if a gate has admitted it."""
     _since = 0.0
     """When the deadline was set, on the event loop's clock."""
     _is_short = False
@@ -425,7 +425,7 @@ class TimedConnection(H11Protocol):
             self._set_deadline(self.loop.time() + self.header_seconds)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Return whether the connection stays: whole requests are answered to who sends no more, but not over TLS."""
+        """Return whether it stays open: a half-closed client still gets its responses, but not over TLS."""
         self._has_ended = True
         if self.scheme != "http" or self.conn.their_state not in _WHOLE:
             return False
@@ -460,7 +460,7 @@ class TimedConnection(H11Protocol):
             self._set_deadline(self._since + self.seconds)
 
     def shutdown(self) -> None:
-        """End with the server: at once amid a request, else when what is being answered is sent."""
+        """Close when the server stops: at once within a request, otherwise after the current response."""
         if self._is_half_sent():  # not `close`: over TLS that waits for the other side's farewell
             self.transport.abort()
         else:
@@ -475,7 +475,7 @@ class TimedConnection(H11Protocol):
     def _wait(self) -> None:
         self._acknowledged, self._since = self._taken_bytes(), self.loop.time()
         end = self._since + self.seconds
-        # Between two requests uvicorn waits less for whoever sends nothing.
+        # Between two requests uvicorn applies a shorter timeout to an idle client.
         cycle: RequestResponseCycle | None = self.cycle
         self._is_short = cycle is None and self._is_of_stranger
         if self._is_short and self.arrival is not None:  # since it was accepted, which was before a TLS handshake
@@ -494,7 +494,8 @@ class TimedConnection(H11Protocol):
     def _taken_bytes(self) -> int:
         """Return how many bytes the other side has taken so far.
 
-        What the transport holds tells little: the kernel holds megabytes more, and TLS has a buffer of its own.
+        The size of the transport's buffer is not enough: the kernel holds megabytes more, and TLS has a buffer of its
+        own.
         """
         peer = self.transport.get_extra_info("socket")
         try:
@@ -510,7 +511,7 @@ class TimedConnection(H11Protocol):
 
 
 def _certificate_of(transport: asyncio.Transport) -> tuple[str, str] | None:
-    """Return what identifies the client by its certificate, which the handshake has verified; None: it sent none."""
+    """Return the identity in the client certificate, which the handshake has verified; None: no certificate."""
     tls = transport.get_extra_info("ssl_object")
     certificate = None if tls is None else tls.getpeercert(binary_form=True)
     return None if certificate is None else ("certificate", hashlib.sha256(certificate).hexdigest())
@@ -543,7 +544,7 @@ class PatientConnection(TimedConnection):
         self._look()
 
     def _look(self) -> None:
-        """Stop to wait while the console works on an answer, and nobody else is waited for."""
+        """Suspend the deadline while the console computes a response: the client is not at fault."""
         is_asked = self.conn.their_state in _WHOLE and not self.cycle.response_complete
         if is_asked and not self.flow.write_paused:
             self._stop()

@@ -65,7 +65,7 @@ from aclog.sources.acl_lines import parse_change
 from aclog.targets.opening import PlanApply, ToldSettings, find_place, told_outcome
 from aclog.targets.place_state import origin_now, time_now
 
-# Plans of drafts, and their applying: by a console that was allowed to, in the one place that it shows.
+# Plans of drafts, and applying them: by a console that may write, to the one target that it shows.
 
 
 _PLANS = 32
@@ -74,7 +74,7 @@ _PLANS = 32
 
 @frozen(kw_only=True)
 class Ownership:
-    """What a plan may do with rules that its journal does not own, and how many it may delete."""
+    """How a plan treats ACLs that its journal does not manage, and how many deletes it may have."""
 
     adopt: bool = False
     max_deletes: str = ""
@@ -83,10 +83,10 @@ class Ownership:
 
 @frozen(kw_only=True)
 class Applied:
-    """What became of an apply."""
+    """The outcome of an apply."""
 
     text: str
-    """What was done, or why it was not."""
+    """What was done, or why the apply failed."""
     apply: str | None = None
     """The id of an apply that was done."""
 
@@ -98,9 +98,9 @@ class DraftPlan:
     plan: Plan
     digest: str
     lines: tuple[str, ...]
-    """What people read of it."""
+    """The plan as lines of text."""
     applied: Applied | None = None
-    """None: nobody has applied it here."""
+    """None: not applied by this console."""
 
     @property
     def is_done(self) -> bool:
@@ -110,25 +110,25 @@ class DraftPlan:
 
 @define(eq=False, kw_only=True)
 class Editing:
-    """Makes plans for one place and one journal, and applies them one by one. Safe for any number of threads."""
+    """Makes plans for one target and one journal, and applies them one at a time. Safe for any number of threads."""
 
     address: PlaceAddress
     stated: ToldSettings
     journal: Path
     others: Sequence[Path] = ()
-    """Journals of other sources for the same place."""
+    """Journals of other sources for the same target."""
     notify: Callable[[str], None]
     _plans: "OrderedDict[str, DraftPlan]" = field(factory=OrderedDict, init=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
     _applying: threading.Lock = field(factory=threading.Lock, init=False)
 
     def plan(self, changes: Sequence[RuleChange], ownership: Ownership, who: str | None) -> DraftPlan:
-        """Return a plan that makes the changes, and keep it; `who` asks for it, if that is known.
+        """Make a plan of the changes, and keep it; `who` is the requester, if known.
 
         Raises:
-            ConfigError: a limit of deletes that is none.
-            RefusedError: it deletes too much or what is not owned, or something cannot be created.
-            MetadataError: the place or the journal cannot be read.
+            ConfigError: an invalid limit of deletes.
+            RefusedError: too many deletes, a delete of an unmanaged ACL, or an ACL that cannot be created.
+            MetadataError: the target or the journal cannot be read.
 
         """
         limit = DeleteLimit.parse(ownership.max_deletes or None)
@@ -139,7 +139,7 @@ class Editing:
         plan = make_plan(change, place.circumstances(evolve(origin, who=_by(who, origin.who))))
         place.check_plan(change, plan.steps, limit)
         if plan.is_empty:
-            raise RefusedError(f"{place.name}: nothing to do: it is so already")
+            raise RefusedError(f"{place.name}: nothing to do: the target already matches")
         report = PlanReport(
             name=place.name,
             state=place.state,
@@ -154,14 +154,14 @@ class Editing:
         return draft_plan
 
     def get(self, digest: str) -> DraftPlan | None:
-        """Return a plan; None if it is forgotten, or never was."""
+        """Return a plan; None: unknown or evicted."""
         with self._keeping:
             return self._plans.get(digest)
 
     def apply(self, digest: str, *, accept_transient: bool, who: str | None) -> DraftPlan | None:
-        """Apply a plan, once: who asks again is told what was done. None: it is forgotten.
+        """Apply a plan, once; a repeated call returns the first outcome. None: the plan is unknown or evicted.
 
-        What refuses or stops it is kept with it, and told.
+        An error that refuses or interrupts the apply is kept as its outcome, and returned.
         """
         with self._applying:
             draft_plan = self.get(digest)
@@ -195,15 +195,15 @@ class Editing:
 
 
 def _by(who: str | None, process: str) -> str:
-    """Return who does something, and as whom the console runs."""
+    """Return the requester, if known, and the process that runs the console."""
     return process if who is None else f"{who} by {process}"
 
 
 def _untold(_done: int, _of: int) -> None:
-    """Tell nobody how far it is."""
+    """A progress callback that does nothing."""
 
 
-# What drafts are compared with: a state, with what makes comparing cheap.
+# The state that drafts are compared with, and data that makes the comparison cheap.
 
 
 @define(eq=False, slots=False)
@@ -248,11 +248,11 @@ class Grounds:
             return ground
 
 
-# What a draft would change: which of its changes are any, who gains and loses what, and who shares what it opens.
+# The effect of a draft: its effective changes, the access gained and lost, and other principals on the same prefixes.
 
 
 _MOST_PAIRS = 2_000_000
-"""Of a prefix that is opened and a rule near it, that are looked at for who shares it."""
+"""At most so many pairs of an opened prefix and a nearby rule are examined for other principals."""
 
 
 @define(eq=False, slots=False, kw_only=True)
@@ -263,7 +263,7 @@ class DraftEffect:
     draft: Sequence[RuleChange]
     """All changes, in order: of several of a rule the last one counts."""
     _origins: Origins = field(default=NO_ORIGINS)
-    """Where the rules of the state stand."""
+    """The locations of the state's rules."""
 
     @cached_property
     def _last(self) -> list[RuleChange]:
@@ -279,7 +279,7 @@ class DraftEffect:
 
     @cached_property
     def idle(self) -> tuple[RuleChange, ...]:
-        """Those that change nothing: what is to be added is there, or what is to be removed is not."""
+        """Those without effect: an ACL to add that exists, or an ACL to remove that does not."""
         return tuple(each for each in self._last if self._is_there(each) is each.added)
 
     @property
@@ -295,7 +295,7 @@ class DraftEffect:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Who gains and loses what."""
+        """The access gained and lost, by principal."""
         both = ChangedOrigins.of_changes(self._origins, self.changes)
         return Comparison.of(
             self.ground.policy, self.after, changes=self.changes, origins=TwoOrigins(old=self._origins, new=both)
@@ -308,7 +308,7 @@ class DraftEffect:
 
     @cached_property
     def sharing(self) -> tuple[Shared, ...] | None:
-        """Who else has rules on names of prefixes that are opened or closed; None if there are too many to look at."""
+        """Other principals with rules on prefixes that are opened or closed; None: too many to examine."""
         changed = [each.acl for each in self.changes]
         wide = sum(acl.pattern_type == PatternType.PREFIXED or acl.resource_name == "*" for acl in changed)
         if not wide:
@@ -349,18 +349,18 @@ class KeptTexts:
         return digest
 
     def get(self, digest: str) -> str | None:
-        """Return a text; None if it is forgotten, or never was."""
+        """Return a text; None: unknown or evicted."""
         with self._keeping:
             if digest in self._texts:
                 self._texts.move_to_end(digest)
             return self._texts.get(digest)
 
 
-# Lint findings that a draft brings, and those that it mends.
+# Lint findings that a draft introduces, and those that it fixes.
 
 
 MOST_RULES = 5_000
-"""Near the draft, that lint looks at while somebody types."""
+"""Rules near the draft that lint examines while the user types."""
 
 
 @frozen(kw_only=True)
@@ -368,16 +368,16 @@ class LintEffect:
     """Findings that only one side has."""
 
     introduced: tuple[LocatedFinding, ...] = ()
-    mended: tuple[LocatedFinding, ...] = ()
+    fixed: tuple[LocatedFinding, ...] = ()
 
 
 def lint_effect(effect: DraftEffect, premises: Premises = ALL_KNOWN) -> LintEffect | None:
-    """Return what lint says of one side only; None if there are too many rules near the draft.
+    """Return the lint findings of one side only; None if there are too many rules near the draft.
 
-    Where `premises` are unknown by which a rule may be needed, none is called needless.
+    Where `premises` by which a rule may be needed are unknown, no rule is called redundant.
 
-    It looks at the rules that share a name or a principal with a change: what it says of others is the same before and
-    after.
+    Only rules that share a name or a principal with a change are examined: findings on other rules are the same on both
+    sides.
     """
     if not effect.changes:
         return LintEffect()
@@ -387,7 +387,7 @@ def lint_effect(effect: DraftEffect, premises: Premises = ALL_KNOWN) -> LintEffe
     after = Policy(changed_acls(before.acls, effect.changes), before.settings)
     is_known = not premises.without({SUPER_USERS_CONFIG})
     was, now = (_findings(policy, effect, is_known=is_known) for policy in (before, after))
-    return LintEffect(introduced=tuple(parted(now, was)[0]), mended=tuple(parted(was, now)[0]))
+    return LintEffect(introduced=tuple(parted(now, was)[0]), fixed=tuple(parted(was, now)[0]))
 
 
 def _findings(policy: Policy, effect: DraftEffect, *, is_known: bool) -> list[LocatedFinding]:
@@ -395,7 +395,7 @@ def _findings(policy: Policy, effect: DraftEffect, *, is_known: bool) -> list[Lo
     return [LocatedFinding.of(finding, origins) for finding in lint(policy) if is_known or not finding.neutral]
 
 
-# The least rules that a client needs for its work, as lines of a draft.
+# The minimal ACLs that a client needs, as lines of a draft.
 
 
 INTENTS = Intent.PRODUCE, Intent.CONSUME, Intent.TRANSACT, Intent.STREAM
@@ -403,7 +403,7 @@ INTENTS = Intent.PRODUCE, Intent.CONSUME, Intent.TRANSACT, Intent.STREAM
 
 @frozen(kw_only=True)
 class Preset:
-    """What a client is for."""
+    """The intent of a client, and its names."""
 
     intent: Intent
     principal: str
@@ -439,7 +439,7 @@ def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
         outputs=tuple(_patterns(ResourceType.TOPIC, preset.outputs)),
     )
     needs = asked_needs(preset.intent, resources, whole=True)
-    # What is open as long as no rule is there is allowed by rules: the first one closes it to others.
+    # Without any ACL a resource may be open to all; the first ACL closes it to others.
     settings = evolve(effect.after.settings, allow_everyone=False)
     result = grant(AccessRequest(principal=principal, needs=needs), contents_of(effect.after.acls), settings)
     return [f"+ {acl_text(acl)}" for acl in result.added]
@@ -467,13 +467,13 @@ _PATTERN = re.compile(r"\s+((?ai:LITERAL|PREFIXED))(?=\s)")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _BARE = re.compile(r"[^\s'\"]\S*")
 _END = re.compile(r"(?:\s+from\s+(?P<host>\S+))?(?:\s+\(.*\))?\s*", re.IGNORECASE)
-"""A place in a file may follow, as reports print it."""
+"""A location in a file may follow, as reports print it."""
 _ESCAPE = re.compile(r"\\(?:([\\'\"nrt])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.?))", re.DOTALL)
 _PLAIN = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def _codes(kind: type[IntEnum]) -> Mapping[str, int]:
-    """Return the codes of what a rule may have, by name: neither UNKNOWN nor ANY."""
+    """Return the codes of an enum that a rule may have, by name: neither UNKNOWN nor ANY."""
     return {folded_name(member.name): int(member) for member in kind if member > 1}
 
 
@@ -482,7 +482,7 @@ _OPERATIONS, _TYPES = _codes(AclOperation), _codes(ResourceType)
 
 @frozen(kw_only=True)
 class RuleLine:
-    """What a line says."""
+    """The rule in a line, and its change."""
 
     added: bool
     acl: StandardAcl
@@ -495,7 +495,7 @@ def parse_rule_line(line: str) -> RuleLine:
     Python does it. Without a pattern type a name is LITERAL, and without a host it is for all of them.
 
     Raises:
-        ConfigError: it says no rule, or more than one.
+        ConfigError: the line has no rule, or more than one.
 
     """
     mark = _MARK.match(line)
@@ -508,7 +508,7 @@ def parse_rule_line(line: str) -> RuleLine:
 
 
 def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
-    """Return the rule that a text says after its permission; what looks like the middle of a rule is that."""
+    """Parse the text after the permission; text that looks like the middle of a rule is taken for it."""
     wrong: re.Match[str] | None = None
     for middle in _MIDDLE.finditer(text):
         operation, kind = _OPERATIONS.get(folded_name(middle[1])), _TYPES.get(folded_name(middle[2]))
@@ -533,7 +533,7 @@ def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
 
 
 def _resource(text: str, start: int, kind: int) -> tuple[int, str, str]:
-    """Return the pattern type, the name and the host of a rule. Raises ConfigError: the text does not say them."""
+    """Return the pattern type, the name and the host of a rule. Raises ConfigError: the text lacks one of them."""
     pattern = _PATTERN.match(text, start)
     place = start if pattern is None else pattern.end()
     while place < len(text) and text[place].isspace():
@@ -589,34 +589,34 @@ MOST_CHANGES = 10_000
 _LONGEST = 16_384
 """Characters of a line."""
 NAME = "draft"
-"""What the text is called where rules are said to stand."""
+"""The name of the text in locations of rules."""
 
 
 @frozen(kw_only=True)
 class Problem:
-    """A line that says no change."""
+    """A line without a valid change."""
 
     line: int
     """From 1."""
     text: str
-    """What is wrong, and what is expected."""
+    """The error, and what is expected."""
 
 
 @frozen(kw_only=True)
 class DraftText:
-    """What a text says."""
+    """The changes of a text."""
 
     changes: tuple[RuleChange, ...] = ()
     """In order; the origin of each has its line."""
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is to be said of the text as a whole."""
+    """Remarks on the text as a whole."""
 
 
 def read_draft(text: str, *, cidr: bool) -> DraftText:
     """Read a text: changes as JSON lines, rules as JSON lines or in a line, which are added, or a PLAN file.
 
-    Blank lines and those that begin with `#` say nothing. A rule to add that CreateAcls would refuse is a problem.
+    Blank lines and lines that begin with `#` are skipped. A rule to add that CreateAcls would refuse is a problem.
 
     Raises:
         ConfigError: it is too long, or has too many changes.
@@ -636,7 +636,7 @@ def _plan(text: str, lines: list[str]) -> DraftText:
         plan = parse_plan((line.encode() for line in text.strip().split("\n")), NAME)
     except (ConfigError, UnicodeEncodeError) as error:
         draft = _Reader(cidr=True).read(lines)
-        return evolve(draft, notes=(f"{error}; its steps are read as they stand here", *draft.notes))
+        return evolve(draft, notes=(f"{error}; its steps are read as written here", *draft.notes))
     _check_number(len(plan.steps) + len(plan.adopt))
     adopted = [RuleChange(added=True, acl=acl) for acl in plan.adopt]
     steps = [
@@ -711,7 +711,7 @@ _MOST_TEST_PAIRS = 200_000
 
 @frozen(kw_only=True)
 class StatedCases:
-    """The cases of a file, and what decides for them besides the rules."""
+    """The cases of a file, and the settings that decide besides the rules."""
 
     settings: Settings
     cases: tuple[Case, ...]
@@ -736,7 +736,7 @@ class TestedCase:
 
 @frozen(kw_only=True)
 class TestsEffect:
-    """Cases that are about what a draft changes."""
+    """Cases that depend on the changes of a draft."""
 
     __test__ = False
 
@@ -747,10 +747,10 @@ class TestsEffect:
 
 
 def effect_on_tests(effect: DraftEffect, files: Sequence[StatedCases], premises: Premises = ALL_KNOWN) -> TestsEffect:
-    """Return what becomes of the cases of some files; one that an unknown premise could turn does not pass.
+    """Return how the cases of some files change; a case that depends on an unknown premise does not pass.
 
     Raises:
-        MetadataError: what a case compares with cannot be read.
+        MetadataError: the state that a case compares with cannot be read.
 
     """
     cases: list[TestedCase] = []
@@ -774,7 +774,7 @@ def _under(policy: Policy, settings: Settings) -> Policy:
 
 
 def _concerned(effect: DraftEffect, cases: Sequence[Case], settings: Settings) -> Sequence[Case]:
-    """Return the cases that decide on a request that changes; all of them if that is not known."""
+    """Return the cases that decide on a request that changes; all cases if the changed requests are unknown."""
     if not effect.changes:
         return ()
     differences = effect.comparison.differences
@@ -792,10 +792,10 @@ def _concerned(effect: DraftEffect, cases: Sequence[Case], settings: Settings) -
 
 @define(eq=False, kw_only=True)
 class Drafts:
-    """What is kept for drafts. Safe for any number of threads."""
+    """The plans and texts kept for drafts. Safe for any number of threads."""
 
     texts: KeptTexts = field(factory=KeptTexts)
     grounds: Grounds = field(factory=Grounds)
     tests: Callable[[Settings], Sequence[StatedCases]] | None = None
-    """Returns the tests that a draft may turn red or green, with what decides for them, given what decides for the
-    console. Raises MetadataError, OSError: they cannot be read. None: there are none."""
+    """Returns the tests that a draft may turn red or green, and the settings that decide them, given those of the
+    console. Raises MetadataError, OSError: they cannot be read. None: no tests."""

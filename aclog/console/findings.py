@@ -1,4 +1,4 @@
-"""Findings of a state, looked for in a thread or process of its own."""
+"""Findings of a state, collected in a thread or process of its own."""
 
 import multiprocessing
 import os
@@ -36,7 +36,7 @@ from aclog.snapshots.image import Image
 
 
 class Kind(StrEnum):
-    """Who finds it."""
+    """The source of a finding."""
 
     LINT = "lint"
     UNUSED = "unused"
@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 @frozen(kw_only=True)
 class Archived:
-    """Why somebody accepts a finding, and until when."""
+    """Why a finding is accepted, and until when."""
 
     reason: str
     expires: date | None
@@ -57,26 +57,26 @@ class Archived:
 
 @frozen(kw_only=True)
 class Item:
-    """A finding, the rules that it is about, and how it is mended."""
+    """A finding, its rules, and its fix."""
 
     kind: Kind
     key: str
-    """The same as long as it is the same finding, whatever its lines and offsets."""
+    """Identifies the finding over time: it does not depend on lines and offsets."""
     severity: Severity
     name: str
-    """Of what is wrong, such as `08 shadowed-allow`."""
+    """The name of the problem, such as `08 shadowed-allow`."""
     text: str
-    """What that means: what is lost, opened or not as it should be."""
+    """Its effect: the access lost, opened, or not as it should be."""
     rules: tuple[LocatedRule, ...] = ()
     place: str = ""
-    """Where it stands, if its rules do not say."""
+    """Its location, if its rules have none."""
     changes: tuple[RuleChange, ...] = ()
-    """Mend it, in this order; none if only a person can tell what was meant."""
+    """Fix it, in this order; none if only a person can decide what was intended."""
     advice: str = ""
-    """The mend in words."""
+    """The fix in words."""
     archived: Archived | None = None
     searched: str = field(init=False, repr=False, eq=False)
-    """All that it says, in lower case."""
+    """All of its text, in lower case."""
 
     @searched.default
     def _searched(self) -> str:
@@ -89,8 +89,8 @@ class Item:
             return principal in self.searched
         return any(principal in rule.acl.principal.lower() for rule in self.rules)
 
-    def mend(self, place: ChangePlace) -> Iterator[str]:
-        """Yield the mend: in words, then as commands."""
+    def fix(self, place: ChangePlace) -> Iterator[str]:
+        """Yield the fix: in words, then as commands."""
         if self.advice:
             yield self.advice
         for change in self.changes:
@@ -98,41 +98,41 @@ class Item:
             yield command or f"{'add' if change.added else 'remove'} {acl_text(change.acl)}"
 
 
-# What a look at a state has found.
+# The result of a scan of one state.
 
 
 class Subject(Protocol):
-    """A state that is looked at."""
+    """A state to scan."""
 
     @property
     def image(self) -> Image:
-        """All of it."""
+        """The whole state."""
         ...
 
     @property
     def policy(self) -> Policy:
-        """Its rules, and what decides besides them."""
+        """Its rules and settings."""
         ...
 
     @property
     def premises(self) -> Premises:
-        """What decides and is unknown."""
+        """Unknown premises of its decisions."""
         ...
 
 
 @frozen(kw_only=True)
 class Use:
-    """What accesses say of a rule."""
+    """The use of a rule, from access logs."""
 
     is_unused: bool
-    """Whether it is known that none of them needed it."""
+    """Whether it is known that no access needed the rule."""
     text: str
-    """Such as `never matched`, or why nobody can tell."""
+    """Such as `never matched`, or why the use is unknown."""
 
 
 @frozen(eq=False, kw_only=True)
 class Uses:
-    """What accesses say of the rules of a state."""
+    """The use of all rules of a state, from access logs."""
 
     by_rule: Mapping[StandardAcl, Use]
     """Of all rules but those that were needed."""
@@ -140,7 +140,7 @@ class Uses:
     """Whether a rule was in that state."""
 
     def of(self, acl: StandardAcl) -> Use | None:
-        """Return what is known of a rule; None if it was not among those that were judged."""
+        """Return the use of a rule; None: not judged."""
         use = self.by_rule.get(acl)
         if use is None and self.is_judged(acl):
             return Use(is_unused=False, text="needed")
@@ -149,36 +149,36 @@ class Uses:
 
 @frozen(eq=False, kw_only=True)
 class LookResult:
-    """What was found of one kind."""
+    """The findings of one kind."""
 
     items: tuple[Item, ...]
     archived: tuple[Item, ...] = ()
     summary: str = ""
-    """Such as `2 of 40 tests fail`, or what `none` was proved over."""
+    """Such as `2 of 40 tests fail`, or the assumptions under which `none` is proven."""
     notes: tuple[str, ...] = ()
-    """What could not be judged, and what else must be known to read it rightly."""
+    """What was not judged, and other remarks needed to read the result."""
     uses: Uses | None = None
 
 
 class Finder(Protocol):
-    """Finds what is wrong of one kind. Called from one thread."""
+    """Finds problems of one kind. Called from one thread."""
 
     def look(self, subject: Subject) -> LookResult:
-        """Return what is wrong with a state. Raises MetadataError, OSError: nobody can tell; the text says why."""
+        """Return the findings of a state. Raises MetadataError, OSError: they cannot be determined."""
         ...
 
     def had(self, then: Subject, result: LookResult) -> frozenset[str]:
-        """Return the keys of what was found that an earlier state had as well. Raises as `look`."""
+        """Return the keys of those findings that an earlier state had as well. Raises as `look`."""
         ...
 
     def signature(self) -> object:
-        """Return what changes when that which it reads besides the state does. Raises OSError: it is gone."""
+        """Return a version of its other inputs, which changes with them. Raises OSError: one is missing."""
         ...
 
 
 @frozen(eq=False, kw_only=True)
 class LastLook:
-    """The newest look of one kind, and what came of it."""
+    """The newest scan of one kind, and its result."""
 
     result: LookResult | None
     """The newest that succeeded."""
@@ -189,25 +189,25 @@ class LastLook:
     offset: int = 0
     """The end offset of the state of `result`."""
     at: float = 0.0
-    """When that look began, by the clock of who looked."""
+    """When that scan began, by the clock of the scanner."""
     had: Mapping[int, frozenset[str] | str] = field(factory=dict)
-    """By end offset of an earlier state: what it had of `result`, or why nobody can tell."""
+    """By end offset of an earlier state: the keys of `result` that it had, or why they are unknown."""
 
 
-# Rules that are not as their source wants them, as findings.
+# Drift as findings.
 
 
 _TEXTS = {
-    (DriftKind.MISSING, True): "wanted, applied, and no longer there: somebody else deleted it",
-    (DriftKind.MISSING, False): "wanted, and never applied",
-    (DriftKind.LEFTOVER, True): "owned, no longer wanted, and still there",
-    (DriftKind.LEFTOVER, False): "no longer wanted, and still there",
+    (DriftKind.MISSING, True): "desired and applied, but now missing: deleted by another writer",
+    (DriftKind.MISSING, False): "desired, and never applied",
+    (DriftKind.LEFTOVER, True): "managed, no longer desired, and still present",
+    (DriftKind.LEFTOVER, False): "no longer desired, and still present",
 }
 
 
 def drift_result(drift: Sequence[Drift], foreign: int, origins: Origins) -> LookResult:
-    """Return what drifts; `foreign`: how many rules are neither wanted nor owned; `origins` of wanted ones."""
-    others = f"; neither wanted nor owned: {plural(foreign, 'rule')}" if foreign else ""
+    """Return drift as findings; `foreign`: rules neither desired nor managed; `origins` of desired ones."""
+    others = f"; neither desired nor managed: {plural(foreign, 'rule')}" if foreign else ""
     return LookResult(
         items=tuple(_drift_item(each, origins) for each in drift),
         summary=f"{plural(len(drift), 'drift')}{others}" if drift else f"no drift{others}",
@@ -215,7 +215,7 @@ def drift_result(drift: Sequence[Drift], foreign: int, origins: Origins) -> Look
 
 
 def drift_keys_then(then: AclsImage, result: LookResult) -> frozenset[str]:
-    """Return the keys of what drifted in an earlier state as well, by what is wanted and owned now."""
+    """Return the keys of the drift that an earlier state had as well, by the rules desired and managed now."""
     return frozenset(
         each.key
         for each in result.items
@@ -233,11 +233,11 @@ def _drift_item(drift: Drift, origins: Origins) -> Item:
         text=_TEXTS[drift.kind, drift.owned],
         rules=(LocatedRule(acl=acl, origins=origins.of(acl) if is_missing else ()),),
         changes=(RuleChange(added=is_missing, acl=acl),),
-        advice="aclog plan and apply mend all of it",
+        advice="run aclog plan, then aclog apply, to fix all drift",
     )
 
 
-# What lint finds, as findings.
+# Lint findings.
 
 
 def lint_result(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> LookResult:
@@ -280,7 +280,7 @@ def _lint_item(located: LocatedFinding) -> Item:
     )
 
 
-# Looks for findings in a thread of its own: one kind after the other, again when the rules have changed.
+# Scans for findings in a thread of its own: one kind after the other, again when the rules have changed.
 
 
 _EVERY_S = 0.25
@@ -317,9 +317,9 @@ class Lookout:
 
     finders: Mapping[Kind, Finder]
     lacking: Mapping[Kind, str] = field(factory=dict)
-    """Kinds that nobody looks for, and which flag it takes."""
+    """Kinds that are not scanned, and the flag that enables each."""
     commands: Mapping[Kind, tuple[str, ...]] = field(factory=dict)
-    """The command that says the same of a kind, and its flags besides those of the source."""
+    """The equivalent command of a kind, and its flags besides those of the source."""
     now: Callable[[], Subject | None]
     """Returns the newest state; None before the first."""
     clock: Callable[[], float] = elapsed_seconds
@@ -346,11 +346,11 @@ class Lookout:
 
     @property
     def version(self) -> int:
-        """What changes when there is something new to see."""
+        """A version that changes with the findings."""
         return self._version
 
     def last_look(self, kind: Kind) -> LastLook | None:
-        """Return what is known of a kind; None before the first look, and if nobody looks."""
+        """Return the last scan of a kind; None before the first one, and if the kind is not scanned."""
         return self._looks.get(kind)
 
     def age(self, look: LastLook) -> float:
@@ -358,7 +358,7 @@ class Lookout:
         return max(self.clock() - look.at, 0.0)
 
     def ask(self, then: Subject) -> None:
-        """Keep in mind that somebody asks what an earlier state had of the findings (`LastLook.had`)."""
+        """Request the findings of an earlier state (`LastLook.had`)."""
         with self._lock:
             self._subjects[then.image.end_offset] = then
             self._subjects.move_to_end(then.image.end_offset)
@@ -366,7 +366,7 @@ class Lookout:
                 self._subjects.popitem(last=False)
 
     def round(self) -> None:
-        """Look for each kind once, if it is time to; and at one earlier state that somebody asks for."""
+        """Scan for each kind once, if it is due, and one earlier state that was requested."""
         for kind, finder in self.finders.items():
             if self._stopping.is_set():
                 return
@@ -388,7 +388,7 @@ class Lookout:
         previous = self._looks.get(kind)
         try:
             result = finder.look(subject)
-        except Exception as error:  # noqa: BLE001 - the page says it, and the other kinds are looked for all the same
+        except Exception as error:  # noqa: BLE001 - the page shows the error, and the other kinds are still scanned
             look = evolve(previous or LastLook(result=None), error=_why(error))
         else:
             had = {offset: _had(finder, then, result) for offset, then in self._earlier_subjects().items()}
@@ -450,7 +450,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _NICE = 5
-"""It yields to what answers requests."""
+"""Yields to threads that answer requests."""
 _LOOK_S = 0.1
 _PIECE = 250
 """Values that are read at once: nothing else runs meanwhile."""
@@ -461,10 +461,10 @@ class NoAnswerError(MetadataError):
 
 
 def in_own_process(stopping: threading.Event, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Return what a function does, which is pickled with its arguments; the process ends with it, or when told to stop.
+    """Call a function in a process of its own, and return its result; the process ends with it, or at a stop.
 
     Raises:
-        NoAnswerError: it was killed, or stopped; and whatever the function raises.
+        NoAnswerError: the process was killed or stopped; and what the function raises.
 
     """
     # a process of its own rather than a fork: threads of this one may hold locks
@@ -479,7 +479,7 @@ def in_own_process(stopping: threading.Event, work: Callable[_P, _R], *args: _P.
                 raise NoAnswerError("stopped before it was done")
         failed, value = receiver.recv()
     except EOFError:
-        raise NoAnswerError("the process that looked was killed, perhaps for want of memory") from None
+        raise NoAnswerError("the scanning process was killed, perhaps out of memory") from None
     finally:
         receiver.close()
         if process.pid is not None:
@@ -509,7 +509,7 @@ def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...],
         outcome = False, work(*args, **kwargs)
     except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
         outcome = True, error
-    with suppress(BrokenPipeError):  # whoever waited for it was killed
+    with suppress(BrokenPipeError):  # the parent was killed
         sender.send(outcome)
 
 
@@ -527,22 +527,22 @@ class TestedFile:
     """The cases of a file, and the rules under the settings that the file is about."""
 
     __test__ = False
-    """It is none for pytest."""
+    """Not a test class for pytest."""
 
     policy: Policy
     cases: tuple[Case, ...]
     premises: Premises = ALL_KNOWN
-    """What is unknown of what decides."""
+    """Unknown premises of the decisions."""
     properties: frozenset[str] = frozenset()
     """The properties of brokers whose values the policy has."""
 
     def run(self) -> PremisedRun:
-        """Return what runs the cases: one that an unknown premise could turn does not pass."""
+        """Return the runner of the cases: a case that depends on an unknown premise does not pass."""
         return PremisedRun(self.policy, self.premises, self.properties)
 
 
 def tests_result(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> LookResult:
-    """Return the cases that fail. Raises MetadataError: what one compares with cannot be read."""
+    """Return the failing cases. Raises MetadataError: the state that a case compares with cannot be read."""
     items: list[Item] = []
     for file in files:
         run = file.run().run
@@ -571,14 +571,14 @@ def _test_key(case: Case) -> str:
 
 
 def _test_item(outcome: Outcome, state: TestedState | None) -> Item:
-    case, mend = outcome.case, list[str]()
+    case, fix = outcome.case, list[str]()
     if state is None:
         lines = [f"expected: {case.text}", *(f"found: {each.actual}" for each in outcome.failures[:1])]
     else:
         lines = [line.strip() for line in failure_lines(outcome, state)][1:]
         if NEAREST_CHANGE in lines:
             at = lines.index(NEAREST_CHANGE)
-            lines, mend = lines[:at], lines[at:]
+            lines, fix = lines[:at], lines[at:]
     rules = dict.fromkeys(each.decided_by for each in outcome.failures if isinstance(each.decided_by, StandardAcl))
     return Item(
         kind=Kind.TESTS,
@@ -588,5 +588,5 @@ def _test_item(outcome: Outcome, state: TestedState | None) -> Item:
         text="\n".join(lines[:_MOST_LINES]),
         rules=tuple(LocatedRule(acl=acl, origins=() if state is None else state.origins.of(acl)) for acl in rules),
         place=origin_text(case.origin),
-        advice="\n".join(mend),
+        advice="\n".join(fix),
     )

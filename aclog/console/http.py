@@ -12,7 +12,7 @@ from aclog.metalog.errors import ConfigError
 
 
 class BusyError(Exception):
-    """So much is held already that no more is taken: who asked may ask again later."""
+    """The budget of request bodies is used up; the client may retry later."""
 
 
 class TooLargeError(Exception):
@@ -21,13 +21,13 @@ class TooLargeError(Exception):
 
 @define(eq=False)
 class BodyBudget:
-    """What is left for bodies; owned by the event loop. One sender can take half of it."""
+    """The remaining budget of request bodies; owned by the event loop. One sender can take half of it."""
 
     whole: int = 64 << 20
     """In bytes."""
     remaining: int = field(init=False)
     _of: dict[Hashable, int] = field(factory=dict, init=False)
-    """What each sender holds."""
+    """Bytes held by each sender."""
 
     def __attrs_post_init__(self) -> None:
         self.remaining = self.whole
@@ -45,7 +45,7 @@ class BodyBudget:
         """Take some bytes. Raises BusyError: so much is not left, or not for this sender."""
         total = self._of.get(sender, 0) + size
         if size > self.remaining or total > self.whole // 2:
-            raise BusyError("too much is being asked at once: ask again later")
+            raise BusyError("too many requests in progress: retry later")
         self.remaining -= size
         self._of[sender] = total
 
@@ -59,7 +59,7 @@ class BodyBudget:
 
 @define(eq=False)
 class Share:
-    """What one request holds of a budget."""
+    """The part of a budget that one request holds."""
 
     _budget: BodyBudget
     sender: Hashable
@@ -100,15 +100,15 @@ _OF_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "[::1]"})
 class Hosts:
     """The names in Host headers that are answered; None: all.
 
-    A page of a stranger's host, whose address turns into this machine's, is of the same origin as what it then reads.
-    Its requests still name the stranger's host. Where a login is asked for, they also lack its cookie.
+    DNS rebinding: the page of an attacker's host, whose address changes to this machine's, has the same origin as what
+    it then reads. Its requests still name the attacker's host. Where a login is required, they also lack its cookie.
     """
 
     names: frozenset[str] | None
 
     @classmethod
     def of(cls, *, listen: str, is_local: bool, base_url: str | None) -> "Hosts":
-        """Return those of a server: all, unless being on its machine is all that it asks for (`is_local`).
+        """Return the names of a server: all, unless access to its machine is the only check (`is_local`).
 
         Then this machine's, its own and the base URL's.
         """
@@ -125,7 +125,7 @@ class Hosts:
 
 
 def host_of(authority: str) -> str:
-    """Return the host of `host:port`, in lower case; an IPv6 address keeps its brackets. What is neither is whole."""
+    """Return the host of `host:port`, in lower case, an IPv6 address with its brackets; any other text whole."""
     host, colon, port = authority.lower().rpartition(":")
     return host if colon and port.isdigit() else authority.lower()
 

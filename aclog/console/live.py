@@ -26,12 +26,12 @@ from aclog.snapshots.state_source import StateSource
 from aclog.sources.logs import LogMark, ReplacedError, start_of
 from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
 
-# What is unknown of the settings that decide, and what the first state lacks: read once, with that state.
+# Unknown settings of the decisions, and gaps before the first state: read once, with that state.
 
 
 @define(eq=False, kw_only=True)
 class LivePremises:
-    """Read once, by the thread that reads the states; any other may look at what it has read.
+    """Read once, by the thread that reads the states; other threads may read the result.
 
     Gaps of a log (aclog.sources.notes) are those at the start, too: one that opens or closes later is not seen.
     """
@@ -44,11 +44,11 @@ class LivePremises:
 
     @property
     def unknown(self) -> Premises:
-        """What is unknown; nothing before the first state."""
+        """Unknown premises; empty before the first state."""
         return self._read or ALL_KNOWN
 
     def look(self) -> None:
-        """Read it, unless it has been read. Raises as `read`: there is nothing to decide by then."""
+        """Read the premises, once. Raises as `read`: without them there is no decision."""
         if self._read is None:
             self._read = self.read()
             for premise in self._read.unknown:
@@ -60,13 +60,13 @@ def none_unknown() -> LivePremises:
     return LivePremises(read=lambda: ALL_KNOWN, tell=lambda _: None)
 
 
-# A state source, read again and again in a thread of its own; what answers reads the newest state without waiting.
+# A state source that is polled in a thread of its own; requests read the newest state without waiting.
 
 
 _MOMENTS = 8
 """States of the past that are kept."""
 _SETTLED = timedelta(minutes=1)
-"""What was true at a later moment than this long ago may still change: a log's clock may be behind ours."""
+"""The state at a moment more recent than this may still change: a log's clock may be behind ours."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -87,7 +87,7 @@ class LiveState:
     tell: Callable[[str], None]
     """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
     prepare: Callable[[Image], None] = field(default=lambda _: None)
-    """Called with each state before it is the newest one: what is made of it costs no request anything.
+    """Called with each state before it becomes the newest one, so that no request pays for derived data.
 
     Raises MetadataError: nothing can be answered from it.
     """
@@ -95,9 +95,9 @@ class LiveState:
     _trouble: str | None = field(default="no state was read yet", init=False)
     _stopping: threading.Event = field(factory=threading.Event, init=False)
     _reading: threading.Lock = field(factory=threading.Lock, init=False)
-    """Held by who reads the newest state, which nobody who asks for the past waits for."""
+    """Held while the newest state is read; requests for past states do not wait for it."""
     _reading_past: threading.Lock = field(factory=threading.Lock, init=False)
-    """Held by who reads a state of the past: one at a time, for each takes the memory of a state."""
+    """Held while a past state is read: one at a time, as each takes the memory of a state."""
     _past: "OrderedDict[Moment, Image]" = field(factory=OrderedDict, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
@@ -144,7 +144,7 @@ class LiveState:
         """Return the state at a moment in the past; None if the text names the newest one.
 
         Raises:
-            ConfigError: neither an offset nor a time. MetadataError: nobody knows that state.
+            ConfigError: neither an offset nor a time. MetadataError: the state is unknown.
 
         """
         now = datetime.fromtimestamp(current_time_ms() / 1000, UTC)
@@ -164,7 +164,7 @@ class LiveState:
             return image
 
     def image_at(self, moment: Moment) -> Image:
-        """Return the state at a moment, read anew. Raises MetadataError: nobody knows that state."""
+        """Return the state at a moment, read anew. Raises MetadataError: the state is unknown."""
         with self._reading_past:
             return self.source.image_at(moment)
 
@@ -175,7 +175,7 @@ class LiveState:
                 return
 
     def _look(self) -> None:
-        with self._reading:  # until the state is put in place: another source may be put in this one's place meanwhile
+        with self._reading:  # until the state is stored: the source may be replaced meanwhile
             try:
                 newest = ReadState(image=self.source.image(), at=elapsed_seconds())
                 self.prepare(newest.image)
@@ -187,12 +187,12 @@ class LiveState:
                 self._newest, self._trouble = newest, None
 
 
-# Which applies changed a log of ours, read again when more have.
+# The applies to a log, read again when there are more.
 
 
 @define(eq=False)
 class FollowedApplies:
-    """The applies that the file beside a log tells of. Safe for any number of threads."""
+    """The applies recorded in the file beside a log. Safe for any number of threads."""
 
     directory: Path
     _file_identity: tuple[int, ...] | None = field(default=None, init=False)
@@ -200,7 +200,7 @@ class FollowedApplies:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def read(self) -> tuple[AppliedChange, ...] | None:
-        """Return the applies in the order in which they began; None if no file tells of any.
+        """Return the applies in the order in which they began; None: no file records any.
 
         Raises:
             MetadataError: the file is damaged, or cannot be read.
@@ -224,7 +224,7 @@ class FollowedApplies:
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-# Which state of a log a time names, without reading the whole log for each question.
+# The state of a log at a time, without a scan of the whole log for each request.
 
 
 _MOST = 1_000
@@ -232,7 +232,7 @@ _MOST = 1_000
 
 @define(eq=False, kw_only=True)
 class TimeOffsets:
-    """Times of a log that were asked for, and where it goes on after each. Safe for any number of threads."""
+    """Requested times of a log, and the offset after each. Safe for any number of threads."""
 
     log: LogReader
     _times: list[int] = field(factory=list, init=False)
@@ -251,7 +251,7 @@ class TimeOffsets:
         with self._lock:
             number = bisect_right(self._times, time)
             floor = self._offsets[number - 1] if number else 0
-        # A later time has no earlier answer, so what was found for an earlier one is where to begin.
+        # A later time has no earlier offset, so the offset of an earlier time is where the search begins.
         later = first_later(self.log, time, max(floor, self.log.start_offset()))
         with self._lock:
             if len(self._times) >= _MOST:
@@ -272,8 +272,8 @@ class TimeOffsets:
 _STEP = 64
 """Changes between two states that are kept: others are made from the one before, at about 20 us a change."""
 _FEWEST_MERGED, _SHARE = 4096, 8
-"""An overlay is merged when it has so many changes, or this part of the rules if that is more: what bases take then
-follows the number of changes."""
+"""An overlay is merged when it has so many changes, or this fraction of the rules if that is more, so that the memory
+of bases grows with the number of changes."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -283,22 +283,22 @@ class Anchor:
     position: int
     acls: AclsImage
     is_after_gap: bool = False
-    """Whether what led to it was not seen: the changes before it may not lead to the same ids."""
+    """Whether the changes before it were not seen: they may not lead to the same ids."""
 
 
 @frozen(eq=False, kw_only=True)
 class RuleTimeline:
-    """All that happened to rules from the state at `begin` to the state at `end`.
+    """All changes of rules from the state at `begin` to the state at `end`.
 
-    A position is a number of changes. Immutable: what follows, or goes before, makes another one that shares its parts.
+    A position is a number of changes. Immutable: an extension at either end is a new value that shares its parts.
     """
 
     begin: int
-    """The end offset of the first state that is known."""
+    """The end offset of the first known state."""
     begin_time: int
     """Of its last record, in ms since 1970; -1 if that is unknown."""
     end: int
-    """The end offset of the last state that is known."""
+    """The end offset of the last known state."""
     changes: tuple[Change, ...]
     ends: tuple[int, ...]
     """The end offset of the first state with each change; never decreasing."""
@@ -307,7 +307,7 @@ class RuleTimeline:
 
     @staticmethod
     def at(acls: AclsImage, *, offset: int, timestamp: int) -> "RuleTimeline":
-        """Return one that knows a single state."""
+        """Return a timeline of a single state."""
         anchor = Anchor(position=0, acls=acls)
         return RuleTimeline(begin=offset, begin_time=timestamp, end=offset, changes=(), ends=(), anchors=(anchor,))
 
@@ -320,7 +320,7 @@ class RuleTimeline:
         timestamp: int,
         pause: Pause = no_pause,
     ) -> "RuleTimeline":
-        """Return what led to the first state of another one, made by taking back all these changes from it.
+        """Return the timeline before this one, made by undoing all these changes from its first state.
 
         `begin` is the end offset of the state before them, `timestamp` that of its last record. `pause` is called at
         each change.
@@ -382,7 +382,7 @@ class RuleTimeline:
         )
 
     def shortened(self, most: int) -> "RuleTimeline":
-        """Return this one with about so many of its newest changes: what became visible together stays together."""
+        """Return this one with about `most` of its newest changes; changes of one state stay together."""
         cut = len(self.changes) - most
         if cut <= 0:
             return self
@@ -411,11 +411,11 @@ class RuleTimeline:
         return self.changes[position - 1].timestamp if position else self.begin_time
 
     def before(self, position: int) -> int:
-        """Return the position before the changes that became visible last at this one; 0 if there are none."""
+        """Return the position before the changes that last became visible at this one; 0 if there are none."""
         return bisect_left(self.ends, self.ends[position - 1]) if position else 0
 
     def after(self, position: int) -> int:
-        """Return the position after the changes that became visible next; the last one if there are none."""
+        """Return the position after the changes that become visible next; the last one if there are none."""
         return bisect_right(self.ends, self.ends[position]) if position < len(self.ends) else len(self.ends)
 
     def acls_at(self, position: int) -> AclsImage:
@@ -428,7 +428,7 @@ class RuleTimeline:
     def _between(self, acls: AclsImage, changes: Sequence[Change]) -> list[Anchor]:
         """Return the states between the last one and those changes that come next."""
         anchors: list[Anchor] = []
-        if any(change.gap for change in changes):  # it is one step: nobody asks for a state in it
+        if any(change.gap for change in changes):  # it is one step without states in between
             return anchors
         start = len(self.changes)
         for number, change in enumerate(changes[:-1], 1):
@@ -473,7 +473,7 @@ def kept_small(acls: AclsImage, pause: Pause = no_pause) -> AclsImage:
 
 
 _EVERY_S = 0.2
-"""How long a change may wait for being seen, when no page asks."""
+"""How long a change may wait until it is read, if no page is requested."""
 _CHECK_S = 1.0
 """Between two looks whether the log still is the same."""
 _FIRST, _GROWTH = 20_000, 8
@@ -485,17 +485,17 @@ _STOP_S = 10.0
 
 @frozen(eq=False, kw_only=True)
 class KnownHistory:
-    """What is known of a history at one time."""
+    """The known part of a history at one time."""
 
     timeline: RuleTimeline
     is_reading: bool
     """Whether older changes are still being read."""
     older: str
-    """Why nothing before its beginning is known; empty while that is being read, and if there is nothing."""
+    """Why nothing before its beginning is known; empty while that is being read, and if nothing precedes it."""
     trouble: str | None = None
-    """Why nothing later is known than its end; None while it is followed."""
+    """Why nothing later than its end is known; None while the source is followed."""
     edition: int = 0
-    """Another one whenever more is known of the past, or there is other trouble; what comes next does not count."""
+    """A version that changes when more of the past is known, or the error changes; new changes do not count."""
 
 
 @define(eq=False, kw_only=True)
@@ -508,7 +508,7 @@ class LiveHistory:
     first_part: int = _FIRST
     """Records that are read back at first."""
     warm: Callable[[AclsImage], None] = field(default=lambda _: None)
-    """Called with rules on each new base, in the history's thread: to find what questions of its states need."""
+    """Called with rules on each new base, in the history's thread, to prepare its lookup caches."""
     pause: Pause = no_pause
     """Called again and again while the past is read, which others may have to wait for."""
     times: TimeOffsets = field(init=False)
@@ -536,11 +536,11 @@ class LiveHistory:
 
     @property
     def current(self) -> KnownHistory | None:
-        """What is known now; None before the first state."""
+        """Return the known history; None before the first state."""
         return self._history
 
     def caught_up(self, offset: int, seconds: float) -> KnownHistory | None:
-        """Return what is known, once it reaches an offset, or when so many seconds are over."""
+        """Return the known history, once it reaches an offset, or after so many seconds."""
         history = self._history
         if history is None or history.timeline.end >= offset or history.trouble is not None:
             return history
@@ -620,7 +620,7 @@ class LiveHistory:
         return newest.image
 
     def _take_all(self, watch: RuleWatch) -> None:
-        """Take what was committed since the last time."""
+        """Append the changes committed since the last read."""
         while not self._stopping.is_set():
             before = watch.end_offset
             changes = watch.step(0)
@@ -647,11 +647,11 @@ class LiveHistory:
             self._set(lambda history: evolve(history, trouble=trouble, edition=history.edition + 1))
 
     def _read_back(self) -> None:
-        """Read what is older, a part at a time, until the log begins or enough is known."""
+        """Read older changes, a part at a time, until the log begins or the limit is reached."""
         try:
             older = self._parts()
         except (MetadataError, OSError) as error:
-            older = f"what is older cannot be read: {error}"
+            older = f"older changes cannot be read: {error}"
         if not self._stopping.is_set():
             self._set(lambda history: _ended(history, older))
 
@@ -661,7 +661,7 @@ class LiveHistory:
         return self._history.timeline
 
     def _parts(self) -> str:
-        """Read back part by part; return why nothing older is known."""
+        """Read older changes part by part; return why nothing older is known."""
         begin, size = start_of(self.live.source), self.first_part
         while not self._stopping.is_set():
             newer = self._timeline
@@ -675,7 +675,7 @@ class LiveHistory:
             part = self._part(image, newer, room)
             if part is None:
                 break
-            if part.begin >= newer.begin:  # what became visible last before it is more than there is room for
+            if part.begin >= newer.begin:  # the changes that became visible together exceed the limit
                 return _too_many(self.most)
             self._set(lambda history, part=part: _with_older(history, part))  # type: ignore[misc]
             size *= _GROWTH
@@ -687,7 +687,7 @@ class LiveHistory:
         return next((header.base_offset for _, header in iter_batches(chunk)), offset)
 
     def _part(self, image: Image, newer: RuleTimeline, room: int) -> RuleTimeline | None:
-        """Return what led from a state to the beginning of what is known; None if it is to stop."""
+        """Return the timeline from a state to the beginning of the known history; None: stopped."""
 
         def deleted() -> Image:
             raise LogError(f"{self.log.name}: retention has deleted records while they were read")

@@ -16,7 +16,7 @@ from aclog.authorizer.index.layout import Pause
 from aclog.metalog.clock import elapsed_seconds
 from aclog.terminal.columns import json_text
 
-# Values that are costly to make, kept by key, and made once however many ask at the same time.
+# A cache of costly values by key: each is made once, even if several threads need it at the same time.
 
 
 _Value = TypeVar("_Value")
@@ -24,7 +24,7 @@ _Value = TypeVar("_Value")
 
 @define(eq=False)
 class Cache(Generic[_Value]):
-    """At most so many values; the one that was not asked for the longest is given up. Thread-safe."""
+    """A cache of bounded size that evicts the least recently used value. Thread-safe."""
 
     most: int
     _values: "OrderedDict[Hashable, _Value]" = field(factory=OrderedDict, init=False)
@@ -37,7 +37,7 @@ class Cache(Generic[_Value]):
             return key in self._values
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
-        """Return a value, made if it is not there; who asks for it meanwhile waits. Raises what `make` raises."""
+        """Return a value, made if it is missing; concurrent callers wait for it. Raises what `make` raises."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -82,7 +82,7 @@ class LineFile:
 
     def append(self, text: str) -> None:
         """Append a line. Raises OSError: it was not written whole; the next one begins a line of its own."""
-        # What is not UTF-8, such as a lone surrogate in a name, is written escaped.
+        # Text that is not UTF-8, such as a lone surrogate in a name, is written escaped.
         line = f"{text}\n".encode("utf-8", "backslashreplace")
         with self._lock:
             data = b"\n" + line if self._is_torn else line
@@ -92,7 +92,7 @@ class LineFile:
             self._is_torn = False
 
     def reopen(self) -> None:
-        """Open the path again, which may name another file by now: it was rotated. Raises OSError: it cannot be."""
+        """Reopen the path after the file was rotated. Raises OSError: it cannot be opened."""
         number = _opened(self.path)
         with self._lock:
             os.close(self._number)
@@ -108,13 +108,13 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
-# Pages go before work that nobody waits for: all of them share one interpreter, which runs one thread at a time.
+# Pages go before background work: all threads share one interpreter, which runs one at a time.
 
 
 _WORK_S = 0.01
-"""For how long work goes on before it looks whether a page is being made."""
+"""How long background work runs before it checks for pages in progress."""
 _WAIT_S = 0.05
-"""The longest that it then waits: it goes on all the same, though pages are asked for without end."""
+"""The longest wait of background work: it then continues, even if there are always pages in progress."""
 
 
 @define(eq=False)
@@ -144,7 +144,7 @@ class Precedence:
                     self._free.set()
 
     def give_way(self) -> Pause:
-        """Return what one thread calls again and again while it works: it waits there for pages, for a while."""
+        """Return a callback that background work calls regularly: it waits there for pages, for a bounded time."""
         began = elapsed_seconds()
 
         def paused() -> None:
@@ -174,11 +174,11 @@ class Budget:
 
 @define(eq=False)
 class RateBudget:
-    """What is left of a budget, by key. Memory is bounded."""
+    """Remaining budgets by key. Memory is bounded."""
 
     budget: Budget
     _balances: "OrderedDict[Hashable, tuple[float, float]]" = field(factory=OrderedDict, init=False)
-    """What was left, and when."""
+    """The balance, and its time."""
 
     def balance(self, key: Hashable, now: float) -> float:
         """Return how much is left, as a fraction."""

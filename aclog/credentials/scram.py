@@ -55,8 +55,8 @@ def _number(values: Sized) -> str:
 class ScramImage:
     """All SCRAM credentials at one offset. Its repr shows only their number, because they contain secrets.
 
-    `keyless` are credentials of which the source reveals only what DescribeUserScramCredentials returns: they have no
-    keys, so nobody can log in with them and no record can be made of them. An image replayed from a log has none.
+    `keyless` are credentials of which the source reveals only the result of DescribeUserScramCredentials: they have no
+    keys, so they permit no login and have no record. An image replayed from a log has none.
     """
 
     EMPTY: ClassVar["ScramImage"]
@@ -92,7 +92,7 @@ class ScramImage:
             if isinstance(change, UserScramCredentialRecord):
                 credentials[key] = change
             else:
-                # No error if there is none: Kafka itself writes logs that remove an absent credential.
+                # No error if it is missing: Kafka itself writes logs that remove an absent credential.
                 credentials.pop(key, None)
         return evolve(self, credentials=credentials.finish())
 
@@ -103,7 +103,7 @@ ScramImage.EMPTY = ScramImage()
 # The keys of a SCRAM credential, and signatures with them (RFC 5802, section 3; Kafka's ScramFormatter).
 #
 # A password is used as is, in UTF-8: Kafka's tools and clients do not apply SASLprep, so a prepared password would
-# not match what they stored. Every function takes the mechanism first, which determines the hash.
+# not match the stored keys. Every function takes the mechanism first, which determines the hash.
 
 
 MIN_ITERATIONS = 4096
@@ -120,7 +120,7 @@ _SALT_BITS, _DIGITS = 130, "0123456789abcdefghijklmnopqrstuvwxyz"
 def kafka_salt(random: bytes) -> bytes:
     """Return a salt as Kafka's tools and clients make them: a number of 130 bits, in base 36, as text.
 
-    A salt that looked otherwise would tell real users from those who do not exist.
+    A salt of another form would distinguish real users from unknown ones.
     """
     number, digits = int.from_bytes(random) >> (8 * len(random) - _SALT_BITS), ""
     while number:
@@ -175,7 +175,7 @@ RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE, UNACCEPTABLE_CREDENTIAL = 91, 92, 93
 
 @frozen(kw_only=True)
 class ScramDeletion:
-    """A credential to delete; `mechanism` is the raw code of the request, known or not."""
+    """A credential to delete; `mechanism` is the raw code of the request, valid or not."""
 
     name: str
     mechanism: int
@@ -224,8 +224,8 @@ def alter_credentials(
 ) -> ScramAlteration:
     """Return the records for all users that may be altered as requested, and a result for each user in the request.
 
-    A user that occurs twice in the request is not altered at all, whatever the mechanisms; of several errors the first
-    counts, deletions before upsertions. `supported` says whether the metadata.version has SCRAM (3.5-IV2).
+    A user that occurs twice in the request is not altered at all, for any mechanism; of several errors the first
+    counts, deletions before upsertions. `supported`: whether the metadata.version has SCRAM (3.5-IV2).
     """
     accepted: dict[str, _Alteration] = {}
     refused: dict[str, ScramResult] = {}

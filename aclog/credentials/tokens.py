@@ -64,7 +64,7 @@ class TokensImage:
             if isinstance(change, DelegationTokenRecord):
                 tokens[change.token_id] = change
             else:
-                # No error if there is none: Kafka itself writes logs that remove an absent token.
+                # No error if it is missing: Kafka itself writes logs that remove an absent token.
                 tokens.pop(change.token_id, None)
         return type(self)(tokens=tokens.finish())
 
@@ -82,7 +82,7 @@ _HMAC_BYTES = 64
 class TokenIndex:
     """Finds tokens by HMAC; its owner adds and removes token ids as tokens are created and removed.
 
-    It stores digests of the HMACs keyed with a secret of this process, looks up the digest of what a client sends, and
+    It stores digests of the HMACs keyed with a secret of this process, looks up the digest of a client's HMAC, and
     then compares in constant time, so that timing reveals nothing about existing HMACs.
     """
 
@@ -184,7 +184,7 @@ Lifetime: TypeAlias = int
 def refusal(settings: TokenSettings, *, supported: bool) -> int:
     """Return the error for every token request if tokens are unavailable, else 0.
 
-    `supported` says whether the metadata.version has tokens (3.6-IV2).
+    `supported`: whether the metadata.version has tokens (3.6-IV2).
     """
     if not settings.secret:
         return DELEGATION_TOKEN_AUTH_DISABLED

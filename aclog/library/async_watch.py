@@ -8,7 +8,7 @@ from functools import partial
 from aclog.snapshots.history import Change, RuleWatch
 
 _POLL_S = 0.05
-"""How long after a change, at most, the loop learns of it."""
+"""The maximum delay, in seconds, between a change and its event in the loop."""
 
 
 async def watched(
@@ -29,5 +29,5 @@ async def watched(
             if not changes:
                 await asyncio.sleep(_POLL_S)
     finally:
-        # Not waited for: what is being read is read to its end, and then the thread ends.
+        # Not awaited: the current read completes, and then the thread ends.
         thread.shutdown(wait=False)

@@ -90,7 +90,7 @@ class Answer:
 
     @property
     def premises(self) -> Premises:
-        """What is unknown of a running cluster's settings, and could turn the decision."""
+        """Unknown settings of a running cluster that could turn the decision."""
         unknown = self._options.premises
         if not unknown:
             return unknown
@@ -107,7 +107,7 @@ class Answer:
         return self.decision.rule
 
     def explain(self) -> str:
-        """Return as text every ACL that takes part, the determining one, and what would reverse the decision."""
+        """Return as text all ACLs that take part, the determining one, and changes that reverse the decision."""
         return "\n".join(explanation_lines(self.explanation()))
 
     def to_dict(self) -> dict[str, object]:
@@ -121,15 +121,15 @@ class Answer:
         return explain(self._acls, self.decision, self.context, self.action, options=self._options)
 
 
-# What a policy allows, as the library tells it.
+# The grants of a policy, as the library returns them.
 
 
 @frozen(repr=False)
 class Grant:
-    """Requests that are allowed, and the rules that allow them: who, which operations, on what, from where.
+    """Allowed requests, and the rules that allow them: principals, operations, resources and hosts.
 
-    Printed as `aclog who-can` prints it; `to_dict` is its JSON object. `rules` are the ACLs that give it, each a part
-    or all, or the text `SuperUser` or `DefaultAllow`; `denies` take away a part of what they would give.
+    Printed as `aclog who-can` prints it; `to_dict` is its JSON object. `rules` are the ACLs that grant it, each a part
+    or all, or the text `SuperUser` or `DefaultAllow`; `denies` remove a part of it.
     """
 
     _permission: Permission
@@ -138,27 +138,27 @@ class Grant:
 
     @property
     def principals(self) -> tuple[str, ...]:
-        """The principals, by name; if it is `for_anyone`, those who are not among them."""
+        """The principals, by name; if it is `for_anyone`, the excluded ones."""
         return self._permission.region.principals.named
 
     @property
     def for_anyone(self) -> bool:
-        """Whether principals that no rule names are among those who may: everybody but `principals`."""
+        """Whether it includes principals that no rule names: all but `principals`."""
         return self._permission.region.principals.complement
 
     @property
     def covers_all(self) -> bool | None:
-        """Whether it is on all names that begin with the prefix that was asked about; None if none was."""
+        """Whether it covers all names with the prefix of the query; None if the query has no prefix."""
         return None if self._permission.extent is None else self._permission.extent.is_all
 
     @property
     def rules(self) -> tuple[StandardAclWithId | str, ...]:
-        """What gives it."""
+        """The rules that grant it."""
         return tuple(rule if isinstance(rule, str) else self._rule(rule) for rule in self._permission.rules)
 
     @property
     def denies(self) -> tuple[StandardAclWithId, ...]:
-        """What takes away a part."""
+        """The rules that remove a part."""
         return tuple(map(self._rule, self._permission.denies))
 
     def _rule(self, acl: StandardAcl) -> StandardAclWithId:
@@ -178,7 +178,7 @@ class Grant:
         return dict(permission_object(self._permission, self._origins))
 
 
-# What decides where a call does not say: Kafka's defaults, or the settings of a context.
+# Settings of calls without explicit ones: Kafka's defaults, or those of a context.
 
 
 @frozen(kw_only=True)
@@ -186,12 +186,12 @@ class Defaults:
     """Settings of authorizers."""
 
     super_users: str | None = None
-    """As in the broker property; None: nothing says."""
+    """As in the broker property; None: not stated."""
     allow_everyone: bool | None = None
-    """None: nothing says."""
+    """None: not stated."""
     semantics: str = "kafka"
     cidr: bool | None = None
-    """Whether the Kafka that decides takes a host with a slash for a range; None: as the state says of its brokers."""
+    """Whether a host with a slash is a range; None: by the versions of the state's brokers."""
 
 
 @frozen(kw_only=True)
@@ -219,7 +219,7 @@ _MAX_EXCERPT = 60
 
 
 def value_text(value: object) -> str:
-    """Return what was given, for an error: cut, since a caller may have given anything."""
+    """Return an argument as text for an error: cut, since it may be any object."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001  # of a stranger's class
@@ -228,7 +228,7 @@ def value_text(value: object) -> str:
 
 
 def text_of(what: str, value: object, example: str) -> str:
-    """Return an argument that must be text. Raises ConfigError: it is none, or no Unicode."""
+    """Return an argument that must be text. Raises ConfigError: not a text, or not Unicode."""
     if not isinstance(value, str):
         raise ConfigError(f"{what} {value_text(value)}: expected text, such as {example!r}")
     if not value.isascii():
@@ -245,7 +245,7 @@ def optional_text(what: str, value: object, example: str) -> str | None:
 
 
 def path_of(what: str, value: object) -> str:
-    """Return the text of a path. Raises ConfigError: it is none."""
+    """Return the text of a path. Raises ConfigError: not a path."""
     path = fspath(value) if isinstance(value, PathLike) else value
     with suppress(UnicodeEncodeError):
         if isinstance(path, str) and b"\0" not in fsencode(path):
@@ -254,7 +254,7 @@ def path_of(what: str, value: object) -> str:
 
 
 def flag_of(what: str, value: object, default: bool) -> bool:
-    """Return True or False as given; the default for None. Raises ConfigError: a text, say, where `no` is true."""
+    """Return True or False as given; the default for None. Raises ConfigError: another type, such as the text `no`."""
     if value is None:
         return default
     if not isinstance(value, bool):
@@ -303,10 +303,10 @@ def resource_of(value: object) -> ResourcePattern:
 
 
 def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
-    """Return the moment that is meant, in the zone unless it names one; None for the newest state.
+    """Return the moment, in the zone unless it names one; None for the newest state.
 
     Raises:
-        ConfigError: it is none, or could be two.
+        ConfigError: not a moment, or ambiguous.
 
     """
     if as_of is None:
@@ -322,7 +322,7 @@ def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
         return read_moment(as_of, now=now, zone=zone).moment
     try:
         if not isinstance(as_of, bool):
-            return operator.index(as_of)  # of numpy's integers, too
+            return operator.index(as_of)  # also of numpy's integers
     except TypeError:
         pass
     raise ConfigError(
@@ -332,7 +332,7 @@ def moment_of(as_of: AsOf | None, zone: tzinfo) -> Moment | None:
 
 @contextmanager
 def told_as_log_errors(name: str) -> Iterator[None]:
-    """Turn what the operating system refuses into a LogError that says of what."""
+    """Turn an error of the operating system into a LogError with its file."""
     try:
         yield
     except OSError as error:
@@ -375,7 +375,7 @@ class Authorizer:
 
     @property
     def premises(self) -> Premises:
-        """What a running cluster has set and does not show, and nothing gives: each could turn decisions."""
+        """Settings of a running cluster that are neither returned nor passed: each could turn decisions."""
         return self._options.premises
 
     def diff(self, other: "Authorizer") -> Comparison:
@@ -396,7 +396,7 @@ class Authorizer:
         return comparison
 
     def _beside(self, other: "Authorizer") -> SidePremises:
-        """Return what is unknown of both; a state that is no running cluster's has the settings of the other one."""
+        """Return the unknown premises of both; a state of no running cluster has the settings of the other one."""
         old, new = self.premises, other.premises
         if old and new and self._options.place != other._options.place:
             return SidePremises(old=old, new=new, same_settings=False)
@@ -433,10 +433,10 @@ class Authorizer:
     def who_can(
         self, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
     ) -> list[Grant]:
-        """Return everybody who may do something with a resource, from one host or from any (`aclog who-can`).
+        """Return all principals with a permission on a resource, from one host or from any (`aclog who-can`).
 
-        The list is complete: if principals that no rule names may, too, a grant says so (`for_anyone`). With `pii-*`
-        it has who may on any name that begins so, and `covers_all` says whether on all of them.
+        The list is complete: if principals that no rule names are included, a grant has `for_anyone`. With `pii-*` it
+        has permissions on any name with the prefix, and `covers_all` states whether on all of them.
 
         Raises:
             ConfigError: an unknown operation, an invalid address, or an argument of another type.
@@ -449,7 +449,7 @@ class Authorizer:
         return self._grants(Query(resources=resources, operations=1 << code, host=_address(host)), resources)
 
     def what_can(self, principal: str, *, host: str | None = None) -> list[Grant]:
-        """Return all that a principal may do, from one host or from any (`aclog what-can`).
+        """Return all permissions of a principal, from one host or from any (`aclog what-can`).
 
         Raises:
             ConfigError: an invalid address, a principal without a type, or an argument of another type.
@@ -535,13 +535,13 @@ CHANGES = RowForm[Change](
 
 @define(eq=False, repr=False)
 class Rows(Iterator[_Value]):
-    """Values that are read one by one, as they are asked for; the forms of a table read all of them, from the first.
+    """Values that are read lazily, one by one; the forms of a table read all of them, from the first.
 
-    Each step, and each of the forms, may raise what reading a log raises.
+    Each step, and each of the forms, may raise the errors of reading a log.
     """
 
     name: str
-    """Of what they are read from."""
+    """The name of their source."""
     _read: Callable[[], Iterator[_Value]]
     _form: RowForm[_Value]
     _rest: Iterator[_Value] | None = field(default=None, init=False)

@@ -65,12 +65,12 @@ class Image:
     _place: ChangePlace = field(factory=ChangePlace, kw_only=True, eq=False)
     _defaults: Defaults = field(factory=Defaults, kw_only=True, eq=False)
     origins: Origins = field(default=NO_ORIGINS, kw_only=True, eq=False)
-    """Where its ACLs stand: `image.origins.of(rule.acl)` has a file and line for each place that states one."""
+    """The locations of its ACLs: `image.origins.of(rule.acl)` has the file and line of each statement of one."""
 
     _cluster: ClusterSettings | None = field(default=None, kw_only=True, eq=False)
-    """What the nodes of a running cluster answer of the settings of their authorizer."""
+    """The authorizer settings that the nodes of a running cluster return."""
     _gaps: Premises = field(default=ALL_KNOWN, kw_only=True, eq=False)
-    """What the state lacks of the log that it was read from."""
+    """Gaps of the log from which the state was read."""
 
     @property
     def end_offset(self) -> int:
@@ -84,7 +84,7 @@ class Image:
 
     @property
     def as_of(self) -> str | None:
-        """The moment that was asked for, as text in UTC; None for the newest state."""
+        """The requested moment, as text in UTC; None for the newest state."""
         return self._as_of
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class Image:
         return self
 
     def __deepcopy__(self, memo: object) -> "Image":
-        return self  # nothing of it ever changes
+        return self  # it is immutable
 
     def to_dict(self) -> dict[str, object]:
         """Return where it is in the log, and all its ACLs, as the objects of `aclog acls list --format jsonl`."""
@@ -135,7 +135,7 @@ class Image:
         `pattern="MATCH"` with a name selects every ACL that affects the resource: literal, prefixed and `*`.
 
         Raises:
-            ConfigError: an unknown enum name, or what is no text.
+            ConfigError: an unknown enum name, or an argument that is not text.
 
         """
         acl_filter = AclBindingFilter(
@@ -158,22 +158,22 @@ class Image:
         kafka_version: str | None = None,
         cidr: bool | None = None,
     ) -> Authorizer:
-        """Return an authorizer on this state; what is not given is as in the context of the log, or Kafka's default.
+        """Return an authorizer on this state; other settings are the context's of the log, or Kafka's defaults.
 
-        What a running cluster has set and does not show, and nothing gives, is unknown: `premises` of the authorizer
-        and of its answers.
+        Settings that a running cluster has set but does not return, and no argument states, are unknown: `premises` of
+        the authorizer and of its answers.
 
         Args:
             super_users: as in the broker property (`User:a;User:b`), or an iterable of principals.
             allow_everyone_if_no_acl_found: as the broker property.
             semantics: "documented" follows Kafka's documentation where Kafka 4.3.1 departs from it.
             kafka_version: the Kafka that decides, such as "4.3.1": from 4.4 on, the host of an ACL may be a range
-                (KIP-1276). By default what the state says of its brokers.
+                (KIP-1276). By default by the versions of the state's brokers.
             cidr: the same as `kafka_version="4.4"`, or "4.3" if False.
 
         Raises:
-            ConfigError: a super user without a colon, unknown semantics, or the state has ranges as hosts and does not
-                say whether its brokers match them.
+            ConfigError: a super user without a colon, unknown semantics, or the state has ranges as hosts and it
+                is unknown whether its brokers match them.
             RequestError: no node of the running cluster has an authorizer, so that nothing is denied there.
 
         """
@@ -237,7 +237,7 @@ class Image:
         return kafka.generations[0].has_ranges
 
     def _premises(self, names: AbstractSet[str]) -> Premises:
-        """Return what is unknown if these properties are given. Raises as `authorizer`."""
+        """Return the unknown premises if these properties are given. Raises as `authorizer`."""
         if self._cluster is None:
             return self._gaps
         # A client of Kafka, which opening a path does without.
@@ -256,7 +256,7 @@ class Image:
         kafka_version: str | None = None,
         cidr: bool | None = None,
     ) -> Comparison:
-        """Return what `other` allows and this state does not, and the other way round, exactly.
+        """Return the requests that `other` allows and this state denies, and vice versa, exactly.
 
         The arguments are those of `authorizer`, for both states; `Authorizer.diff` compares different settings.
 

@@ -62,7 +62,7 @@ class Log(Closeable):
     """That of the newest state returned."""
     _closed: bool = field(default=False, init=False)
     _cluster: ClusterSettings | None = field(default=None, init=False)
-    """What decides in a running cluster besides the ACLs, as far as its nodes answered when it was first read."""
+    """Settings of a running cluster besides the ACLs, as far as its nodes returned them at the first read."""
     _guard: Lock = field(factory=Lock, init=False)
     """Held while the source makes a state: each continues from the one before."""
 
@@ -80,12 +80,12 @@ class Log(Closeable):
     def image(self, as_of: AsOf | None = None) -> Image:
         """Return the newest state, or that as of an end offset, a datetime, or a text such as `yesterday 18:00`.
 
-        What has no zone is in UTC, or in that of open_log's `timezone` (docs/commands, Times). A running cluster
-        that no longer answers is no error: `age` tells how old the state may be, and with `max_age` an older one is
+        A text without a zone is in UTC, or in that of open_log's `timezone` (docs/commands, Times). A running cluster
+        that no longer responds is no error: `age` returns the age of the state, and with `max_age` an older one is
         refused.
 
         Raises:
-            StaleError: the state is older than `max_age`; says how old, since when, and from whom.
+            StaleError: the state is older than `max_age`; the text has its age, its time, and its server.
             MetadataError: the source is damaged or closed, does not cover the moment, or can never be followed again.
 
         """
@@ -115,16 +115,16 @@ class Log(Closeable):
             )
 
     def _cluster_settings(self, source: StateSource) -> ClusterSettings | None:
-        """Return what the nodes of a running cluster answer, asked once; None for another source."""
+        """Return the settings that the nodes of a running cluster return, read once; None for another source."""
         if isinstance(source, LiveSource) and self._cluster is None:
             self._cluster = settings_of(source)
         return self._cluster
 
     @property
     def age(self) -> float | None:
-        """How many seconds ago a running cluster last confirmed that no more than is known here was committed.
+        """Return the age, in seconds, of a running cluster's last confirmation that this state is the newest.
 
-        Counted from the request that it answered, so an upper bound. Of a quorum: the leader's last answer to a Fetch,
+        Counted from the request of that response, so an upper bound. Of a quorum: the leader's last answer to a Fetch,
         which follows the log all the time, usually below 1. Of `bootstrap_server`: the newest image(). None for a path,
         which is read as it is, and before the first image().
 
@@ -137,7 +137,7 @@ class Log(Closeable):
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the newest image() is behind the high-water mark as last known; None if there is no log.
+        """Return how many offsets the newest image() is behind the last known high-water mark; None if there is no log.
 
         Raises:
             MetadataError: the log cannot be opened or followed, or is closed.
@@ -163,9 +163,9 @@ class Log(Closeable):
     def watch(self, after: Image | AsOf | None = None) -> Iterator[Change]:
         """Yield each change of an ACL that is committed after a state, as it is committed; ends when the log is closed.
 
-        `after` is an image of this log, or what `image` takes: no change after it is left out. By default it is the
-        newest state of now. Changes with the same `end_offset` became visible together. If a snapshot has replaced the
-        records of some changes, what they changed as a whole is yielded, with `gap`, and `notes` says so.
+        `after` is an image of this log, or an argument of `image`: no change after it is left out. By default it is the
+        current newest state. Changes with the same `end_offset` became visible together. If a snapshot has replaced the
+        records of some changes, their net effect is yielded, with `gap`, and `notes` has a note.
 
         Raises:
             ConfigError: the source is a single state, which does not change.
@@ -280,7 +280,7 @@ def open_log(
         _check_max_age(max_age, place)
     if place is not None and bootstrap_controller is None and bootstrap_server is None:
         if command_config is not None:
-            raise ConfigError(f"{place}: command_config: nobody logs in to a path: expected a running cluster")
+            raise ConfigError(f"{place}: command_config: a path has no login: expected a running cluster")
         with told_as_log_errors(place):
             return Log(open_path(place, notes.append), notes, options=options)
     if place is not None:
@@ -309,7 +309,7 @@ def open_acls(
 ) -> Log:
     """Open a file or a directory of ACLs: JSON lines, or files of GitOps tools (docs/gitops.md).
 
-    `image().origins` tells the file and line of each ACL; what was read, and what was ignored, is in `notes` after the
+    `image().origins` has the file and line of each ACL; `notes` has the files that were read and ignored, after the
     first image().
 
     Args:
@@ -320,8 +320,8 @@ def open_acls(
         topics: the topics that exist, for patterns that are about those.
 
     Raises:
-        ConfigError: not exactly one of path and ref, an unknown format, or no such place in the repository. image()
-            raises it for what is not understood, with file and line.
+        ConfigError: not exactly one of path and ref, an unknown format, or no such path in the repository. image()
+            raises it for input that cannot be parsed, with file and line.
 
     """
     if (path is None) is (ref is None):
@@ -378,7 +378,7 @@ def _check_max_age(max_age: object, path: str | None) -> None:
     if isinstance(max_age, bool) or not isinstance(max_age, (int, float)) or not max_age > 0:
         raise ConfigError(f"max_age {value_text(max_age)}: expected seconds, more than 0")
     if path is not None:
-        raise ConfigError(f"{path}: max_age: nobody confirms the state of a path: expected a running cluster")
+        raise ConfigError(f"{path}: max_age: the state of a path has no age: expected a running cluster")
 
 
 def _modules(modules: object) -> dict[str, str]:

@@ -139,7 +139,7 @@ class CreateAclsRequest:
 
 
 def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAclsRequest | None:
-    """Decode the body of a common request; None for what must be read, or refused, by aclog.protocol.messages.
+    """Decode the body of a common request; None for others, which aclog.protocol.messages decodes or rejects.
 
     Common are requests of up to 126 ACLs whose strings have up to 126 bytes and whose codes are no negative numbers,
     without tagged fields.
@@ -175,7 +175,7 @@ def decode_create_acls(version: int, buffer: bytes, position: int) -> CreateAcls
                 )
             )
             at = end + 3
-        # A count of -1 is null, and needs no look at what follows.
+        # A count of -1 is null, and the next bytes need no check.
         return None if count < 0 or count > 0x7E or buffer[at] else CreateAclsRequest(tuple(acls))
     except (IndexError, ValueError):
         return None  # truncated, or not UTF-8

@@ -83,7 +83,7 @@ class FrameBuffer:
 
     @property
     def rest(self) -> bytes:
-        """What is buffered: the beginning of a frame, or what turned out to be none."""
+        """The buffered bytes: the beginning of a frame, or invalid input."""
         return bytes(self._data)
 
     def feed(self, data: bytes) -> None:
@@ -143,7 +143,7 @@ FIRST_FLEXIBLE: dict[int, int | None] = {
 
 
 def is_flexible(api_key: int, api_version: int) -> bool:
-    """Whether the version is flexible; unknown newer versions are like the newest known one.
+    """Return whether the version is flexible; unknown newer versions are like the newest known one.
 
     Raises:
         DecodeError: An unknown API key (ApiKeys.forId throws).

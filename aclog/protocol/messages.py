@@ -264,7 +264,7 @@ _LENIENT: dict[str, Reader] = {
 
 # Readers of kio's message classes that are safe for untrusted input and accept unknown tagged fields.
 #
-# kio's own reader is fast, but it allocates whatever length an array announces (and aborts the process if it cannot),
+# kio's own reader is fast, but it allocates the length that an array announces (and aborts the process if it cannot),
 # accepts null for any array, and rejects unknown tagged fields. So structures with arrays are read field by field
 # here, with every length checked against the remaining bytes; structures without arrays are left to kio. If kio
 # rejects a value, the message is read again with the lenient readers of protocol.messages. Like kio's, readers

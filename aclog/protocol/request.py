@@ -29,7 +29,7 @@ class Request:
     def context(self) -> RequestContext:
         """The RequestContext passed to the authorizer."""
         if self._context is None:
-            object.__setattr__(self, "_context", self._make_context())  # made once: a handler asks for it repeatedly
+            object.__setattr__(self, "_context", self._make_context())  # made once: a handler reads it repeatedly
         return self._context  # type: ignore[return-value]
 
     def _make_context(self) -> RequestContext:

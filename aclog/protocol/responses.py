@@ -383,9 +383,9 @@ def _delete_acls(request: Any, version: int, code: int, message: str | None) -> 
 
 def _create_token(_request: Any, _version: int, code: int, _message: str | None) -> _Fields:
     times = dict.fromkeys(("issue_timestamp", "expiry_timestamp", "max_timestamp"), _NO_TIME)
-    nobody = {"principal_type": "User", "principal_name": "ANONYMOUS"}
-    requester = {f"token_requester_{name}": value for name, value in nobody.items()}
-    return {"error_code": code, **nobody, **requester, **times}
+    anonymous = {"principal_type": "User", "principal_name": "ANONYMOUS"}
+    requester = {f"token_requester_{name}": value for name, value in anonymous.items()}
+    return {"error_code": code, **anonymous, **requester, **times}
 
 
 def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:

@@ -1,4 +1,4 @@
-"""A session, a request of it, and the errors that fail a request."""
+"""A client's session, and the context of its requests."""
 
 from enum import Enum
 

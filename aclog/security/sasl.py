@@ -97,7 +97,7 @@ def other_authorization_id() -> AuthenticationError:
 
 
 def _equal(password: str, expected: str | None) -> bool:
-    """Compare in constant time, whatever the lengths and whether or not the user exists."""
+    """Compare in constant time, for any lengths and whether or not the user exists."""
     digests = (sha256(text.encode("utf-8", "surrogatepass")).digest() for text in (password, expected or ""))
     return hmac.compare_digest(*digests) and expected is not None
 
@@ -260,13 +260,13 @@ def _bytes(text: str) -> bytes:
         raise DecodeError("not base64") from error
 
 
-# The key from which nodes derive the salts that they tell for users who do not exist.
+# The key from which nodes derive the salts that they return for unknown users.
 #
-# All nodes of a cluster must tell the same salt for a user, or else whoever asks two of them knows that there is no
-# such user. So the key comes from what all of them have: the directory ids of the quorum's voters, which are random
-# and which DescribeQuorum shows only to those who may list the users anyway, and the cluster id. No password, SCRAM
-# key or other secret goes into it that a person may have chosen: salts are told to everyone, so that it could be
-# guessed offline.
+# All nodes of a cluster must return the same salt for a user, otherwise a client that compares two of them learns that
+# the user is unknown. So the key is derived from data of all nodes: the directory ids of the quorum's voters, which are
+# random and which DescribeQuorum returns only to clients that may list the users anyway, and the cluster id. No
+# password, SCRAM key or other secret that a person may have chosen is part of it: salts are sent to every client, so
+# that it could be guessed offline.
 #
 # Where the log names no voters (a static quorum, or a log on a topic) only the cluster id is left, which every client
 # with a login can learn: `aclog.scram.decoy.secret` then makes up for it.
@@ -280,7 +280,7 @@ def decoy_key(cluster_id: str, voters: KRaftVoters | None, secret: str | None) -
 
 
 def decoy_salt(key: bytes, mechanism: ScramMechanism, user: str) -> bytes:
-    """Return the salt of a user who does not exist, in the style of Kafka's tools; delegation tokens have it anyway."""
+    """Return the salt of an unknown user, in the format of Kafka's tools; delegation tokens have it anyway."""
     return kafka_salt(hmac.digest(key, f"{mechanism.mechanism_name}\0{user}".encode(), "sha512"))
 
 
@@ -352,7 +352,7 @@ class PublishedCredentials(Credentials):
         if (cached := cache.get(key)) is not None:
             cache.move_to_end(key)
             return cached
-        # The salt does not tell whether there is such a token.
+        # The salt does not reveal whether the token exists.
         salt, iterations = decoy_salt(self.decoy_key, mechanism, token_id), scram.MIN_ITERATIONS
         salted = scram.salted_password(mechanism, token_hmac(secret, token_id), salt, iterations)
         credential = credential_record(token_id, mechanism, salt=salt, salted_password=salted, iterations=iterations)
@@ -382,7 +382,7 @@ class _Exchange:
     server_first: ServerFirst
     credential: UserScramCredentialRecord
     principal: KafkaPrincipal | None
-    """None for an unknown user: the login fails whatever the proof."""
+    """None for an unknown user: the login fails with any proof."""
     expiry_ms: int | None = None
 
 
@@ -697,7 +697,9 @@ class ScramClient:
         if isinstance(final, str):
             raise AuthenticationError(f"the server rejected the {self.mechanism} login: {final[:200]!r}")
         if not hmac.compare_digest(final, signature):
-            raise AuthenticationError(f"the server does not know the password: its {self.mechanism} signature is wrong")
+            raise AuthenticationError(
+                f"the server does not prove the password: its {self.mechanism} signature is wrong"
+            )
         self.complete = True
 
 

@@ -380,7 +380,7 @@ class CertificateWatcher:
                     report(None)
             except ConfigError as error:
                 report(error)
-            except Exception as error:  # noqa: BLE001 - keep watching whatever was wrong with this file
+            except Exception as error:  # noqa: BLE001 - keep watching after any error of this file
                 report(ConfigError(f"the certificates cannot be read: {type(error).__name__}"))
 
 

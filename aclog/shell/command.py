@@ -144,9 +144,9 @@ class ShellState:
     history: list[str] = field(factory=list)
     done: bool = False
     origins: Origins = NO_ORIGINS
-    """Where the ACLs of the newest state stand."""
+    """The locations of the newest state's ACLs."""
     premises: Callable[[AbstractSet[str]], Premises] = field(default=lambda _names: ALL_KNOWN)
-    """Returns what is unknown of a running cluster's settings if those properties are given."""
+    """Returns the unknown premises of a running cluster's settings if those properties are given."""
     _image: Image | None = field(default=None, init=False)
     _tree: Directory | None = field(default=None, init=False)
 
@@ -368,8 +368,8 @@ def settings_of(arguments: Arguments, image: Image) -> Settings:
     """Return the settings by which a state is decided.
 
     Raises:
-        ConfigError: a super user without a colon, no version of a known Kafka, --cidr is neither true nor false or
-            another than the version, or nothing states which Kafka decides, and it matters.
+        ConfigError: a super user without a colon, an unknown version of Kafka, an invalid --cidr, one that
+            contradicts the version, or the version of Kafka is unknown, and matters.
 
     """
     version, ranges = arguments.text(_VERSION.flag), arguments.text(_CIDR.flag)
@@ -393,7 +393,7 @@ FORMAT = Option(flag="--format", value="FORMAT", help="text (the default), or js
 
 
 def is_json(arguments: Arguments) -> bool:
-    """Return whether JSON lines are asked for. Raises ConfigError: another format."""
+    """Return whether JSON lines are requested. Raises ConfigError: another format."""
     form = arguments.text(FORMAT.flag) or OutputFormat.TEXT
     if form not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--format {form}: expected text or jsonl")
@@ -492,7 +492,7 @@ class Difference:
     """The ACL after it, or the removed one; None if it is of something else."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return this for JSON: what happened, where, the ACL if it is one, and the line of text."""
+        """Return this for JSON: the kind of change, its paths, the ACL if it is one, and the line of text."""
         path = next((path for path in self.paths if path[:2] == ("acl", "id")), self.paths[0])
         acl = {} if self.rule is None else {"acl": self.rule.to_dict()}
         return {"change": self.sign.name, "path": path_text(path), **acl, "text": self.text}

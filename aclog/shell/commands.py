@@ -151,7 +151,7 @@ CD = Command(
 
 
 _OF = Option(
-    flag="--of", value="WHAT", help="rules (the default): what is in the tree; access: who gained and lost what by it."
+    flag="--of", value="WHAT", help="rules (the default): the nodes of the tree; access: the access gained and lost."
 )
 _RULES, _ACCESS = "rules", "access"
 
@@ -189,7 +189,7 @@ _MOMENT = "An end offset, a time such as 2026-11-20T10:00:00Z, -3d or 'yesterday
 
 DIFF = Command(
     name="diff",
-    description="Print what was added (+), removed (-) and changed (~) between two moments.",
+    description="Print the nodes added (+), removed (-) and changed (~) between two moments.",
     signature=Signature(
         arguments=(
             Argument(name="from", count=Count.ONE, help=f"{_MOMENT}."),
@@ -201,7 +201,7 @@ DIFF = Command(
     suggestions=lambda _, __: (LATEST,),
     notes=(
         "An ACL that was removed and added again has a new id and counts as one change.",
-        "`diff --of access` says who gained and lost what, as `aclog diff` does; the other options are for it.",
+        "`diff --of access` prints access gained and lost, as `aclog diff` does; the other options are for it.",
     ),
 )
 
@@ -328,7 +328,7 @@ def _ls(state: ShellState, arguments: Arguments) -> Iterator[Line]:
 
 
 def _listed(locations: Iterator[Location], screen_width: int | None) -> Iterator[Line]:
-    """Yield files first, then each directory, with its name above it unless it is all that is listed."""
+    """Yield files first, then each directory, under its name unless it is the only one."""
     directories: list[tuple[str, Directory]] = []
     printed = False
     for line in _laid_out(_files(locations, directories), screen_width):
@@ -493,7 +493,7 @@ def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     for step in follow(state.source, log, image, lambda: age.tell(state.source.freshness())):
         where = f"offset {step.before.end_offset}..{step.after.end_offset - 1} {zoned_time(step.after.timestamp)}"
         if step.changes is None:
-            why = "the log no longer has all of these offsets: what they changed as a whole"
+            why = "the log no longer has all of these offsets: their net effect"
             if as_json:
                 note(f"{where} {why}")
             else:
@@ -539,7 +539,7 @@ WATCH = Command(
     path_arguments=True,
     notes=(
         "It starts at the current position: after `at OFFSET`, with the changes after that offset.",
-        "Where the log no longer has the next records, it prints what they changed as a whole, and goes on.",
+        "Where the log no longer has the next records, it prints their net effect, and goes on.",
     ),
 )
 

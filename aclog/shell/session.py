@@ -17,7 +17,7 @@ def run_shell(state: ShellState, command: Sequence[str] = ()) -> int:
 
     Raises:
         ConfigError: the given command does not exist, or its arguments are invalid.
-        MetadataError: the source is damaged, or does not have the state that the given command asks for.
+        MetadataError: the source is damaged, or does not have the state that the command reads.
 
     """
     if command:

@@ -108,7 +108,7 @@ _PERMISSIONS = {int(each): each.name for each in AclPermissionType}
 def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
     """Return the fields of an ACL as text, in the order of its JSON without the id; also the sort key of listings.
 
-    A code that Kafka 4.3.1 does not know is UNKNOWN.
+    A code that Kafka 4.3.1 does not define is UNKNOWN.
     """
     acl = rule.acl
     return (
@@ -134,7 +134,7 @@ def rule_json(rule: StandardAclWithId) -> str:
 
 
 def located_json(rule: StandardAclWithId, origins: Origins) -> str:
-    """Return the same, and after it the file and line of the ACL, if they are known."""
+    """Return the same with the file and line of the ACL, if they are known."""
     place = place_object(rule.acl, origins)
     return json_text({**rule.to_dict(), **place}) if place else rule_json(rule)
 
@@ -301,7 +301,7 @@ def _encode_character(character: str) -> str:
 
 # The ACLs of an image as directories: by id, by resource and by principal (`/acl`).
 #
-# A look-up reads one ACL only; a listing reads what it lists.
+# A look-up reads one ACL only; a listing reads the ACLs that it lists.
 
 
 _URL_SAFE = ascii_letters[26:] + ascii_letters[:26] + digits + "-_"
@@ -321,7 +321,7 @@ Text: TypeAlias = Callable[[StandardAclWithId], str]
 def acl_directory(acls: AclsImage, origins: Origins = NO_ORIGINS) -> Directory:
     """Return `/acl`: every ACL as JSON, by its id (KIP-801), its resource pattern and its principal.
 
-    The file and line of an ACL follow its keys, if `origins` tells them.
+    The file and line of an ACL follow its keys, if they are in `origins`.
     """
     text: Text = rule_json if origins is NO_ORIGINS else partial(located_json, origins=origins)
     return computed(
@@ -385,7 +385,7 @@ def _resource_listing(acls: AclsImage) -> Mapping[tuple[str, ...], set[str]]:
 def _about(acls: AclsImage, resource_type: str, pattern_type: str, name: str) -> Iterator[StandardAclWithId]:
     """Yield the ACLs of one resource pattern, given by the names of its types.
 
-    A filter cannot tell UNKNOWN from codes that Kafka does not know, so the types are compared here.
+    A filter cannot distinguish UNKNOWN from codes that Kafka does not define, so the types are compared here.
     """
     for rule in acls.matching(AclBindingFilter(resource_name=name)):
         types = code_name(ResourceType, rule.acl.resource_type), code_name(PatternType, rule.acl.pattern_type)
@@ -402,7 +402,7 @@ def _principals(acls: AclsImage, text: Text) -> Directory:
 
 def _rules_directory(rules: Rules, text: Text) -> Node | None:
     """Return a directory of some ACLs; None if there are none."""
-    # An empty directory would make every path exist, whatever principal or resource it names.
+    # An empty directory would make every path exist, with any principal or resource in it.
     if next(rules(), None) is None:
         return None
 
@@ -560,7 +560,7 @@ class ImageOrigin:
     source: str
     high_watermark: Callable[[], int] | None = None
     acls: Origins = NO_ORIGINS
-    """Where its ACLs stand."""
+    """The locations of its ACLs."""
 
 
 def image_tree(image: Image, origin: ImageOrigin, *, show_secrets: bool = False) -> Directory:

@@ -28,7 +28,7 @@ Token: TypeAlias = tuple[str, bool]
 class Glob:
     """One component of a path: either a plain name (`pattern` is None), or a pattern.
 
-    `plain` is the name, or the characters before the first special one: what every match begins with.
+    `plain` is the name, or the characters before the first special one: the prefix of every match.
     """
 
     plain: str
@@ -93,7 +93,7 @@ def _regex(tokens: list[Token]) -> str:
             runs[-1] += "." if special else re.escape(character)
     if len(runs) == 1:
         return runs[0]
-    # Atomic groups: what follows a star is matched at its first occurrence, which is always sufficient for globs. So
+    # Atomic groups: the part after a star is matched at its first occurrence, which is always sufficient for globs. So
     # there is no backtracking, whose time an attacker could drive up by a name.
     first, *middle, last = runs
     return first + "".join(f"(?>.*?{run})" for run in middle if run) + ".*" + last

@@ -14,15 +14,15 @@ _MINUTE, _HOUR = 60, 3600
 
 
 def is_shown() -> bool:
-    """Return whether a bar is on the screen: what is written to stderr then goes above it."""
+    """Return whether a bar is on the screen: output to stderr then goes above it."""
     return isinstance(sys.stderr, FileProxy)
 
 
 class Bar(Progress):
-    """One task, whose amounts are looked at whenever it is drawn; prints of other threads appear above it."""
+    """One task, whose amounts are read at each redraw; prints of other threads appear above it."""
 
     def __init__(self, what: str, unit: str, amounts: Callable[[], tuple[int, int | None]]) -> None:
-        """Take what is done, and what returns the amount done and the total."""
+        """Take the text, and a function that returns the amount done and the total."""
         self._amounts = amounts
         super().__init__(
             SpinnerColumn(),
@@ -38,7 +38,7 @@ class Bar(Progress):
         self._task = self.add_task(what, total=None)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Return what is drawn now."""
+        """Return the current line."""
         if self.task_ids:
             done, total = self._amounts()
             self.update(self._task, completed=done, total=total)
@@ -79,7 +79,7 @@ class _Amount(ProgressColumn):
 
 
 class _Time(ProgressColumn):
-    """How long it will take if that is known, else how long it has taken."""
+    """The estimated remaining time if known, otherwise the elapsed time."""
 
     def render(self, task: Task) -> Text:
         """Return the time."""

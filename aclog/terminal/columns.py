@@ -9,11 +9,11 @@ from attrs import frozen
 
 from aclog.metalog.errors import ConfigError, printable_json
 
-# The formats in which commands print what they list and answer.
+# The formats in which commands print lists and answers.
 
 
 class OutputFormat(StrEnum):
-    """A format of `--format`; each command says which of them it knows."""
+    """A format of `--format`; each command supports some of them."""
 
     TEXT = "text"
     """Lines for people."""
@@ -34,7 +34,7 @@ class OutputFormat(StrEnum):
 
 
 ROW_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV, OutputFormat.MARKDOWN)
-"""What every list can be printed in: rows of the same keys."""
+"""The formats of every list: rows of the same keys."""
 
 
 # JSON that a terminal shows as it is.
@@ -45,7 +45,7 @@ _quoted = json.encoder.encode_basestring
 
 
 def json_text(value: object) -> str:
-    r"""Return a value as JSON on one line; what is not printable is `\uXXXX`, other characters as they are."""
+    r"""Return a value as JSON on one line; unprintable characters are `\uXXXX`, other characters as they are."""
     return printable_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -54,7 +54,7 @@ def json_string(text: str) -> str:
     return printable_json(_quoted(text))
 
 
-# The columns of a list: their keys, which are those of its JSON, and what a table shows of them.
+# The columns of a list: the keys of its JSON, and their texts in a table.
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -69,7 +69,7 @@ def cell_text(value: object) -> str:
 
 
 def value_of(row: Row, key: str) -> Any:
-    """Return what a row has under a key, None if it has nothing; `from.offset` is `offset` of the object `from`."""
+    """Return the value of a row under a key, None if missing; `from.offset` is `offset` of the object `from`."""
     if key in row:
         return row[key]
     value: Any = row
@@ -83,9 +83,9 @@ class Column:
     """A column.
 
     `key`: of JSON, csv and `--columns`; `a.b` for a key `b` of an object. `title`: the head in a table, by default the
-    key in capitals. `cut`: a table that does not fit the terminal may cut its cells in the middle: names, never what
-    one would copy, such as ids and flags. `spare`: such a table may leave it out. `flows`: the last column, whose cells
-    the terminal may wrap. `text`: what tables and Markdown show for people, by default `cell_text`.
+    key in capitals. `cut`: a table that does not fit the terminal may cut its cells in the middle: names, never texts
+    to copy, such as ids and flags. `spare`: such a table may leave it out. `flows`: the last column, whose cells
+    the terminal may wrap. `text`: the text of a cell in tables and Markdown, by default `cell_text`.
     """
 
     key: str
@@ -102,7 +102,7 @@ class Column:
 
 
 def selected(columns: Sequence[Column], keys: Iterable[str]) -> tuple[Column, ...]:
-    """Return the columns of these keys, in their order; all if there are none. Keys match in any case.
+    """Return the columns of these keys, in their order; all without keys. Keys match in any case.
 
     Raises:
         ConfigError: there is no such column; its text names those that exist.

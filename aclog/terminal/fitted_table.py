@@ -10,10 +10,10 @@ from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column
 
 LOOKAHEAD = 1000
-"""Rows that are looked at before the first is printed: a million rows need no memory."""
+"""Rows that are measured before the first is printed: a million rows need no memory."""
 _GAP = "  "
 _READABLE, _NARROWEST = 24, 10
-"""What is left of a name that is cut: as long as there is something to leave out, and at least."""
+"""The length to which a name is cut: in the first pass, and at least."""
 _ENDLESS = 1 << 62
 _ELLIPSIS = "…"
 
@@ -60,7 +60,7 @@ def fitted(
 
 
 def cut_in_the_middle(text: str, width: int) -> str:
-    """Return a text in at most `width` cells; what is left out of its middle is an ellipsis."""
+    """Return a text in at most `width` cells; an ellipsis replaces its middle."""
     if cell_len(text) <= width:
         return text
     head = width // 2
@@ -83,7 +83,7 @@ def _again(layout: _Layout | None, columns: Sequence[Column], natural: list[int]
 
 
 def _layout(columns: Sequence[Column], natural: list[int], width: int | None) -> _Layout:
-    """Return the first that fits: with names cut a little, then without what is spare, then with names cut more."""
+    """Return the first layout that fits: names cut a little, then no spare columns, then names cut more."""
     everything = tuple(range(len(columns)))
     spare = [index for index in everything if columns[index].spare]
     hidden = [set(spare[count:]) for count in range(len(spare), -1, -1)]

@@ -1,4 +1,4 @@
-"""A moment that a person gave as text: read with the clock and the zone of the terminal, and said what it is."""
+"""A moment from a text: parsed with the clock and the time zone of the terminal, with a note on its meaning."""
 
 import sys
 from datetime import UTC, datetime
@@ -9,10 +9,10 @@ from aclog.terminal.output import chosen_zone, note
 
 
 def take_moment(text: str) -> Moment | None:
-    """Return the moment that a text names; None for the newest state. Say on stderr what it was taken for.
+    """Return the moment of a text; None for the newest state. Print a note with its meaning on stderr.
 
-    Nothing is said of an offset or an instant, since they are what they say. Of a date without a zone, which scripts
-    have always given in UTC, it is said on a terminal only, or if a zone is chosen.
+    No note for an offset or an instant, since they are unambiguous. For a date without a zone, which is in UTC in
+    scripts, the note is printed on a terminal only, or if a zone is chosen.
 
     Raises:
         ConfigError: the text names no moment, or could name two.

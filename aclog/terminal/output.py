@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aclog.terminal.bar import Bar
 
 
-# What commands print on stdout: no other module of the command line prints.
+# Output of commands on stdout: no other module of the command line prints.
 
 
 def value_formatter() -> Callable[[object], str]:
@@ -62,7 +62,7 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a note on something the user may not expect: a torn tail, a lowered offset; or a warning that says so."""
+    """Print a note on something unexpected: a torn tail, a lowered offset; or a text that begins with `warning: `."""
     _print(text if text.startswith("warning: ") else f"note: {text}")
 
 
@@ -71,7 +71,7 @@ def _print(text: str) -> None:
     print(f"aclog: {printable(text)}", file=sys.stderr, flush=True)
 
 
-# Progress on stderr: what a command does, how far it is and how long it will take; nothing if it is not a terminal.
+# Progress on stderr: the step of a command, its amount done and the remaining time; nothing if it is not a terminal.
 #
 # Work of less than a second shows nothing. A thread draws, so that work which does not report its progress is seen to
 # be under way too; to report it costs two assignments.
@@ -92,7 +92,7 @@ _STEP = 1024
 
 @contextmanager
 def progress(what: str, unit: str = "", *, streams: bool = False) -> Iterator[Advance]:
-    """Show what is being done during the `with`, from the end of its first second; it is removed at the end.
+    """Show a step during the `with`, from the end of its first second; it is removed at the end.
 
     `unit` is a noun in the plural, or BYTES. Inside another `progress` that is shown, nothing is. `streams`: the work
     writes to stdout, and nothing is shown if that is a terminal, since the output is its progress.
@@ -181,7 +181,7 @@ class _ProgressLine:
 
 
 def _ignore(_done: int, _total: int | None) -> None:
-    """Take an amount that nobody is shown."""
+    """Ignore an amount that is not shown."""
 
 
 # Notices of a server, of which at most so many of a kind are printed.
@@ -203,7 +203,7 @@ class FewNotices:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __call__(self, text: str) -> None:
-        """Print a notice, or leave it out; the first one after those that were left out says how many they were."""
+        """Print a notice, or suppress it; the first one after suppressed notices is preceded by their number."""
         left_out = self.admit()
         if left_out is None:
             return
@@ -247,7 +247,7 @@ def use_zone(text: str) -> None:
 
 
 def chosen_zone() -> tzinfo | None:
-    """Return the zone of --timezone, or of ACLOG_TIMEZONE; None if nobody chose one.
+    """Return the zone of --timezone, or of ACLOG_TIMEZONE; None if neither is set.
 
     Raises:
         ConfigError: ACLOG_TIMEZONE is no zone.
@@ -300,11 +300,11 @@ def _text(timestamp: int, zone: tzinfo) -> str:
 
 
 STALE_SECONDS = 5.0
-"""From this age on a state is said to be old. A leader that works answers an observer at least every second."""
+"""From this age on a state is reported as old. A healthy leader answers an observer at least every second."""
 
 
 def age_text(freshness: Freshness) -> str:
-    """Return how old a state is, from when, from whom, and why it is no newer."""
+    """Return the age of a state, its time, its server, and why there is no newer one."""
     time = time_text(freshness.time)
     if not freshness.followed:
         return f"this state was read {freshness.seconds:.0f} s ago from {freshness.server}, at {time}"
@@ -316,7 +316,7 @@ def age_text(freshness: Freshness) -> str:
 
 
 def warn_if_stale(freshness: Freshness | None) -> None:
-    """Warn if the state may be out of date; None is the age of a state that no cluster has told."""
+    """Warn if the state may be out of date; an age of None means that the state is not from a cluster."""
     if freshness is not None and freshness.seconds >= STALE_SECONDS:
         warn(age_text(freshness))
 
@@ -336,7 +336,7 @@ class AgeWatch:
             warn(age_text(freshness))
 
 
-# A pager's process, and what stands for stdout while it shows what is printed.
+# A pager's process, and the replacement of stdout while it shows the output.
 
 
 @define(eq=False, kw_only=True)
@@ -356,7 +356,7 @@ class PagerProcess:
             pipe.write(text)
 
     def flush(self) -> None:
-        """Show what was written now."""
+        """Write the buffer to the pager."""
         if self._process is not None and not self.is_gone:
             with self._unless_gone() as pipe:
                 pipe.flush()
@@ -370,8 +370,8 @@ class PagerProcess:
         try:
             with suppress(BrokenPipeError):
                 self._pipe().close()
-            if (code := self._process.wait()) > 0:  # what it was to show may not have been seen
-                note(f"the pager ended with exit code {code}: {self.command}: --no-pager shows all without it")
+            if (code := self._process.wait()) > 0:  # its output may not have been seen
+                note(f"the pager failed with exit code {code}: {self.command}: use --no-pager")
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -386,14 +386,14 @@ class PagerProcess:
         if self._process is None:
             self._process = self._started()
         pipe = self._process.stdin
-        assert pipe is not None  # noqa: S101 - it was asked for
+        assert pipe is not None  # noqa: S101 - stdin=PIPE
         return pipe
 
     def _started(self) -> "Popen[str]":
         from subprocess import PIPE, Popen
 
         self.terminal.flush()
-        if sys.stderr.isatty():  # as git does: what is said meanwhile is not lost behind the pager
+        if sys.stderr.isatty():  # as git does: messages on stderr are not lost behind the pager
             sys.stderr = PagedOutput(self, is_terminal=False)
         return Popen(  # noqa: S602 - the user's own command, which may have flags and pipes
             self.command,
@@ -406,7 +406,7 @@ class PagerProcess:
 
 
 class PagedOutput(io.TextIOBase):
-    """What stdout is meanwhile: still a terminal to those who ask, since a person reads it."""
+    """The replacement of stdout: `isatty` is still true, since a person reads the output."""
 
     encoding = "utf-8"
 
@@ -421,7 +421,7 @@ class PagedOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Show what was written now."""
+        """Write the buffer to the pager."""
         self._paged.flush()
 
     def isatty(self) -> bool:
@@ -429,7 +429,7 @@ class PagedOutput(io.TextIOBase):
         return self._is_terminal
 
     def fileno(self) -> int:
-        """Return that of the terminal, whose size may be asked."""
+        """Return the file descriptor of the terminal, whose size may be read."""
         return self._paged.terminal.fileno()
 
     def writable(self) -> bool:
@@ -440,14 +440,14 @@ class PagedOutput(io.TextIOBase):
 # Long output goes through a pager on a terminal, as git's does.
 #
 # `ACLOG_PAGER`, else `PAGER`, else less; `cat` or nothing for none. It is started at the first line that is printed:
-# what comes before, such as a progress bar, has the terminal for itself. Who leaves it early ends no command: what is
+# earlier output, such as a progress bar, goes to the terminal. Leaving it early does not end the command: the output
 # printed after that goes nowhere, and the exit code is the command's.
 
 
 VARIABLE = "ACLOG_PAGER"
 _NONE = ("", "cat")
 _SHELL = frozenset("|&;<>()$`\\\"'*?[#~=% \t\n")
-"""In a command with one of these a shell finds out what is to be run."""
+"""With one of these variables a shell completes the command line."""
 
 _REFUSED: ContextVar[bool] = ContextVar("aclog_no_pager", default=False)
 """Whether this invocation of a command has --no-pager."""
@@ -460,7 +460,7 @@ def refuse_pager() -> None:
 
 
 def page_output() -> None:
-    """Let what this invocation prints from now on go through a pager, if it prints on a terminal and one is wanted."""
+    """Send the output of this invocation through a pager, if stdout is a terminal and a pager is configured."""
     if _REFUSED.get() or _PAGED.get() is not None or not sys.stdout.isatty():
         return
     if (command := pager_command(os.environ)) is not None:
@@ -470,7 +470,7 @@ def page_output() -> None:
 
 
 def pager_command(environment: Any) -> str | None:
-    """Return the pager to use, None for none: a program that is not installed is none."""
+    """Return the pager to use; None: none is configured, or it is not installed."""
     if environment.get("TERM", "dumb") == "dumb":
         return None
     setting = next((text for name in (VARIABLE, "PAGER") if (text := environment.get(name)) is not None), "less")
@@ -482,7 +482,7 @@ def pager_command(environment: Any) -> str | None:
 
 
 def is_reader_gone() -> bool:
-    """Return whether nobody reads what is printed any more: a list may end."""
+    """Return whether the reader has closed the output: a list may end."""
     paged = _PAGED.get()
     return paged is not None and paged.is_gone
 
@@ -499,11 +499,11 @@ def paging() -> Iterator[None]:
             paged.end()
 
 
-# Questions that a command asks before it changes something.
+# Confirmations of a command before it changes data.
 
 
 def confirms(question: str, no_answer: str) -> bool:
-    """Ask on stdout; return whether the answer on stdin is yes. Values in the question: see `value_formatter`.
+    """Print a question on stdout; return whether the answer on stdin is yes. `value_formatter` formats its values.
 
     Raises:
         ConfigError: stdin ends without an answer; its text is `no_answer`.
@@ -516,19 +516,19 @@ def confirms(question: str, no_answer: str) -> bool:
     return answer.strip().lower() == "y"
 
 
-def confirms_on_terminal(question: str, nobody: str) -> bool:
-    """Ask at the terminal; return whether the answer is yes. Without one nobody can confirm: stdin may be anything.
+def confirms_on_terminal(question: str, refusal: str) -> bool:
+    """Ask at the terminal; return whether the answer is yes. stdin may be a pipe, and cannot confirm.
 
     Raises:
-        ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `nobody`.
+        ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `refusal`.
 
     """
     terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)
     if terminal is None or sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError(nobody)
+        raise ConfigError(refusal)
     terminal.write(f"{printable(question)} ")
     terminal.flush()
     answer = sys.stdin.readline()
     if not answer:
-        raise ConfigError(nobody)
+        raise ConfigError(refusal)
     return answer.strip().lower() in {"y", "yes"}

@@ -38,16 +38,16 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
         heading = None
 
 
-# Prints rows in the format that is asked for, as they come: a million rows need no memory.
+# Prints rows in the requested format, as they come: a million rows need no memory.
 
 
 _BLOCK = 512
 """Lines per print: one print per line would dominate the time for a million rows."""
 _UNSEEN = r"\x00-\x08\x0b\x0c\x0e- \x7f-\xa0\xad\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
 _FORMULA = re.compile(rf"(?:\A|[;\t\r\n])[{_UNSEEN}]*(?=[=+\-@\uff1d\uff0b\uff0d\uff20'])")
-"""What is before a formula, or an apostrophe, where a cell begins: also behind what separates cells elsewhere, and
-behind blanks and what is not seen. The last four signs are wide forms of the first, and spreadsheets take them for the
-same."""
+"""The prefix of a formula, or an apostrophe, at the beginning of a cell: also behind separators of other formats, and
+behind blanks and invisible characters. The last four signs are wide forms of the first, and spreadsheets treat them
+alike."""
 
 _Lines: TypeAlias = Callable[[Sequence[Column], Iterable[Row]], Iterator[str]]
 
@@ -72,7 +72,7 @@ def print_rows(
     picked = selected(columns, keys)
     if keys:
         rows = ({column.key: value_of(row, column.key) for column in picked} for row in rows)
-        picked = tuple(evolve(column, spare=False) for column in picked)  # what is asked for is not left out
+        picked = tuple(evolve(column, spare=False) for column in picked)  # requested columns are not left out
     left_out: list[str] = []
     make = partial(_table, left_out=left_out.extend) if form is OutputFormat.TABLE else _LINES[form]
     print_lines(make(picked, rows), live=live)
@@ -88,7 +88,7 @@ def print_lines(lines: Iterable[str], *, live: bool = False) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the cells of a line of the terminal, None if stdout is none: there nothing is cut."""
+    """Return the width of the terminal, None if stdout is not a terminal: there nothing is cut."""
     if not sys.stdout.isatty():
         return None
     from shutil import get_terminal_size
@@ -103,10 +103,10 @@ def csv_cell(value: object) -> str:
 
 
 def formula_free(text: str) -> str:
-    """Return a text with an apostrophe before whatever a spreadsheet would take for a formula.
+    """Return a text with an apostrophe before each prefix that a spreadsheet would read as a formula.
 
-    A text that begins with a tab or a line end begins with one, too, and an apostrophe in such a place has another one
-    before it: who takes away the first of each has the text.
+    A text that begins with a tab or a line end begins with one, too, and an apostrophe in such a position is doubled:
+    removing the first of each restores the text.
     """
     covered = _FORMULA.sub(r"\g<0>'", text)
     return f"'{covered}" if text.startswith(("\t", "\r", "\n")) else covered

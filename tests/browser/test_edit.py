@@ -50,7 +50,7 @@ def planned(visitor: Visitor) -> None:
     visitor.start("/draft")
     visitor.fill(FIELD, TEXT)
     if visitor.hands is not Hands.PLAIN:
-        visitor.sees("1 rule to add, 0 to remove: somebody gains access")
+        visitor.sees("1 rule to add, 0 to remove: access is gained")
     visitor.submit("Plan it")
     visitor.sees("Nothing is written yet", "Plan: 1 rule to add, 0 to delete", "GAINED", TEXT.partition(" on ")[0])
 
@@ -92,7 +92,7 @@ def test_a_plan_that_another_writer_has_overtaken_is_refused_and_says_so(visit, 
     planned(visitor)
     append(Path(str(estate.place[1])), add=[acl("clicks", "User:mail", permission_type=AclPermissionType.DENY)])
     visitor.submit("Apply")
-    visitor.sees("It is not done.", "ACLs that the plan touches have changed", "create a new plan")
+    visitor.sees("The plan was not applied.", "ACLs that the plan touches have changed", "create a new plan")
     assert MAIL not in estate.rules()
     assert kinds(estate) == []
 
@@ -119,7 +119,7 @@ def test_nothing_offers_to_apply_to_who_may_not_alter_the_cluster(browser: Brows
             log_in(seeing.page, address, "ann")
             assert offers(seeing.page) == ["Show", "Append"]
             seeing.page.goto(plan)
-            seeing.sees("Nothing is written here", "only to who may ALTER the cluster")
+            seeing.sees("This console is read-only", "for users with ALTER on the cluster")
             assert offers(seeing.page) == []
         with watched(browser, console.url, expected=("status of 403",)) as context:
             page = context.new_page()
@@ -159,5 +159,5 @@ def test_a_test_that_a_draft_breaks_is_as_it_was_once_the_draft_takes_it_back(vi
     outcome(visitor.page, "turns red")
     outcome(visitor.page, "only audit reads personal data")
     visitor.page.get_by_label(FIELD).press_sequentially("\nDENY User:mail ALL on TOPIC PREFIXED pii-")
-    visitor.sees("2 rules to add, 0 to remove. Nothing changes for anybody")
-    outcome(visitor.page, "No test decides on anything that changes.")
+    visitor.sees("2 rules to add, 0 to remove. No access changes")
+    outcome(visitor.page, "No test depends on the changes.")

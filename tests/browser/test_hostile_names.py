@@ -41,14 +41,14 @@ def test_a_name_is_shown_as_text_and_leads_back_to_itself(visit, name, hands):
     visitor.start("/rules")
     visitor.follow(visible_text(name))
     assert asked_for(visitor.page.url) == name
-    visitor.sees(visible_text(f"anything on TOPIC {name_text(name)}: 1 principal, and nobody else"))
+    visitor.sees(visible_text(f"any operation on TOPIC {name_text(name)}: 1 principal"))
     visitor.fill("Operation", "READ")
     visitor.submit("Who can?")
-    visitor.sees(visible_text(f"READ on TOPIC {name_text(name)}: 1 principal, and nobody else"))
+    visitor.sees(visible_text(f"READ on TOPIC {name_text(name)}: 1 principal"))
     visitor.follow(visible_text(f"User:{name}"))
     assert asked_for(visitor.page.url) == f"User:{name}"
     visitor.sees(visible_text(f"User:{name}: may do 1 thing"))
-    visitor.submit("What can it do?")
+    visitor.submit("Show permissions")
     visitor.follow(visible_text(name))
     assert asked_for(visitor.page.url) == name
 
@@ -65,12 +65,12 @@ def test_lists_of_such_names_are_text(visit, path):
 def test_a_lone_surrogate_that_no_log_can_hold_is_asked_for_as_it_is(visit, hands):
     visitor = visit(hands)
     visitor.start("/resource?type=TOPIC&name=lone%ED%A0%80one")
-    visitor.sees("anything on TOPIC lone\\ud800one: nobody")
+    visitor.sees("any operation on TOPIC lone\\ud800one: no principals")
     visitor.fill("Operation", "READ")
     visitor.submit("Who can?")
-    visitor.sees("READ on TOPIC lone\\ud800one: nobody")
+    visitor.sees("READ on TOPIC lone\\ud800one: no principals")
     visitor.page.reload()
-    visitor.sees("READ on TOPIC lone\\ud800one: nobody")
+    visitor.sees("READ on TOPIC lone\\ud800one: no principals")
 
 
 def test_a_principal_that_nobody_can_be_has_its_rules(visit):

@@ -14,7 +14,7 @@ from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports
 from tests.support.web.console import ConsoleProcess
 
-STALE = re.compile(r"Nobody has confirmed this state for \d+ s: \S")
+STALE = re.compile(r"This state has not been confirmed for \d+ s: \S")
 TOPICS = ("orders", "clicks", "payments")
 pytestmark = pytest.mark.slow(25)
 
@@ -64,7 +64,7 @@ def test_a_killed_node_makes_the_page_stale_and_empties_no_list(visit, node, pla
     expect(trouble).to_have_text(STALE)
     visitor.sees("3 rules", *TOPICS)
     visitor.start("/resource?type=TOPIC&name=orders&operation=READ")
-    visitor.sees("READ on TOPIC orders: 1 principal, and nobody else")
+    visitor.sees("READ on TOPIC orders: 1 principal")
     visitor.start("/rules")
     visitor.sees("3 rules", *TOPICS)
     node.start()

@@ -13,7 +13,7 @@ MOST_STEPS = 3
 def who_can_read_it_and_why(visitor: Visitor) -> None:
     visitor.follow("orders")
     visitor.follow("READ")
-    visitor.sees("READ on TOPIC orders: 1 principal, and nobody else", "User:billing", "Because of")
+    visitor.sees("READ on TOPIC orders: 1 principal", "User:billing", "Granted by")
     visitor.misses("who", "User:shop")
 
 
@@ -41,14 +41,14 @@ def who_could_read_it_in_march(visitor: Visitor) -> None:
 
 def who_shares_a_prefix(visitor: Visitor) -> None:
     visitor.follow("payments.")
-    visitor.sees("Who has rules on names that begin with payments.", "User:billing", "User:fraud")
+    visitor.sees("Principals with rules on names that begin with payments.", "User:billing", "User:fraud")
     visitor.misses("sharing", "User:audit")
 
 
 def is_a_prefix_closed_to_all_but_one(visitor: Visitor) -> None:
-    visitor.follow("who can, below it", beside="pii-")
+    visitor.follow("who can access names below", beside="pii-")
     visitor.follow("READ")
-    visitor.sees("READ on TOPIC pii-*: 1 principal, and nobody else", "User:audit")
+    visitor.sees("READ on TOPIC pii-*: 1 principal", "User:audit")
 
 
 def what_changed_last_night(visitor: Visitor) -> None:
@@ -67,17 +67,17 @@ def why_did_the_consumer_stop(visitor: Visitor) -> None:
 
 
 def what_does_this_pull_request_change(visitor: Visitor) -> None:
-    visitor.follow("What would a change give?")
+    visitor.follow("What would a change grant or revoke?")
     visitor.open_file(visitor.home / "pull-request.jsonl")
     visitor.submit("Show")
-    visitor.sees("1 rule to add, 1 to remove: somebody gains access and somebody loses access", "User:search")
+    visitor.sees("1 rule to add, 1 to remove: access is gained and access is lost", "User:search")
 
 
 def what_would_this_new_rule_give(visitor: Visitor) -> None:
-    visitor.follow("What would a change give?")
+    visitor.follow("What would a change grant or revoke?")
     visitor.fill("Rules to add and to remove", NEW_RULE)
     visitor.submit("Show")
-    visitor.sees("1 rule to add, 0 to remove: somebody gains access", "READ, DESCRIBE on TOPIC pii-*")
+    visitor.sees("1 rule to add, 0 to remove: access is gained", "READ, DESCRIBE on TOPIC pii-*")
 
 
 def which_rules_are_unused(visitor: Visitor) -> None:

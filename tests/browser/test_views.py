@@ -72,11 +72,11 @@ def test_what_cannot_be_asked_says_why_and_can_be_put_right(visit, hands):
     visitor.fill("Anything", "pii")
     visitor.fill("As of", "the other day")
     visitor.submit("Filter")
-    visitor.sees("This cannot be asked", "as of the other day")
+    visitor.sees("Invalid request", "as of the other day")
     expect(visitor.page.get_by_label("As of")).to_have_value("the other day")
     expect(visitor.page.get_by_label("Anything")).to_have_value("pii")
     visitor.page.reload()
-    visitor.sees("This cannot be asked")
+    visitor.sees("Invalid request")
     expect(visitor.page.get_by_label("Anything")).to_have_value("pii")
     visitor.fill("As of", "")
     visitor.submit("Filter")
@@ -96,7 +96,7 @@ def test_an_answer_that_fails_is_shown_where_the_last_one_was(visit):
 def test_an_address_of_no_view_says_so(visit):
     visitor = visit()
     visitor.start("/nothing-here")
-    visitor.sees("There is no such page")
+    visitor.sees("Page not found")
 
 
 def test_what_a_copy_button_copies_is_the_command(visit):

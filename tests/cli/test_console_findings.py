@@ -305,7 +305,7 @@ def test_drift_is_told_from_the_state_that_is_shown(log: Path, tmp_path: Path) -
         look_again(console)
         found = {item.name: item for item in items(console, Kind.DRIFT)}
         assert found.keys() == {"missing", "leftover"}
-        assert "somebody else deleted it" in found["missing"].text
+        assert "deleted by another writer" in found["missing"].text
         assert found["missing"].rules[0].places_text().endswith("want.jsonl:1")
         assert found["leftover"].rules[0].places_text().startswith("offset 1, ")
         assert found["leftover"].changes[0].added is False

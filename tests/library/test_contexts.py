@@ -62,7 +62,7 @@ def test_files_of_rules():
         ({"context": ""}, "context '': expected the name of a context"),
         ({"context": 3}, "context 3: expected text, such as 'prod'"),
         ({"context": "night", "path": LOG}, "expected either a context, or a path or a running cluster"),
-        ({"context": "night", "max_age": 3}, "context night: max_age: nobody confirms the state of a path"),
+        ({"context": "night", "max_age": 3}, "context night: max_age: the state of a path has no age"),
         ({"path": LOG, "timezone": "Mars"}, "unknown time zone 'Mars'"),
         ({}, "or context='NAME'"),
     ],

@@ -127,8 +127,8 @@ def test_a_pager_that_fails_is_told_of(pager, place):
     _, code = screen(typed(place, *LIST, ACLOG_PAGER=pager))
     assert code == 0
     said = (place / "errors").read_text().splitlines()[-1]
-    assert said.startswith("aclog: note: the pager ended with exit code ")
-    assert said.endswith(f": {pager}: --no-pager shows all without it")
+    assert said.startswith("aclog: note: the pager failed with exit code ")
+    assert said.endswith(f": {pager}: use --no-pager")
 
 
 def test_ctrl_c_is_the_pagers(place):

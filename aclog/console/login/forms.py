@@ -66,7 +66,7 @@ class Cookies:
         return self._set(self.session_name, self._signer().sign(session_id).decode(), seconds)
 
     def login(self, headers: Headers) -> Any:
-        """Return what a login that has begun kept; None without one of the last ten minutes."""
+        """Return the data of a login in progress; None without one of the last ten minutes."""
         cookie = _cookie(headers, self.login_name)
         if cookie is None:
             return None
@@ -84,11 +84,11 @@ class Cookies:
         return self._set(self.login_name, "", 0)
 
     def csrf_token(self, session_id: str) -> str:
-        """Return what a form of this session has to say."""
+        """Return the CSRF token of a session."""
         return hmac_digest(self._key, b"csrf " + session_id.encode(), "sha256").hex()
 
     def is_csrf_token(self, session_id: str, token: str | None) -> bool:
-        """Return whether a form said it."""
+        """Return whether a token is that of a session."""
         expected = self.csrf_token(session_id).encode()
         return token is not None and compare_digest(expected, token.encode("utf-8", "replace"))
 
@@ -115,7 +115,7 @@ def _cookie(headers: Headers, name: str) -> str | None:
     return value if value and len(value) <= _MOST else None
 
 
-# Bodies of forms, read once by the guard and again by who answers.
+# Bodies of forms, read once by the guard and again by the handler.
 
 
 _Parsed = TypeVar("_Parsed")
@@ -153,7 +153,7 @@ async def read_body(receive: Receive, most: int, share: Share | None = None) -> 
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return what receives a body that was read, and then what comes after it."""
+    """Return a `receive` that replays a body, and then continues with the original."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
@@ -180,7 +180,7 @@ async def token_in(scope: Any, body: bytes, receive: Receive) -> str | None:
 
 
 async def parsed(body: bytes, parse: Callable[[], Coroutine[Any, Any, _Parsed]]) -> _Parsed:
-    """Return what `parse` makes of a body: between requests, or in a thread if that takes long."""
+    """Parse a body: on the event loop, or in a thread if that takes long."""
     return await (parse() if len(body) <= _SHORT else run_sync(lambda: asyncio.run(parse())))
 
 
@@ -216,7 +216,7 @@ CSP = "; ".join(
         f"report-uri {CSP_REPORT}",
     )
 )
-"""No script and no style but what is a file of the console's own: neither in a page nor from elsewhere."""
+"""Only scripts and styles in files of the console: neither inline nor from elsewhere."""
 
 _ALWAYS = (
     (b"content-security-policy", CSP.encode()),
@@ -238,16 +238,16 @@ def with_security(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, b
     return [*remaining, *_ALWAYS, *((name, value) for name, value in _UNLESS_SET if name not in names)]
 
 
-# Whether a request comes from this console's own pages, by what its browser says.
+# Whether a request comes from this console's own pages, by the headers of its browser.
 
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def is_of_own_page(headers: Headers) -> bool:
-    """Return whether a request may change something, as far as its browser tells (Sec-Fetch-Site, Origin).
+    """Return whether a request may change state, by the browser's headers (Sec-Fetch-Site, Origin).
 
-    What is no browser sends neither; its token has to be right all the same. Origins are compared by host and port,
+    Other clients send neither; they still need the right token. Origins are compared by host and port,
     since a proxy may have taken TLS away.
     """
     site = headers.get("sec-fetch-site")
@@ -269,7 +269,7 @@ def may_read(method: str, headers: Headers) -> bool:
     return opened and method in SAFE
 
 
-# What browsers report that the Content-Security-Policy stopped.
+# Reports of browsers on violations of the Content-Security-Policy.
 
 
 MOST_BYTES = 16 << 10
@@ -278,7 +278,7 @@ _MOST_REPORTS = 50
 
 @frozen(kw_only=True)
 class CspReport:
-    """One report, cut to lengths that a page can show. Anybody can send one: it is text, and proves nothing."""
+    """One report, cut to lengths that a page can show. Any client can send one: it is untrusted text."""
 
     directive: str
     blocked: str
@@ -294,7 +294,7 @@ class CspReports:
     last: "deque[CspReport]" = field(factory=lambda: deque(maxlen=_MOST_REPORTS), init=False)
 
     def add(self, body: bytes) -> None:
-        """Count a report; what is none is counted too, and not kept."""
+        """Count a report; a malformed one is counted, but not kept."""
         self.count += 1
         try:
             document = json.loads(body)

@@ -1,4 +1,4 @@
-"""The guard of every page: who asks, and what the viewer may see."""
+"""The guard of every page: it authenticates viewers, and limits what each may see."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -59,7 +59,7 @@ from aclog.server.connection_budget import network_of
 from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 
-# An answer on its way out: cookies and headers are added, and it is written down before it is sent.
+# A response on its way out: cookies and headers are added, and the audit line is written before it is sent.
 
 
 _FAILED = b"The audit cannot be written, so nothing is answered.\n"
@@ -92,7 +92,7 @@ class Answering:
         await self.send({**message, "headers": self._headers(message)})
 
     def tell(self, status: int | None) -> None:
-        """Write the request down, once; `status` is None if it was not answered. Raises OSError: it cannot be."""
+        """Write the audit line of the request, once; `status`: None without a response. Raises OSError."""
         if self.audit is not None and not self._is_written:
             self._is_written = True
             self.audit.write(self.visit.to_dict(status))
@@ -113,17 +113,17 @@ def _is_page(name: bytes, value: bytes) -> bool:
     return name.lower() == b"content-type" and value.lower().startswith(b"text/html")
 
 
-# What the cluster's rules let a viewer see: everything, or his own rights.
+# What a viewer may see by the cluster's rules: everything, or his own permissions.
 #
-# Kafka shows all rules to who may DESCRIBE the cluster, and so does the console, by the same authorizer. Anybody else
-# sees the rules that speak of him: those of his principal and those of `User:*`, allows and denies, with their hosts.
-# Nothing that is left out can match a request of his, so that each of his decisions has its rule in what he sees.
-# What is left out: rules of other principals, who they are, and where they are; other super users; topics, brokers,
-# users and tokens of the cluster.
+# Kafka lists all rules for principals with DESCRIBE on the cluster, and so does the console, by the same authorizer.
+# Other viewers see the rules that apply to them: those of their principal and of `User:*`, ALLOW and DENY, with hosts.
+# No hidden rule can match a request of the viewer, so that each of his decisions has its rule among the visible ones.
+# Hidden: rules of other principals, their names and locations; other super users; topics, brokers, users and tokens
+# of the cluster.
 #
 # `allow.everyone.if.no.acl.found` and a rule whose principal has no colon (on which Kafka throws) are the two ways in
-# which rules of others decide for him. What he may do is therefore decided from all rules (`State.authorizer`, of
-# aclog.console.pages.states), which tells him no more than asking his cluster would; rules that he sees explain it,
+# which rules of others decide for him. His permissions are therefore decided from all rules (`State.authorizer`, of
+# aclog.console.pages.states), which reveals no more than a request to his cluster would; visible rules explain it,
 # and are never decided from. `OwnStates`, of aclog.console.pages.states, makes the states of the pages for him.
 
 
@@ -152,15 +152,15 @@ class Own:
 
     @property
     def notice(self) -> str:
-        """What a page says to who sees only this. It is said whether or not anything was left out."""
+        """The notice of a page for this viewer. It is shown whether or not anything is hidden."""
         return (
             f"You see the rules of {self.principal} and of {WILDCARD_PRINCIPAL}. There may be more: all are shown to "
-            "who may DESCRIBE the cluster."
+            "users with DESCRIBE on the cluster."
         )
 
 
 def may_alter(principal: str, host: str, authorizer: StandardAuthorizer) -> bool:
-    """Return whether a principal that asks from an address may change rules: as kafka-acls --add from there."""
+    """Return whether a principal may change rules from an address: as kafka-acls --add from there."""
     try:
         return bool(authorizer.decide(RequestContext(principal=principal, host=host), _ALTER_CLUSTER))
     except InvalidRequestError:
@@ -168,7 +168,7 @@ def may_alter(principal: str, host: str, authorizer: StandardAuthorizer) -> bool
 
 
 def visibility(principal: str, host: str, authorizer: StandardAuthorizer) -> All | Own:
-    """Return what a principal that asks from an address may see: as kafka-acls --list from there.
+    """Return what a principal may see from an address: as kafka-acls --list from there.
 
     A principal that Kafka's authorizer would throw on sees its own rights.
     """
@@ -180,12 +180,12 @@ def visibility(principal: str, host: str, authorizer: StandardAuthorizer) -> All
 
 
 def authorizer_of(image: Image, settings: Settings) -> StandardAuthorizer:
-    """Return what decides from a state. Raises ConfigError: a super user has no colon."""
+    """Return the authorizer of a state. Raises ConfigError: a super user has no colon."""
     return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings).authorizer
 
 
 def visible_image(image: Image, sight: All | Own) -> Image:
-    """Return a state with what a viewer may see of it: offset, epoch and time stay as they are."""
+    """Return a state with the rules that a viewer may see; offset, epoch and time stay the same."""
     if isinstance(sight, All):
         return image
     acls = AclsImage.from_acls(_rules(image.acls, sight.principal))
@@ -194,25 +194,25 @@ def visible_image(image: Image, sight: All | Own) -> Image:
 
 
 def visible_premises(premises: Premises) -> Premises:
-    """Return what is unknown of the settings without the values that nodes show: they name super users."""
-    hidden = (evolve(each, problem=_NOT_SHOWN, settled_by="whoever serves this") for each in premises.unknown)
+    """Return the unknown premises without the values that nodes have: they name super users."""
+    hidden = (evolve(each, problem=_NOT_SHOWN, settled_by="the operator of this console") for each in premises.unknown)
     return Premises(tuple(hidden))
 
 
 def visible_settings(settings: Settings, sight: All | Own) -> Settings:
-    """Return settings without the super users that a viewer may not know of."""
+    """Return settings without the super users that a viewer may not see."""
     if isinstance(sight, All):
         return settings
     return evolve(settings, super_users=settings.super_users & {sight.principal})
 
 
 def decides_alone(image: Image, settings: Settings) -> bool:
-    """Return whether what a viewer sees decides his requests as all rules do; if not, others' rules can decide, too."""
+    """Return whether visible rules decide the viewer's requests as all rules do; if not, hidden ones can."""
     return not settings.allow_everyone and not image.acls.index.has_colonless
 
 
 def _rules(acls: AclsImage, principal: str) -> list[StandardAclWithId]:
-    # Either filter reads only the rules of its principal, whatever the number of others.
+    # Either filter reads only the rules of its principal, independent of the number of others.
     return [
         rule
         for each in dict.fromkeys((principal, WILDCARD_PRINCIPAL))
@@ -220,7 +220,7 @@ def _rules(acls: AclsImage, principal: str) -> list[StandardAclWithId]:
     ]
 
 
-# What viewers see of the newest state, kept until the state changes.
+# The visible part of the newest state, cached until the state changes.
 
 
 _SIGHTS, _VIEWERS = 10_000, 256
@@ -229,7 +229,7 @@ _SIGHTS, _VIEWERS = 10_000, 256
 
 @define(eq=False, kw_only=True)
 class Sights:
-    """Decides who sees what; owned by the server. Safe for any number of threads."""
+    """Decides what each viewer sees; owned by the server. Safe for any number of threads."""
 
     newest: Callable[[], Image | None]
     """The newest state; None before the first."""
@@ -238,15 +238,15 @@ class Sights:
     _authorizer: StandardAuthorizer | None = field(default=None, init=False)
     _sights: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
     _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
-    """For as long as somebody else keeps the state."""
+    """Weak references: kept only while the state is used elsewhere."""
     _lock: Lock = field(factory=Lock, init=False)
     _making: Lock = field(factory=Lock, init=False)
     """Of images, which take longer than `of`: the event loop waits for that one."""
 
     def of(self, principal: str, host: str | None) -> All | Own:
-        """Return what a principal at an address may see, by the newest state; before the first, its own.
+        """Return what a principal may see from an address, by the newest state; before the first, its own rules.
 
-        So too at an address that nobody knows (None): a rule that denies it there would not count.
+        The same for an unknown address (None): a rule that denies that address there would not count.
         """
         image = self.newest()
         if image is None or host is None:
@@ -255,7 +255,7 @@ class Sights:
             if image is not self._image or self._authorizer is None:
                 try:
                     settings = settled(self.settings, image)
-                except ConfigError:  # which Kafka decides is not known: no rule shows that it may see more
+                except ConfigError:  # the version of Kafka is unknown: no rule proves that it may see more
                     return Own(principal)
                 self._image, self._authorizer = image, authorizer_of(image, settings)
                 self._sights.clear()
@@ -281,24 +281,24 @@ class Sights:
             return visible
 
 
-# What stands before every page of the console: who asks, from where, and whether he may.
+# The checks before every page of the console: the viewer, the address, and the permission.
 
 
 _MOST, _MOST_OF_LARGE = 64 << 10, 8 << 20
 """Bytes of a body, and of one that may be large."""
 _STRANGERS, _GUARDED_VIEWERS = 16 << 20, 32 << 20
-"""Bytes of bodies that are held at once: of those who have not logged in, and of those who have."""
+"""Bytes of bodies that are held at once: of unauthenticated clients, and of viewers."""
 
 
 @define(eq=False, kw_only=True)
 class Guard:
-    """Guards one application; serve `around(application)`, whose endpoints ask `sight` and `csrf_token_of`.
+    """Guards one application; serve `around(application)`, whose endpoints call `sight` and `csrf_token_of`.
 
-    Who asks is in `Visit.in_scope(request.scope).viewer`; None in what needs no login (`public`).
+    The viewer is in `Visit.in_scope(request.scope).viewer`; None at paths that need no login (`public`).
     """
 
     way: Way | None
-    """None: no login is asked for, and everybody sees all."""
+    """None: no login is required, and all viewers see everything."""
     sights: Sights
     hosts: Hosts
     cookies: Cookies
@@ -309,11 +309,11 @@ class Guard:
     public: Sequence[str] = ("/static/", "/healthz")
     """Paths that need no login; one that ends in `/` with all below it."""
     large: Sequence[str] = ("/draft",)
-    """Paths whose bodies may be large, if who sends them sees all."""
+    """Paths whose bodies may be large, for viewers who see everything."""
     sessions: Sessions = field(factory=Sessions)
     reports: CspReports = field(factory=CspReports)
     _own: Mapping[str, ASGIApp] = field(init=False)
-    """What the guard answers itself, by path."""
+    """The responses of the guard itself, by path."""
     _of_strangers: BodyBudget = field(factory=lambda: BodyBudget(_STRANGERS), init=False)
     _of_viewers: BodyBudget = field(factory=lambda: BodyBudget(_GUARDED_VIEWERS), init=False)
 
@@ -345,7 +345,7 @@ class Guard:
         return guarded
 
     def reload(self) -> None:
-        """Read the login's settings again, and end the sessions of those who could not log in any more.
+        """Reload the login's settings, and end the sessions of viewers who could not log in any more.
 
         Raises:
             ConfigError, OSError: they cannot be used; everything stays as it was.
@@ -357,7 +357,7 @@ class Guard:
             self.sessions.end_where(lambda session: not way.still_good(session))
 
     def is_open(self, request: Request) -> bool:
-        """Return whether a request's session has not ended: what is answered for long, such as a stream, asks this."""
+        """Return whether a request's session is still open: for long responses, such as streams."""
         return self.way is None or self.sessions.get(Visit.in_scope(request.scope).session_id) is not None
 
     def sight(self, request: Request) -> All | Own:
@@ -385,7 +385,7 @@ class Guard:
             answering.tell(None)
 
     def _recognize(self, visit: Visit) -> None:
-        """Find out who asks."""
+        """Authenticate the viewer."""
         session_id = self.cookies.session_id(visit.headers)
         visit.is_new, visit.session_id = session_id is None, session_id or new_id()
         visit.csrf_token = self.cookies.csrf_token(visit.session_id)
@@ -398,7 +398,7 @@ class Guard:
             visit.viewer = session.viewer(sees_all=sees_all)
 
     def _refusal(self, visit: Visit) -> Response | None:
-        """Return the answer to who may not ask this; None if he may."""
+        """Return the response that refuses a request; None if it is permitted."""
         if not self.hosts.answer(visit.headers.getlist("host")):
             return PlainTextResponse("This server does not have that name.\n", 421)
         if not may_read(visit.method, visit.headers):
@@ -408,7 +408,7 @@ class Guard:
         return _login_needed(visit)
 
     def _crowd(self, visit: Visit, scope: Scope) -> Response | None:
-        """Return the answer to a viewer who has too many connections; None if he has not, or is a stranger."""
+        """Return the response to a viewer with too many connections; None within the limit, or without a login."""
         if visit.viewer is None or authenticate(scope, visit.viewer.principal):
             return None
         return PlainTextResponse("Too many connections of one viewer.\n", 429, {"Retry-After": "1"})
@@ -417,7 +417,7 @@ class Guard:
         return any(path.startswith(each) if each.endswith("/") else path == each for each in self.public)
 
     async def _checked(self, visit: Visit, scope: Scope, receive: Receive, share: Share) -> Receive:
-        """Return what the body is received from. Raises FormError: it would change something, and may not.
+        """Return the `receive` for the body. Raises FormError: it would change state without permission.
 
         A body is read whole if only a token can be missing, which a form may have in it.
         """
@@ -437,7 +437,9 @@ class Guard:
 
     def _check_token(self, visit: Visit, token: str | None) -> None:
         if not self.cookies.is_csrf_token(visit.session_id, token):
-            raise FormError(403, "This form is of another session or of none: go back, reload the page, send it again.")
+            raise FormError(
+                403, "This form is from another or an expired session: go back, reload the page, and send it again."
+            )
 
     async def _report(self, request: Request) -> Response:
         try:
@@ -449,7 +451,7 @@ class Guard:
     async def _reported(self, request: Request) -> Response:
         viewer = Visit.in_scope(request.scope).viewer
         if viewer is None or not viewer.sees_all:
-            return JSONResponse({"error": "this is shown to who sees all"}, 403)
+            return JSONResponse({"error": "this needs DESCRIBE on the cluster"}, 403)
         return JSONResponse(self.reports.to_dict())
 
 
@@ -460,7 +462,7 @@ def _sender(visit: Visit) -> Hashable:
 
 
 def csrf_token_of(request: Request) -> str:
-    """Return what a form of the answer has to send back, as its field csrf_token or the header X-CSRF-Token."""
+    """Return the CSRF token that a form has to return, as its field csrf_token or the header X-CSRF-Token."""
     return Visit.in_scope(request.scope).csrf_token
 
 
@@ -473,7 +475,7 @@ def _leaving(entry: Entry) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _login_needed(visit: Visit) -> Response:
-    """Lead a reader to the login, and tell a program."""
+    """Redirect a browser to the login, and refuse other clients."""
     headers = {"WWW-Authenticate": "Cookie"}
     if visit.headers.get("hx-request") == "true":
         headers["HX-Redirect"] = _login_path(*_path_of(visit.headers.get("hx-current-url", "")))
@@ -505,7 +507,7 @@ _OIDC = "oidc"
 def way_of(login: str, *, base_url: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> Way:
     """Return the way of `oidc`, of `oidc:FILE`, or of a file of passwords.
 
-    `base_url` is how browsers reach the console; `tell` is called with why a login at a provider failed.
+    `base_url` is how browsers reach the console; `tell` is called with the reason of each failed login at a provider.
 
     Raises:
         ConfigError: settings or passwords that cannot be used. OSError: a file cannot be read.

@@ -37,7 +37,7 @@ from aclog.metalog.errors import ConfigError
 
 
 class LoginError(Exception):
-    """Why nobody is logged in: for the viewer; `detail` for who runs the console. Neither holds a secret."""
+    """A failed login: the text for the viewer, and `detail` for the operator. Neither contains a secret."""
 
     def __init__(self, text: str, detail: str | None = None, *, status: int = 403) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ class UnknownKeyError(LoginError):
 
 
 def read_keys(document: Any) -> KeySet:
-    """Return the keys of a JWKS that may sign tokens. Raises LoginError: there is none."""
+    """Return the keys of a JWKS that may sign tokens. Raises LoginError: no such key."""
     listed = document.get("keys") if isinstance(document, dict) else None
     keys = [key for each in listed if (key := _key(each)) is not None] if isinstance(listed, list) else []
     if not keys:
@@ -89,7 +89,7 @@ def claims_of(
         raise LoginError("The provider sent no ID token.", "the token endpoint's answer holds no id_token")
     registry = JWSRegistry(algorithms=[each for each in ALGORITHMS if each in algorithms], strict_check_header=False)
     try:
-        with warnings.catch_warnings():  # `EdDSA` is deprecated (RFC 9864), and what providers have
+        with warnings.catch_warnings():  # `EdDSA` is deprecated (RFC 9864), but providers use it
             warnings.simplefilter("ignore", SecurityWarning)
             token = jwt.decode(id_token, keys, registry=registry)
         claims = CodeIDToken(
@@ -102,8 +102,8 @@ def claims_of(
     except InvalidKeyIdError:
         raise UnknownKeyError("The provider's ID token is signed by an unknown key.") from None
     except (JoseError, ValueError, TypeError) as error:
-        # The error names a claim or what is wrong, never the token.
-        raise LoginError("The provider's ID token is not good.", f"ID token refused: {_reason(error)}") from None
+        # The error names a claim or a reason, never the token.
+        raise LoginError("The provider's ID token is invalid.", f"ID token refused: {_reason(error)}") from None
     return dict(claims)
 
 
@@ -122,11 +122,11 @@ def principal_of(claims: Mapping[str, Any], claim: str, prefix: str) -> str:
         or not value.isprintable()
         or value.strip() != value
     ):
-        raise LoginError(f"The provider does not say who you are: no {claim}.", f"claim {claim} is missing or no name")
+        raise LoginError(f"The provider's ID token has no {claim}.", f"claim {claim} is missing or no name")
     if claim == "email" and claims.get("email_verified") is not True:
-        raise LoginError("Your address of mail is not verified.", "claim email without email_verified true")
+        raise LoginError("Your email address is not verified.", "claim email without email_verified true")
     if value in {"*", "ANONYMOUS"}:
-        raise LoginError("Nobody can be of that name.", f"claim {claim} holds a name that means others")
+        raise LoginError("This name cannot log in.", f"claim {claim} holds a name that means others")
     return prefix + value
 
 
@@ -148,7 +148,7 @@ def _reason(error: Exception) -> str:
     return text[:200] if text.isprintable() else type(error).__name__
 
 
-# Which provider, as which client, and who somebody is: from the environment, or a file of settings.
+# The settings: the provider, this client, and the claim of the principal; from the environment, or a file.
 
 
 CALLBACK = "/login/callback"
@@ -161,7 +161,7 @@ _VARIABLES = {
     "scope": "ACLOG_OIDC_SCOPE",
     "ca_file": "ACLOG_OIDC_CA_FILE",
 }
-"""The keys of a file, and the variables that stand for them."""
+"""The keys of a file, and their environment variables."""
 _SECRET = "ACLOG_OIDC_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 _SCOPES = {"preferred_username": "openid profile", "email": "openid email"}
 _LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -181,7 +181,7 @@ class OidcSettings:
     prefix: str = "User:"
     scope: str = "openid"
     ca_file: Path | None = None
-    """Who signs the provider's certificate; None: whom this machine trusts."""
+    """The CA of the provider's certificate; None: the CAs of this machine."""
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str], base_url: str) -> OidcSettings:
@@ -265,21 +265,21 @@ def _secret(values: Mapping[str, str], environment: Mapping[str, str], beside: P
     return secret
 
 
-# A provider: what it says of itself, its keys, and its exchange of codes for tokens.
+# A provider: its metadata, its keys, and its exchange of codes for tokens.
 
 
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _TIMEOUT_S, _IN_ALL_S = 10.0, 30.0
-"""For each step of an answer, and for all of it: one that comes a byte at a time would never end."""
+"""For each read of a response, and for all of it: one that arrives byte by byte would never end."""
 _CACHE_S, _READ_AGAIN_S = 3600.0, 10.0
 _MOST_BYTES = 1 << 20
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")
-_UNREACHABLE = "The provider cannot be asked. Try again later."
+_UNREACHABLE = "The provider is unavailable. Try again later."
 
 
 @frozen(kw_only=True)
 class Metadata:
-    """What a provider says of itself (OpenID Connect Discovery 1.0)."""
+    """A provider's metadata (OpenID Connect Discovery 1.0)."""
 
     authorization_endpoint: str
     token_endpoint: str
@@ -310,12 +310,12 @@ class Provider:
             raise ConfigError(f"{ca_file}: not a certificate in PEM: {error.reason or error}") from None
 
     async def metadata(self) -> Metadata:
-        """Return what it says of itself, as of the last hour. Raises LoginError: it cannot be asked, or it is odd."""
+        """Return its metadata, at most an hour old. Raises LoginError: unavailable, or invalid."""
         cached = self._metadata
         if cached is not None and self.clock() - cached[1] <= _CACHE_S:
             return cached[0]
         reading = self._reading
-        if reading is None:  # anybody can ask for this without a login: however many do, it is read once
+        if reading is None:  # no login is needed to get here: concurrent requests share one read
             reading = self._reading = asyncio.ensure_future(self._read_metadata())
             reading.add_done_callback(self._has_read)
         return await asyncio.shield(reading)
@@ -328,7 +328,7 @@ class Provider:
     def _has_read(self, reading: "asyncio.Task[Metadata]") -> None:
         self._reading = None
         if not reading.cancelled():
-            reading.exception()  # taken note of, though nobody may wait for it any more
+            reading.exception()  # retrieved even if no request waits for it any more
 
     async def address(self, *, state: str, nonce: str, verifier: str) -> str:
         """Return where a browser logs in. Raises LoginError: as `metadata`."""
@@ -340,7 +340,7 @@ class Provider:
         return str(url)
 
     async def claims(self, *, code: str, nonce: str, verifier: str) -> Mapping[str, Any]:
-        """Exchange a code; return what the ID token claims. Raises LoginError: there is none for this login."""
+        """Exchange a code; return the claims of the ID token. Raises LoginError: no valid token for this login."""
         metadata = await self.metadata()
         token = await self._token(metadata, code, verifier)
         for fresh in (False, True):
@@ -425,7 +425,7 @@ class Provider:
 
 
 def error_code(value: object) -> str:
-    """Return an error's code as OAuth has them; what else it is may hold anything, and is not repeated."""
+    """Return an OAuth error code; any other text is untrusted, and not repeated."""
     return value if isinstance(value, str) and _ERROR_CODE.fullmatch(value) else "an error of its own"
 
 
@@ -467,7 +467,7 @@ def _auth_method(settings: OidcSettings, metadata: Metadata) -> str:
 
 _START = "/login/start"
 _USED = 10_000
-_BEGIN_AGAIN = "This login was begun in another browser, or too long ago."
+_BEGIN_AGAIN = "This login was started in another browser, or has expired."
 
 
 @define(eq=False, kw_only=True)
@@ -477,7 +477,7 @@ class OidcWay:
     read: Callable[[], OidcSettings]
     """Reads the settings."""
     tell: Callable[[str], None]
-    """Called with why a login failed, for who runs the console."""
+    """Called with the reason of each failed login, for the operator's log."""
     provider: Provider = field(init=False)
     attempts: Attempts = field(factory=Attempts)
     _used: "OrderedDict[str, None]" = field(factory=OrderedDict, init=False)
@@ -487,7 +487,7 @@ class OidcWay:
         self.provider = Provider(settings=self.read())
 
     def routes(self, entry: Entry) -> Sequence[Route]:
-        """Return the page that leads there, the way there, and the way back."""
+        """Return the login page, the redirect to the provider, and the callback."""
 
         async def link(request: Request) -> Response:
             """Show where to log in."""
@@ -504,7 +504,7 @@ class OidcWay:
         ]
 
     def still_good(self, session: Session) -> bool:
-        """Return whether a login now would mean the same; the provider is not asked again before a session's end."""
+        """Return whether a session's login is still valid; the provider is not contacted before the session's end."""
         return same_proof(session.proof, _proof(self.provider.settings))
 
     def reload(self) -> None:
@@ -512,7 +512,7 @@ class OidcWay:
         self.provider = Provider(settings=self.read())
 
     def _failing(self, entry: Entry, step: Callable[[Entry, Visit, Request], Any]) -> Callable[[Request], Any]:
-        """Return an endpoint that says why a step failed."""
+        """Return an endpoint with a page for failed steps."""
 
         async def endpoint(request: Request) -> Response:
             """Take the step."""
@@ -521,7 +521,7 @@ class OidcWay:
                 answer: Response = await step(entry, visit, request)
             except LoginError as error:
                 self.tell(f"login: {error.detail or error}")
-                answer = entry.pages.message("You are not logged in", str(error), status=error.status)
+                answer = entry.pages.message("Login failed", str(error), status=error.status)
             return answer
 
         return endpoint
@@ -577,6 +577,6 @@ async def _check_issuer(provider: Provider, issuer: str | None) -> None:
 
 
 def _proof(settings: OidcSettings) -> bytes:
-    """Return what changes with who says who somebody is, and how."""
+    """Return a digest of the settings that identify principals."""
     identity = (settings.issuer, settings.client_id, settings.claim, settings.prefix)
     return sha256(repr(identity).encode("utf-8", "surrogateescape")).digest()

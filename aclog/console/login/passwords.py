@@ -24,7 +24,7 @@ from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import network_of
 
-# How often somebody may try to log in: a budget for each address and for each name.
+# Limits on login attempts: a budget for each address and for each name.
 
 
 OF_ADDRESS, OF_NAME = Budget(20, 6.0), Budget(10, 30.0)
@@ -39,7 +39,7 @@ class Attempts:
     _names: RateBudget = field(factory=lambda: RateBudget(OF_NAME), init=False)
 
     def begin(self, address: str, name: str) -> float:
-        """Take one attempt, before it is tried; return 0, or for how many seconds there is none and none was taken."""
+        """Take one attempt in advance; return 0, or after how many seconds the next attempt is possible."""
         now, where, who = self.clock(), _network(address), _digest(name)
         wait = max(self._addresses.wait(where, now), self._names.wait(who, now))
         if wait == 0:
@@ -48,7 +48,7 @@ class Attempts:
         return wait
 
     def succeeded(self, address: str, name: str) -> None:
-        """Give an attempt back: it was good."""
+        """Give an attempt back: it succeeded."""
         now = self.clock()
         self._addresses.spend(_network(address), now, -1.0)
         self._names.spend(_digest(name), now, -1.0)
@@ -76,7 +76,7 @@ _HASHER = PasswordHasher()
 
 @frozen(eq=False)
 class Passwords:
-    """The hashes of a file, by principal. Verifying one takes some 50 ms and 64 MiB, more if its hash says so."""
+    """The hashes of a file, by principal. Verifying one takes some 50 ms and 64 MiB, or its own higher costs."""
 
     _hashes: Mapping[str, str] = field(repr=False)
     _decoys: tuple[str, ...] = field(repr=False)
@@ -84,7 +84,7 @@ class Passwords:
     _key: bytes = field(repr=False, factory=lambda: secrets.token_bytes(32))
 
     def principal(self, name: str) -> str | None:
-        """Return the principal of a name as typed, which is the principal or what follows its `User:`."""
+        """Return the principal of a name as typed: the principal itself, or the part after its `User:`."""
         for each in (f"User:{name}", name):
             if each in self._hashes:
                 return each
@@ -101,7 +101,7 @@ class Passwords:
         return principal
 
     def proof(self, principal: str) -> bytes | None:
-        """Return what changes with a principal's line; None if it has none."""
+        """Return a digest of a principal's line; None if it has none."""
         password_hash = self._hashes.get(principal)
         return None if password_hash is None else sha256(self._key + password_hash.encode()).digest()
 
@@ -110,7 +110,7 @@ class Passwords:
         return Passwords(other._hashes, other._decoys, self._key)
 
     def _decoy(self, name: str) -> str:
-        # Which costs a name's decoy has is as random as the costs of the names that are there, and stays.
+        # The decoy's costs are chosen at random among those of the real names, and do not change.
         drawn = sha256(self._key + name.encode("utf-8", "surrogatepass")).digest()
         return self._decoys[int.from_bytes(drawn[:8]) % len(self._decoys)]
 
@@ -129,7 +129,7 @@ def password_line(principal: str, password: str) -> str:
 
 
 def read_passwords(path: Path) -> Passwords:
-    """Return the passwords of a file; blank lines and those that begin with # are none.
+    """Return the passwords of a file; blank lines and lines that begin with # are skipped.
 
     Raises:
         ConfigError: no line is in it, one is malformed or costs too much, a principal is there twice, or others may
@@ -152,7 +152,7 @@ def read_passwords(path: Path) -> Passwords:
             raise ConfigError(f"{where}: {principal!r} is there twice")
         hashes[principal] = password_hash
     if not hashes:
-        raise ConfigError(f"{path}: nobody in it: expected a line PRINCIPAL:HASH for each viewer")
+        raise ConfigError(f"{path}: no principals: expected a line PRINCIPAL:HASH for each viewer")
     return Passwords(hashes, _decoys(hashes))
 
 
@@ -183,7 +183,7 @@ def _check_principal(principal: str, where: str) -> None:
 
 
 def _decoys(hashes: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a hash of nothing known for each hash, with its costs; equal costs share one."""
+    """Return an unmatchable hash for each hash, with its costs; equal costs share one."""
     by_costs, decoys = dict[str, str](), list[str]()
     for password_hash in hashes.values():
         costs = extract_parameters(password_hash)
@@ -216,7 +216,7 @@ class PasswordWay:
         return cls(path=path, passwords=read_passwords(path))
 
     def routes(self, entry: Entry) -> Sequence[Route]:
-        """Return the form, and what reads it."""
+        """Return the form, and its handler."""
 
         async def form(request: Request) -> Response:
             """Show the form."""
@@ -232,7 +232,7 @@ class PasswordWay:
         return [Route("/login", form), Route("/login", log_in, methods=["POST"])]
 
     def still_good(self, session: Session) -> bool:
-        """Return whether the line of who has logged in is the same."""
+        """Return whether the line of a viewer is unchanged."""
         return same_proof(session.proof, self.passwords.proof(session.principal))
 
     def reload(self) -> None:
@@ -243,8 +243,8 @@ class PasswordWay:
         name, password, address = (_text(fields, key) for key in ("name", "password", "next"))
         target = local_path(address)
         if not name or not password or max(len(name), len(password)) > MOST_CHARACTERS:
-            return entry.pages.form(visit, target, status=400, problem="Name and password are needed.")
-        # Of who fails, no name is kept anywhere: people type passwords into the wrong field.
+            return entry.pages.form(visit, target, status=400, problem="Enter a name and a password.")
+        # Names of failed logins are not recorded: people type passwords into the wrong field.
         counted = self.passwords.principal(name) or name
         wait = self.attempts.begin(visit.address, counted)
         if wait > 0:
@@ -254,9 +254,9 @@ class PasswordWay:
             return _refused(entry, visit, target, 503, 5)
         passwords = self.passwords
         principal = await run_sync(passwords.verify, name, password, limiter=limiter)
-        # The file may have been read again meanwhile: who is gone from it, or has another line, is not let in.
+        # The file may have been reloaded meanwhile: a principal whose line was removed or changed is refused.
         if principal is None or not same_proof(passwords.proof(principal), self.passwords.proof(principal)):
-            return entry.pages.form(visit, target, status=403, problem="That name and password do not fit.")
+            return entry.pages.form(visit, target, status=403, problem="Wrong name or password.")
         self.attempts.succeeded(visit.address, counted)
         viewer = principal.removeprefix("User:")
         entry.enter(visit, viewer, principal, passwords.proof(principal))

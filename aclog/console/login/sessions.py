@@ -19,26 +19,26 @@ from aclog.console.login.forms import Cookies
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
 
-# Who looks at the console.
+# The viewer of the console.
 
 
 @frozen(kw_only=True)
 class Viewer:
-    """One who looks: whoever has logged in, or anybody where no login is asked for."""
+    """A viewer: logged in, or any client where no login is required."""
 
     name: str
-    """What pages show; empty where no login is asked for."""
+    """The name on pages; empty where no login is required."""
     principal: str | None
-    """In Kafka's terms, such as `User:alice`; None where no login is asked for."""
+    """The Kafka principal, such as `User:alice`; None where no login is required."""
     sees_all: bool
     """By the newest state, when the request came."""
 
 
 ANYBODY = Viewer(name="", principal=None, sees_all=True)
-"""The viewer where no login is asked for."""
+"""The viewer where no login is required."""
 
 
-# Sessions of those who have logged in; kept here, so that a logout really ends them.
+# Sessions of viewers; kept on the server, so that a logout really ends them.
 
 
 SESSION_S = 8 * 3600.0
@@ -47,22 +47,22 @@ _MOST, _MOST_OF_ONE = 10_000, 20
 
 
 def new_id() -> str:
-    """Return an id that nobody guesses: 256 random bits."""
+    """Return an unguessable id: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 @frozen(kw_only=True)
 class Session:
-    """That somebody has logged in."""
+    """A login."""
 
     name: str
     principal: str
     proof: bytes | None = field(default=None, repr=False)
-    """What he logged in with, in the terms of who checked it."""
+    """The proof of the login, in the form of its method."""
     until: float = field(default=0.0)
 
     def viewer(self, *, sees_all: bool) -> Viewer:
-        """Return who looks."""
+        """Return the viewer."""
         return Viewer(name=self.name, principal=self.principal, sees_all=sees_all)
 
 
@@ -72,7 +72,7 @@ class Sessions:
 
     clock: Callable[[], float] = elapsed_seconds
     seconds: float = SESSION_S
-    """A session ends so long after the login, whatever is done in it."""
+    """The lifetime of a session after the login, independent of its use."""
     _open: "OrderedDict[str, Session]" = field(factory=OrderedDict, init=False, repr=False)
 
     def begin(self, name: str, principal: str, proof: bytes | None = None) -> str:
@@ -98,7 +98,7 @@ class Sessions:
         self._open.pop(session_id, None)
 
     def end_where(self, ended: Callable[[Session], bool]) -> None:
-        """End those that are no longer to be."""
+        """End the sessions whose login is no longer valid."""
         for each in [each for each, session in self._open.items() if ended(session)]:
             del self._open[each]
 
@@ -113,31 +113,31 @@ def same_proof(one: bytes | None, other: bytes | None) -> bool:
     return one is not None and other is not None and compare_digest(one, other)
 
 
-# One request, and what the guard has found out about it.
+# One request, and the findings of the guard about it.
 
 
 _KEY = "aclog.visit"
 _LOGIN_PATHS = ("/login", "/logout")
 _MOST_TEXT = 4096
-"""Characters of a stranger's request that are written down. A viewer's is written whole: what he asked is in it."""
+"""At most so many characters of an unauthenticated request are audited. A viewer's request is audited whole."""
 _SECRET = frozenset({"access_token", "client_secret", "csrf_token", "id_token", "passwd", "password", "secret"})
 
 
 @define(eq=False, kw_only=True)
 class Visit:
-    """A request on its way; what changes the session says so here."""
+    """A request in progress; handlers record changes of the session here."""
 
     method: str
     path: str
     query: str
     address: str
-    """Whence it comes, as its connection says, or a proxy that is trusted."""
+    """The client's address, from its connection, or from a trusted proxy."""
     host: str | None
-    """The address in the form of rules' hosts; None if it is none, so that no rule's host can be compared with it."""
+    """The address in the form of rules' hosts; None: not an address, so that no rule's host can match it."""
     headers: Headers
     began: float = field(factory=time.perf_counter)
     session_id: str = ""
-    """Of this browser; those who have not logged in have one too, for their forms' tokens."""
+    """The id of this browser; browsers without a login have one too, for the tokens of their forms."""
     is_new: bool = True
     """Whether its browser sent no such id."""
     session: Session | None = None
@@ -228,7 +228,7 @@ class Pages:
         return self._page("provider.html", "Log in", "", 200, provider=provider, start=start)
 
     def message(self, title: str, problem: str = "", *, status: int = 200) -> HTMLResponse:
-        """Return a page that says something, with a link to the login."""
+        """Return a page with a message and a link to the login."""
         return self._page("message.html", title, problem, status)
 
     def _page(self, template: str, title: str, problem: str, status: int, **more: str) -> HTMLResponse:
@@ -250,14 +250,14 @@ def local_path(text: str | None) -> str:
 
 @frozen(eq=False, kw_only=True)
 class Entry:
-    """What every way to log in needs."""
+    """The dependencies of every login method."""
 
     sessions: Sessions
     cookies: Cookies
     pages: Pages
 
     def enter(self, visit: Visit, name: str, principal: str, proof: bytes | None = None) -> None:
-        """Begin a session under a new id, so that nobody who knew the old one is in it."""
+        """Begin a session under a new id, so that a leaked old id does not give access to it."""
         self.sessions.end(visit.session_id)
         visit.session_id = self.sessions.begin(name, principal, proof)
         visit.session = self.sessions.get(visit.session_id)
@@ -276,13 +276,13 @@ class Entry:
 
 
 class Way(Protocol):
-    """How viewers say who they are."""
+    """A login method."""
 
     def routes(self, entry: Entry) -> Sequence[Route]:
-        """Return its pages: `/login`, and what is below it."""
+        """Return its pages: `/login`, and pages below it."""
 
     def still_good(self, session: Session) -> bool:
-        """Return whether who has logged in could still do so."""
+        """Return whether the login of a session would still succeed."""
 
     def reload(self) -> None:
         """Read its settings again. Raises ConfigError, OSError: they cannot be used, and the old ones stay."""

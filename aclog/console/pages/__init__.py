@@ -1,1 +1,1 @@
-"""The console's views as values: what is asked, and a page that answers it. No HTML, and no I/O but the source's."""
+"""The console's views as values: parameters of requests, and pages. No HTML, and only the source's I/O."""

@@ -7,7 +7,7 @@ from attrs import frozen
 
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.intents import Intent
-from aclog.analysis.lint_report import LocatedFinding
+from aclog.analysis.lint_report import LocatedFinding, plural
 from aclog.analysis.regions import Direction
 from aclog.analysis.review.review import risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
@@ -74,19 +74,19 @@ from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
 from aclog.sources.acl_lines import change_line
 
-# The tables of a draft: what it changes for people, tests and lint, and its rules.
+# The tables of a draft: its effect on access, tests and lint, and its rules.
 
 
 _PROBLEMS = 50
-"""Lines that cannot be read, of which each is told."""
+"""Invalid lines that are listed."""
 
 
 def problems_table(problems: Sequence[Problem]) -> Table:
-    """Return the lines that say no change."""
+    """Return the invalid lines."""
     return Table(
         key="problems",
-        title="Lines that cannot be read",
-        columns=(Column(key="line", title="Line", is_number=True), Column(key="problem", title="What is wrong")),
+        title="Invalid lines",
+        columns=(Column(key="line", title="Line", is_number=True), Column(key="problem", title="Problem")),
         rows=tuple(
             Row(key=f"{each.line} {each.text}", mark=Mark.ERROR, cells=(Cell(f"{each.line:,}"), Cell(each.text)))
             for each in problems[:_PROBLEMS]
@@ -101,16 +101,16 @@ _EFFECT_KEYS = ("change", "who", "what", "from", "before", "after", "example")
 
 
 def effective_table(effect: DraftEffect, unknown: Premises) -> Table:
-    """Return who gains and loses what, the riskiest first; `unknown`: what could make a difference of none."""
+    """Return access gained and lost, the riskiest first; `unknown`: premises that could turn "no change"."""
     reports = sorted(effect.comparison.rows(), key=risk)
     return Table(
         key="effect",
-        title="Who gains and loses what",
+        title="Access gained and lost",
         columns=tuple(
             Column(key=key, title=title.capitalize()) for key, title in zip(_EFFECT_KEYS, TITLES, strict=True)
         ),
         rows=tuple(map(_effect_row, reports[:PAGE_ROWS])),
-        none=f"{unknown.decided('Nothing changes for anybody: every request is decided the same')}.",
+        none=f"{unknown.decided('No access changes: every request is decided the same')}.",
         total=len(reports),
         note=_cut(PAGE_ROWS, len(reports)),
     )
@@ -133,21 +133,21 @@ def _effect_row(report: ReportRow) -> Row:
 
 
 def sharing_tables(effect: DraftEffect) -> Iterator[Table]:
-    """Yield who else has rules on names of the draft's prefixes, if there is anybody."""
+    """Yield other principals with rules on names of the draft's prefixes, if there are any."""
     sharing = effect.sharing
     if sharing == ():
         return
     rows = () if sharing is None else tuple(map(_sharing_row, sharing[:PAGE_ROWS]))
     yield Table(
         key="sharing",
-        title="Who else has rules on these prefixes",
+        title="Other principals with rules on these prefixes",
         columns=(
             Column(key="prefix", title="The draft's"),
             Column(key="principal", title="Principal"),
-            Column(key="patterns", title="Has rules on"),
+            Column(key="patterns", title="Rules on"),
         ),
         rows=rows,
-        none="Too many rules are near to tell." if sharing is None else "",
+        none="Not computed: too many rules nearby." if sharing is None else "",
         total=None if sharing is None else len(sharing),
         note=_cut(PAGE_ROWS, len(sharing or ())),
     )
@@ -166,24 +166,24 @@ def _sharing_row(shared: Shared) -> Row:
 
 
 def lint_table(effect: DraftEffect, premises: Premises) -> Table:
-    """Return the findings that only one side has; `premises`: what is unknown of what decides."""
+    """Return the findings of one side only; `premises`: unknown premises of the decisions."""
     findings = lint_effect(effect, premises)
-    introduced, mended = ((), ()) if findings is None else (findings.introduced, findings.mended)
-    rows = [*(_finding(each, is_new=True) for each in introduced), *(_finding(each, is_new=False) for each in mended)]
+    introduced, fixed = ((), ()) if findings is None else (findings.introduced, findings.fixed)
+    rows = [*(_finding(each, is_new=True) for each in introduced), *(_finding(each, is_new=False) for each in fixed)]
     return Table(
         key="lint",
-        title="Findings of lint that it brings or mends",
+        title="Lint findings added or fixed",
         columns=(
             Column(key="change", title="Change"),
             Column(key="lint", title="Lint"),
             Column(key="rule", title="Rule"),
             Column(key="finding", title="Finding"),
-            Column(key="mend", title="Mend"),
+            Column(key="mend", title="Fix"),
         ),
         rows=tuple(rows[:PAGE_ROWS]),
-        none="It brings none, and mends none."
+        none="No findings added or fixed."
         if findings is not None
-        else f"Not looked at: there are more than {MOST_RULES:,} rules near it; `aclog lint` looks at all.",
+        else f"Not linted: more than {MOST_RULES:,} rules nearby; `aclog lint` checks all rules.",
         total=len(rows),
         note=_cut(PAGE_ROWS, len(rows)),
     )
@@ -193,7 +193,7 @@ def _finding(located: LocatedFinding, *, is_new: bool) -> Row:
     first, *others = located.finding.rules
     rule = acl_text(first) + (f" and {len(others):,} more" if others else "")
     cells = (
-        Cell("brought" if is_new else "mended", mark=Mark.ERROR if is_new else Mark.GOOD),
+        Cell("new" if is_new else "fixed", mark=Mark.ERROR if is_new else Mark.GOOD),
         Cell(f"{located.lint.id} {located.lint.name}"),
         Cell(rule),
         Cell(located.finding.lost),
@@ -203,24 +203,23 @@ def _finding(located: LocatedFinding, *, is_new: bool) -> Row:
 
 
 def tests_table(effect: DraftEffect, tests: Callable[[Settings], Sequence[StatedCases]], premises: Premises) -> Table:
-    """Return the tests that are about what changes, those that turn first; or why they cannot be run."""
-    none = "No test decides on anything that changes."
+    """Return the tests that depend on the changes, those that turn first; or why they cannot be run."""
+    none = "No test depends on the changes."
     try:
         result = effect_on_tests(effect, tests(effect.ground.policy.settings), premises)
     except (MetadataError, OSError) as error:
-        result, none = TestsEffect(), f"The tests cannot be run: {error}"
+        result, none = TestsEffect(), f"Tests cannot be run: {error}"
     about = len(result.cases)
-    others = "1 other decides" if result.others == 1 else f"{result.others:,} others decide"
-    rest = f"{others} on nothing that changes" if result.others else ""
+    rest = f"{plural(result.others, 'other test')} independent of the changes" if result.others else ""
     return Table(
         key="tests",
-        title="Tests that are about what changes",
+        title="Tests that depend on the changes",
         columns=(
             Column(key="outcome", title="Outcome"),
             Column(key="test", title="Test"),
             Column(key="expects", title="Expects"),
             Column(key="found", title="Instead"),
-            Column(key="place", title="Stands in"),
+            Column(key="place", title="Location"),
         ),
         rows=tuple(map(_tested, result.cases[:PAGE_ROWS])),
         none=none,
@@ -264,7 +263,7 @@ def changes_table(effect: DraftEffect) -> Table:
 def _change_row(change: RuleChange, *, is_idle: bool, cidr: bool) -> Row:
     notes = list(reasons_unmatched(change.acl, cidr=cidr)) if change.added else []
     if is_idle:
-        notes.insert(0, "it is there already" if change.added else "there is no such rule")
+        notes.insert(0, "already present" if change.added else "no such rule")
     mark = Mark.ADDED if change.added else Mark.REMOVED
     cells = (
         Cell("add" if change.added else "remove", mark=mark),
@@ -278,30 +277,30 @@ def _cut(limit: int, of: int) -> str:
     return f"the first {limit:,} of {of:,}" if of > limit else ""
 
 
-# The page of a draft: rules typed or opened, and what they would change for people, tests and lint.
+# The page of a draft: rules typed or opened, and their effect on access, tests and lint.
 
 
 DRAFT_PATH = "/draft"
 OWNERSHIP = ("adopt", "max_deletes")
-"""The fields that say what a plan may do."""
+"""The fields that limit a plan."""
 _EXAMPLE = "+ ALLOW User:shop READ on TOPIC PREFIXED 'ord' from *"
 
 
 @frozen(eq=False, slots=False, kw_only=True)
 class Draft:
-    """A draft that was asked for, read."""
+    """The draft of a request, parsed."""
 
     text: str
     read: DraftText
     effect: DraftEffect
     premises: Premises
-    """What decides and is unknown."""
+    """Unknown premises of the decisions."""
     parameters: dict[str, str]
     """The parameters that lead to it."""
 
     @cached_property
     def turning(self) -> Premises:
-        """What is unknown and could make a difference of an effect without any; nothing if no rule changes."""
+        """Unknown premises that could give an effect to a draft without one; nothing if no rule changes."""
         return turning_same(self.premises, self.effect.comparison) if self.effect.changes else ALL_KNOWN
 
     def url(self, **more: object) -> str:
@@ -322,8 +321,8 @@ def draft_of(console: Console, parameters: Parameters) -> Draft:
         stored = console.drafts.texts.get(draft_id)
         if stored is None:
             raise ForgottenError(
-                "this draft is forgotten: the console keeps a few large ones, and none when it ends: open its file, or "
-                "type it, again"
+                "draft not found: the console keeps only a few large drafts, and none across a restart: "
+                "open its file or type it again"
             )
         text = stored
     return drafted(console, text, {"id": draft_id} if draft_id else {"rules": text})
@@ -349,7 +348,7 @@ def drafted(console: Console, text: str, parameters: dict[str, str]) -> Draft:
 
 
 def draft_page(console: Console, parameters: Parameters) -> Page:
-    """Return what a draft would change. Raises BadParameterError: it is too large."""
+    """Return the effect of a draft. Raises BadParameterError: it is too large."""
     offset = console.states.now().offset
     trouble: tuple[Notice, ...] = ()
     try:
@@ -358,7 +357,11 @@ def draft_page(console: Console, parameters: Parameters) -> Page:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
     form = _form(console, draft, parameters)
     if not draft.read.changes and not draft.read.problems:
-        answer = "" if trouble else f"What would a change give? Type rules, one a line, such as {_EXAMPLE}"
+        answer = (
+            ""
+            if trouble
+            else f"What would a change grant or revoke? Type rules, one per line, such as {_EXAMPLE}"
+        )
         return Page(
             path=DRAFT_PATH,
             title="A draft",
@@ -366,7 +369,7 @@ def draft_page(console: Console, parameters: Parameters) -> Page:
             parts=(form,),
             notices=trouble,
             offset=offset,
-            is_settled=not trouble,  # what is forgotten may be sent again
+            is_settled=not trouble,  # an evicted draft may be sent again
         )
     effect = draft.effect
     return Page(
@@ -404,7 +407,7 @@ def planned(console: Console, draft: Draft, parameters: Parameters) -> DraftPlan
     """Return the plan of a draft, which is kept. Raises as plan_file."""
     if console.editing is None:
         raise BadParameterError(
-            "a PLAN needs a place and a journal, and you may have to be allowed to ALTER the cluster: "
+            "a PLAN needs a target and a journal, and may need ALTER on the cluster: "
             "aclog console --edit --journal FILE"
         )
     _check_read(draft)
@@ -423,7 +426,7 @@ def whole(draft: Draft) -> Draft:
 def _check_read(draft: Draft) -> None:
     if draft.read.problems:
         first = draft.read.problems[0]
-        raise BadParameterError(f"line {first.line} cannot be read, so nothing is saved: {first.text}")
+        raise BadParameterError(f"line {first.line} is invalid, so nothing is saved: {first.text}")
 
 
 def _answer(draft: Draft) -> str:
@@ -431,13 +434,13 @@ def _answer(draft: Draft) -> str:
     adds = sum(each.added for each in effect.changes)
     what = f"{_rules(adds)} to add, {len(effect.changes) - adds:,} to remove"
     if not effect.draft:
-        return "No line can be read yet"
+        return "No valid line yet"
     if not effect.changes:
-        return "Nothing changes for anybody: the rules stay as they are"
+        return "No access changes: the rules stay the same"
     directions = {each.direction for each in effect.comparison.differences}
     if not directions:
-        return f"{what}. {draft.turning.decided('Nothing changes for anybody: every request is decided the same')}"
-    verbs = {Direction.GAINED: "somebody gains access", Direction.LOST: "somebody loses access"}
+        return f"{what}. {draft.turning.decided('No access changes: every request is decided the same')}"
+    verbs = {Direction.GAINED: "access is gained", Direction.LOST: "access is lost"}
     return f"{what}: {' and '.join(text for each, text in verbs.items() if each in directions)}"
 
 
@@ -445,12 +448,12 @@ def _notices(draft: Draft) -> Iterator[Notice]:
     read, effect = draft.read, draft.effect
     if read.problems:
         count = len(read.problems)
-        lines = "1 line" if count == 1 else f"{count:,} lines"
-        yield Notice(text=f"{lines} cannot be read: what follows is without them", mark=Mark.ERROR)
+        lines = "1 invalid line" if count == 1 else f"{count:,} invalid lines"
+        yield Notice(text=f"{lines}, left out of the results below", mark=Mark.ERROR)
     for text in read.notes:
         yield Notice(text=text)
     if effect.repeated:
-        yield Notice(text=f"{effect.repeated:,} lines do not count: a later one is of the same rule")
+        yield Notice(text=f"{plural(effect.repeated, 'line')} superseded by a later line of the same rule")
 
 
 def _parts(console: Console, draft: Draft, parameters: Parameters) -> Iterator[Part]:
@@ -490,7 +493,7 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
         ),
         Field(
             name="intent",
-            label="Append what a client needs to",
+            label="Append the ACLs that a client needs to",
             value=parameters.word("intent"),
             kind=Kind.CHOICE,
             choices=tuple((each.value, each.value) for each in INTENTS),
@@ -508,7 +511,7 @@ def _form(console: Console, draft: Draft, parameters: Parameters) -> Form:
     )
     return Form(
         key="draft",
-        title="A draft: nothing is written" if console.editing is None else "A draft: a plan of it can be applied",
+        title="Draft (read-only preview)" if console.editing is None else "Draft (can be planned and applied)",
         path=DRAFT_PATH,
         fields=fields if console.editing is None else (*fields, *_ownership(parameters)),
         submit="Show",
@@ -525,15 +528,15 @@ def _ownership(parameters: Parameters) -> tuple[Field, ...]:
     return (
         Field(
             name="adopt",
-            label="Adopt: own rules that are there, and remove rules that are not owned",
+            label="Adopt: manage rules that exist already, and remove unmanaged rules",
             value="1" if parameters.flag("adopt") else "",
             kind=Kind.CHECK,
         ),
         Field(
             name="max_deletes",
-            label="Deletes at most",
+            label="Maximum deletes",
             value=parameters.text("max_deletes"),
-            hint="such as 50 or 25%; by default 20, or 10% of what is owned",
+            hint="such as 50 or 25%; by default 20, or 10% of managed ACLs",
         ),
     )
 
@@ -543,19 +546,19 @@ def _rules(count: int) -> str:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Return what is between commas, without blanks around it."""
+    """Split a text at commas, and strip blanks."""
     return tuple(part for each in text.split(",") if (part := each.strip()))
 
 
 def intent_of(text: str) -> Intent:
-    """Return the intent with this name. Raises BadParameterError: there is none that is offered."""
+    """Return the intent with this name. Raises BadParameterError: no such intent."""
     for each in INTENTS:
         if each.value == text.strip():
             return each
     raise BadParameterError(f"intent {text[:40]!r}: expected one of {', '.join(INTENTS)}")
 
 
-# The page of a plan: what it does, the question whether it is meant, and what was done.
+# The page of a plan: its steps, the confirmation, and its outcome.
 
 
 PLAN_PATH = "/draft/plan"
@@ -564,35 +567,39 @@ APPLY = "/draft/apply"
 
 
 def plan_page(console: Console, parameters: Parameters) -> Page:
-    """Return a plan, to be applied, or with what was done. Raises NotReadyError: there is no state yet."""
+    """Return the page of a plan: to be applied, or with its outcome. Raises NotReadyError: there is no state yet."""
     digest, editing = parameters.word("plan"), console.editing
     console.states.now()  # nothing is decided before there is a state
     if editing is None:
-        why = "Nothing is written here: `aclog console --edit --journal FILE` applies plans"
-        who = "" if console.viewer is None else ", and only to who may ALTER the cluster"
+        why = "This console is read-only: `aclog console --edit --journal FILE` applies plans"
+        who = "" if console.viewer is None else ", for users with ALTER on the cluster"
         return _without(f"{why}{who}.")
     draft_plan = editing.get(digest)
     if draft_plan is None:
-        return _without("There is no such plan: the console keeps a few, and none when it ends: make it again.")
+        return _without(
+            "Plan not found: the console keeps only a few plans, and none across a restart: make the plan again."
+        )
     applied = draft_plan.applied
     return Page(
         path=PLAN_PATH,
         title="A plan",
-        answer="Nothing is written yet: read it, then apply it below." if applied is None else applied.text,
+        answer="Nothing is written yet: review the plan, then apply it below." if applied is None else applied.text,
         mark=None if applied is None else Mark.GOOD if draft_plan.is_done else Mark.ERROR,
         command=console.command.of("plan", "--change", "CHANGE", "--journal", str(editing.journal), "--out", "PLAN"),
         parts=tuple(_plan_parts(console, editing, draft_plan)),
-        notices=() if applied is None or draft_plan.is_done else (Notice(text="It is not done.", mark=Mark.ERROR),),
+        notices=()
+        if applied is None or draft_plan.is_done
+        else (Notice(text="The plan was not applied.", mark=Mark.ERROR),),
         offset=draft_plan.plan.base.end_offset,
         is_settled=False,
     )
 
 
 def kept_plan_file(console: Console, parameters: Parameters) -> File:
-    """Return a kept plan as its file. Raises BadParameterError: there is no such one."""
+    """Return a kept plan as its file. Raises BadParameterError: unknown or evicted."""
     draft_plan = None if console.editing is None else console.editing.get(parameters.word("plan"))
     if draft_plan is None:
-        raise BadParameterError("there is no such plan: make it again")
+        raise BadParameterError("plan not found: make it again")
     return file_of(draft_plan)
 
 
@@ -631,7 +638,7 @@ def _done(console: Console, editing: Editing, applied: Applied, apply: str) -> F
 def _question(draft_plan: DraftPlan) -> Form:
     fields = [Field(name="plan", label="Plan", value=draft_plan.digest, kind=Kind.HIDDEN)]
     if draft_plan.plan.transient:
-        label = "Accept what the plan lists as denied for a moment"
+        label = "Accept the requests that the plan denies for a moment"
         fields.append(Field(name="accept_transient", label=label, kind=Kind.CHECK))
     return Form(
         key="apply",

@@ -1,4 +1,4 @@
-"""The page of findings: what is wrong with the rules, which of it is new, and what somebody has accepted."""
+"""The page of findings: all problems of the rules, new ones, and accepted ones."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -50,16 +50,16 @@ _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", K
 _MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING}
 _DAY = timedelta(days=1)
 _COLUMNS = (
-    Column(key="kind", title="Found by"),
+    Column(key="kind", title="Source"),
     Column(key="severity", title="Severity"),
     Column(key="finding", title="Finding"),
-    Column(key="what", title="What it means"),
+    Column(key="what", title="Meaning"),
     Column(key="rules", title="Rules"),
-    Column(key="place", title="Stands in"),
-    Column(key="mend", title="Mend"),
+    Column(key="place", title="Location"),
+    Column(key="mend", title="Fix"),
 )
 _ARCHIVED = (
-    Column(key="reason", title="Accepted because"),
+    Column(key="reason", title="Reason"),
     Column(key="expires", title="Until"),
     Column(key="where", title="Says"),
 )
@@ -90,18 +90,18 @@ class _Criteria:
 
 @frozen(kw_only=True)
 class _Gathered:
-    """The findings that are shown, and which kinds have told theirs."""
+    """The findings on the page, and the kinds that have results."""
 
     items: list[Item] = field(factory=list)
     archived: list[Item] = field(factory=list)
     total: int = 0
     kinds: list[Kind] = field(factory=list)
     unknown: dict[Kind, str] = field(factory=dict)
-    """Why others have told nothing."""
+    """Why other kinds have no results."""
 
 
 def findings_page(console: Console, parameters: Parameters) -> Page:
-    """Return the findings that are asked for. Raises BadParameterError: a filter that is none, or no such moment."""
+    """Return the page of the requested findings. Raises BadParameterError: an invalid filter, or no such moment."""
     state, lookout, selection = console.states.now(), console.lookout, parameters.word("kind")
     if selection not in ("", NEW, *Kind):
         raise BadParameterError(f"kind {selection[:40]!r}: expected {', '.join((*Kind, NEW))}")
@@ -110,7 +110,7 @@ def findings_page(console: Console, parameters: Parameters) -> Page:
         raise BadParameterError(f"severity {severity[:40]!r}: expected {', '.join(Severity)}")
     if lookout is None:
         return _page(
-            state, parameters, Notice(text="Findings are unknown: nobody looks for them here.", mark=Mark.ERROR)
+            state, parameters, Notice(text="Findings are unknown: scanning is not enabled here.", mark=Mark.ERROR)
         )
     criteria = _Criteria(
         kinds=(Kind(selection),) if selection in list(Kind) else tuple(Kind),
@@ -126,7 +126,7 @@ def findings_page(console: Console, parameters: Parameters) -> Page:
     notices += (
         Notice(text=f"{_NAMES[kind]}: {why}", mark=Mark.WARNING)
         for kind, why in gathered.unknown.items()
-        if kind in lookout.finders or len(criteria.kinds) == 1  # else it stands in the table of what was looked for
+        if kind in lookout.finders or len(criteria.kinds) == 1  # otherwise the table of scans shows it
     )
     notices += _errors(lookout, criteria.kinds)
     parts: list[Part] = [_status(lookout, state, criteria.kinds)]
@@ -143,7 +143,7 @@ def _page(
     parameters: Parameters,
     *notices: Notice,
     parts: Iterable[Part] = (),
-    answer: str = "Unknown so far",
+    answer: str = "Not scanned yet",
     command: str | None = None,
 ) -> Page:
     return Page(
@@ -159,7 +159,7 @@ def _page(
 
 
 def _command(console: Console, lookout: Lookout, kind: Kind) -> str | None:
-    """Return the command that says the same of a kind; of all kinds, that of the first."""
+    """Return the equivalent command of a kind; of all kinds, that of the first."""
     words = lookout.commands.get(kind)
     if words is None:
         return None
@@ -180,17 +180,17 @@ def _form(parameters: Parameters) -> Form:
             choices=severities,
         ),
         Field(name="principal", label="Principal", value=parameters.text("principal")),
-        Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its place"),
+        Field(name="q", label="Anything", value=parameters.text("q"), hint="in the finding, its rules or its location"),
         Field(name="since", label="New since", value=parameters.text("since"), hint="an offset or a time; a day ago"),
     )
     return Form(key="filter", title="Filter", path=PATH, fields=fields, submit="Filter")
 
 
 def _then(console: Console, parameters: Parameters) -> tuple[State | None, list[Notice]]:
-    """Return the state that newer findings are compared with, and what is to be said of it.
+    """Return the state that newer findings are compared with, and notices about it.
 
-    That of `since`; by default of a day ago, or the first one of a log that is younger; None if nobody knows it. A time
-    that counts from now is taken to the minute, a day ago to the hour: it is not another state with each request.
+    That of `since`; by default of a day ago, or the first one of a log that is younger; None if that state is unknown.
+    A relative time is rounded to the minute, a day ago to the hour, so that it is not another state with each request.
     """
     now, text = datetime.fromtimestamp(current_time_ms() / 1000, UTC), parameters.word("since")
     if text:
@@ -207,7 +207,7 @@ def _then(console: Console, parameters: Parameters) -> tuple[State | None, list[
         try:
             first = console.states.at("0")
         except BadParameterError:
-            return None, [Notice(text=f"Which findings are new is unknown: {error}", mark=Mark.ERROR)]
+            return None, [Notice(text=f"New findings cannot be determined: {error}", mark=Mark.ERROR)]
         return first, [Notice(text=f"Compared with the beginning of the log: {error}")]
 
 
@@ -231,9 +231,9 @@ def _gathered(lookout: Lookout, criteria: _Criteria, then: State | None, *, is_n
             continue
         items: Sequence[Item] = look.result.items
         if is_new:
-            had = "nobody knows the state then" if then is None else look.had.get(then.image.end_offset)
+            had = "no state at that time" if then is None else look.had.get(then.image.end_offset)
             if not isinstance(had, frozenset):
-                gathered.unknown[kind] = f"which are new is {_not_told(had)}"
+                gathered.unknown[kind] = f"new ones are {_not_told(had)}"
                 continue
             items = [item for item in items if item.key not in had]
         total += len(items)
@@ -246,29 +246,29 @@ def _gathered(lookout: Lookout, criteria: _Criteria, then: State | None, *, is_n
 
 
 def _not_told(had: str | None) -> str:
-    return "being looked for" if had is None else f"unknown: {had}"
+    return "being scanned" if had is None else f"unknown: {had}"
 
 
 def _unknown(lookout: Lookout, kind: Kind, look: LastLook | None) -> str:
     if kind not in lookout.finders:
-        return f"unknown: {lookout.lacking.get(kind, 'nobody looks for them')}"
+        return f"unknown: {lookout.lacking.get(kind, 'scanning is not enabled')}"
     if look is not None and look.error is not None:
-        return "unknown: they could not be looked for"
-    return "being looked for"
+        return "unknown: the scan failed"
+    return "being scanned"
 
 
 def _errors(lookout: Lookout, kinds: Iterable[Kind]) -> Iterable[Notice]:
     for kind in kinds:
         look = lookout.last_look(kind)
         if look is not None and look.error is not None:
-            old = "" if look.result is None else f"; what is shown is of offset {look.offset:,}"
-            yield Notice(text=f"{_NAMES[kind]}: the newest look failed: {look.error}{old}", mark=Mark.ERROR)
+            old = "" if look.result is None else f"; the findings shown are of offset {look.offset:,}"
+            yield Notice(text=f"{_NAMES[kind]}: the newest scan failed: {look.error}{old}", mark=Mark.ERROR)
 
 
 def _status(lookout: Lookout, state: State, kinds: Iterable[Kind]) -> Facts:
     return Facts(
         key="looked",
-        title="What was looked for",
+        title="Scans",
         items=tuple((_NAMES[kind], Cell(_status_text(lookout, state, kind))) for kind in kinds),
     )
 
@@ -290,7 +290,7 @@ def _age_text(seconds: float) -> str:
 
 def _answer(gathered: _Gathered, then: State | None, *, is_new: bool) -> str:
     if not gathered.kinds:
-        return "Unknown so far"
+        return "Not scanned yet"
     counts = Counter(item.severity for item in gathered.items)
     parts = ", ".join(plural(counts[each], each.value) for each in Severity if counts[each])
     text = f"{plural(len(gathered.items), 'new finding' if is_new else 'finding')}{f': {parts}' if parts else ''}"
@@ -315,7 +315,7 @@ def _tables(
         title="New findings" if is_new else "Findings",
         columns=_COLUMNS,
         rows=tuple(_row(item, place) for item in gathered.items[first : first + PAGE_ROWS]),
-        none="No finding is so." if criteria.narrows else "Nothing was found.",
+        none="No matching findings." if criteria.narrows else "No findings.",
         total=len(gathered.items),
         note=note,
     )
@@ -327,7 +327,7 @@ def _tables(
             title="Archived",
             columns=(*_COLUMNS[:-1], *_ARCHIVED),
             rows=tuple(_archived_row(item, place) for item in gathered.archived[:PAGE_ROWS]),
-            none="No finding that is so is archived." if criteria.narrows else "No finding is archived.",
+            none="No matching archived findings." if criteria.narrows else "No archived findings.",
             total=count,
             note=f"the first {PAGE_ROWS} of {count:,}" if count > PAGE_ROWS else "",
         )
@@ -353,7 +353,7 @@ def _row(item: Item, place: ChangePlace) -> Row:
             _lines(item.text.split("\n")),
             _rules(item),
             _lines((item.place,) if item.place else stands),
-            _lines(item.mend(place)),
+            _lines(item.fix(place)),
         ),
     )
 

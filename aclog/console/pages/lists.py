@@ -37,7 +37,7 @@ RULES_PATH = "/rules"
 
 
 def rules_page(console: Console, parameters: Parameters) -> Page:
-    """Return the rules that are asked for. Raises BadParameterError: a filter that is none."""
+    """Return the page of the matching rules. Raises BadParameterError: an invalid filter."""
     as_of = parameters.word("as_of")
     state = console.states.at(as_of)
     kind, pattern = parameters.resource_type(), parameters.pattern_type()
@@ -57,7 +57,7 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
     narrowed = (
         "" if criteria == Criteria() else f"filtered: {len(rules):,} of {total:,} rules; the others are not shown"
     )
-    none = "No rule is so." if total else "There is no rule."
+    none = "No matching rules." if total else "No rules."
     table = rule_table(rules, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
     table = evolve(table, note=narrowed)
     others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
@@ -91,15 +91,15 @@ def _words(parameters: Parameters) -> tuple[str, ...]:
     return ("--principal", parameters.word("principal")) if ":" in parameters.word("principal") else ()
 
 
-# The page of names: a tree of what names begin with, a level at a time, with how many rules are below.
+# The page of names: a tree of prefixes, a level at a time, with the number of rules below each.
 
 
 NAMES_PATH = "/names"
 _COLUMNS = (
-    Column(key="name", title="Names that begin with"),
+    Column(key="name", title="Prefix or name"),
     Column(key="names", title="Names", is_number=True),
     Column(key="rules", title="Rules", is_number=True),
-    Column(key="who", title="Who can"),
+    Column(key="who", title="Access"),
 )
 
 
@@ -144,7 +144,7 @@ def names_page(console: Console, parameters: Parameters) -> Page:
 
 
 def _prefix(parameters: Parameters) -> str:
-    """Return how names are to begin; a star at the end adds nothing. Raises BadParameterError: it is elsewhere."""
+    """Return the prefix; a star at the end adds nothing. Raises BadParameterError: a star elsewhere."""
     try:
         return parse_name(parameters.text("prefix"))[0]
     except ConfigError as error:
@@ -160,7 +160,7 @@ def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table
         title=f"{name} names" + (f" that begin with {prefix}" if prefix else ""),
         columns=_COLUMNS,
         rows=tuple(_row(kind, name, branch, as_of) for branch in branches),
-        none="No rule is about such a name.",
+        none="No rules on such a name.",
     )
 
 
@@ -168,10 +168,10 @@ def _row(kind: int, name: str, branch: Branch, as_of: str) -> Row:
     pattern = branch.pattern_type
     if pattern is None:
         way = Cell(branch.text, url(NAMES_PATH, type=name, prefix=name_text(branch.text), as_of=as_of))
-        who = Cell("who can, below it", resource_url(kind, branch.text, PatternType.PREFIXED, as_of))
+        who = Cell("who can access names below", resource_url(kind, branch.text, PatternType.PREFIXED, as_of))
     else:
         way = Cell(pattern_text(branch.text, pattern), resource_url(kind, branch.text, pattern, as_of))
-        who = Cell("who can", resource_url(kind, branch.text, pattern, as_of))
+        who = Cell("who can access it", resource_url(kind, branch.text, pattern, as_of))
     return Row(
         key=f"{branch.text} {pattern}",
         cells=(way, Cell(f"{branch.names:,}"), Cell(f"{branch.rules:,}"), who),
@@ -194,7 +194,7 @@ def _up(name: str, prefix: str, as_of: str) -> Links:
 
 
 def _sharing(state: State, kind: int, prefix: str, as_of: str) -> tuple[Table, ...]:
-    """Return who has rules on names that begin so."""
+    """Return the principals with rules on names with a prefix."""
     if not prefix:
         return ()
     counts = state.listing.sharing(kind, prefix)
@@ -213,10 +213,10 @@ def _sharing(state: State, kind: int, prefix: str, as_of: str) -> tuple[Table, .
     return (
         Table(
             key="sharing",
-            title=f"Who has rules on names that begin with {prefix}",
+            title=f"Principals with rules on names that begin with {prefix}",
             columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
             rows=rows,
-            none="Nobody.",
+            none="No principals.",
             total=len(most),
             note="" if len(most) <= PAGE_ROWS else f"the {PAGE_ROWS} with most rules of {len(most):,}",
         ),

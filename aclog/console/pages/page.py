@@ -30,11 +30,11 @@ from aclog.authorizer.settings import asked_pattern
 from aclog.console.findings import Uses
 from aclog.metalog.errors import ConfigError, printable
 
-# A page as a value: what HTML, JSON and CSV are made of.
+# A page as a value: the source of its HTML, JSON and CSV.
 
 
 class Mark(StrEnum):
-    """What stands out, by word and by look, never by colour alone."""
+    """The emphasis of a text, by word and by look, never by colour alone."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -57,7 +57,7 @@ class Cell:
     url: str | None = None
     mark: Mark | None = None
     others: tuple["Cell", ...] = field(default=(), kw_only=True)
-    """What stands below it, each on a line of its own."""
+    """Further lines of the cell."""
 
     @property
     def whole(self) -> str:
@@ -76,7 +76,7 @@ class Column:
 
 @frozen(kw_only=True)
 class Row:
-    """A row; `key` is the same whenever it says the same of the same thing, so that a new one can be marked."""
+    """A row; `key` identifies it across versions of the page, so that a new row can be marked."""
 
     cells: tuple[Cell, ...]
     key: str = ""
@@ -85,25 +85,25 @@ class Row:
 
 @frozen(kw_only=True)
 class Table:
-    """A table. It always says of how many its rows are."""
+    """A table. It always states how many rows there are in all."""
 
     key: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     none: str
-    """What it means that there is no row."""
+    """The text of an empty table."""
     total: int | None = None
     """Of how many rows; None if these are all."""
     note: str = ""
-    """What is filtered, cut or left out besides, and how to see it."""
+    """What is filtered, cut or left out, and how to see it."""
     pages: tuple[Cell, ...] = ()
     """Links to its other parts."""
 
 
 @frozen(kw_only=True)
 class Facts:
-    """Names and what is known of them."""
+    """Names and values."""
 
     key: str
     title: str
@@ -139,15 +139,15 @@ class Field:
     value: str = ""
     kind: Kind = Kind.TEXT
     choices: tuple[tuple[str, str], ...] = ()
-    """Values and what they are called."""
+    """Values and their labels."""
     hint: str = ""
     least: int = 0
     most: int = 0
     """Of a range."""
     empties: str = ""
-    """The name of a field that says the same in words: it is emptied when this one is moved."""
+    """The name of a text field for the same value: it is emptied when this one is moved."""
     is_open: bool = False
-    """Whether the greatest value of a range stands for whatever is newest: it is left out of addresses."""
+    """Whether the maximum of a range means "the newest": it is left out of addresses."""
 
 
 @frozen(kw_only=True)
@@ -161,7 +161,7 @@ class Button:
 
 @frozen(kw_only=True)
 class Form:
-    """What is asked, to be changed: it stays where it is while the answer below it is exchanged."""
+    """A form: it stays in place while the answer below it is replaced."""
 
     key: str
     title: str
@@ -178,7 +178,7 @@ class Form:
     """The name of the field that a file's content goes to; empty for none."""
     buttons: tuple[Button, ...] = ()
     is_below: bool = False
-    """Whether it stands below the answer, which has to be read first."""
+    """Whether the form is below the answer, which has to be read first."""
 
 
 @frozen(kw_only=True)
@@ -195,7 +195,7 @@ Part: TypeAlias = Table | Facts | Lines | Links | Form
 
 @frozen(kw_only=True)
 class Notice:
-    """What must be known to read a page rightly."""
+    """A remark that is needed to read a page rightly."""
 
     text: str
     mark: Mark = Mark.WARNING
@@ -203,7 +203,7 @@ class Notice:
 
 @frozen(kw_only=True)
 class File:
-    """What is saved as a file."""
+    """A file for download."""
 
     name: str
     content: str
@@ -221,7 +221,7 @@ class Handle:
 
 @frozen(kw_only=True)
 class Page:
-    """A view: a question, its answer, and the command line that says the same."""
+    """A view: a title, its answer, and the equivalent command line."""
 
     path: str
     title: str
@@ -230,15 +230,15 @@ class Page:
     mark: Mark | None = None
     """Of the answer."""
     command: str | None = None
-    """None if no command line says the same."""
+    """None if there is no equivalent command line."""
     parts: tuple[Part, ...] = ()
     handles: tuple[Handle, ...] = ()
-    """Where the handles of its sliders are, which follow what was said in words, and a log that grows."""
+    """The positions of the slider's handles, which follow the text fields and a growing log."""
     notices: tuple[Notice, ...] = ()
     offset: int | None = None
     """The end offset of the state that is shown; None if none is."""
     is_settled: bool = True
-    """Whether it says the same as long as the newest state does; if not, it is made anew each time."""
+    """Whether the page depends on the newest state only; if not, it is made anew each time."""
     data: Sequence[object] = field(factory=tuple)
     """The answer as the command's JSON lines have it, if there is such a command."""
 
@@ -247,7 +247,7 @@ class Page:
         return tuple(part for part in self.parts if isinstance(part, Table))
 
 
-# What is asked of a page: the parameters of its URL, read with care.
+# The request for a page: the parameters of its URL, parsed strictly.
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -257,16 +257,16 @@ MOST_CHARACTERS = 8192
 _MOST_PARAMETERS = 100
 _EXACT = ".exact"
 OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
-"""What can be asked for."""
+"""The resource types of requests."""
 RULE_OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ANY)
-"""What a rule may have."""
+"""The values that a rule may have."""
 TYPES = tuple(each for each in ResourceType if each > ResourceType.ANY)
 PATTERNS = PatternType.LITERAL, PatternType.PREFIXED
 PERMISSIONS = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
 class BadParameterError(ConfigError):
-    """What a URL asks makes no sense; the text says what is expected."""
+    """An invalid parameter; the text has the expected values."""
 
 
 @frozen
@@ -297,7 +297,7 @@ class Parameters:
         return self.text(name).strip()
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Return a whole number, brought within its limits. Raises BadParameterError: it is none."""
+        """Return a whole number, clamped to its limits. Raises BadParameterError: not a number."""
         text = self.word(name)
         if not text:
             return default
@@ -326,7 +326,7 @@ class Parameters:
         return self._named(PERMISSIONS, name)
 
     def host(self, name: str = "host") -> str | None:
-        """Return an address in the form that rules have, None for any. Raises BadParameterError: it is none."""
+        """Return an address in the form that rules have, None for any. Raises BadParameterError: not an address."""
         text = self.word(name)
         if not text:
             return None
@@ -336,7 +336,7 @@ class Parameters:
             raise BadParameterError(str(error)) from error
 
     def resource(self, kind: ResourceType, name: str = "name") -> ResourcePattern:
-        """Return the resource that a name, and maybe a pattern type, stand for (aclog.authorizer.settings).
+        """Return the resource of a name and an optional pattern type (aclog.authorizer.settings).
 
         Raises:
             BadParameterError: there is no such pattern type, or a star is where none can be.
@@ -372,8 +372,8 @@ def name_parameters(pattern: ResourcePattern) -> dict[str, object]:
 def exact_field(name: str, value: str) -> tuple[str, str] | None:
     """Return the hidden field, and its value, that a field needs whose value cannot be shown as it is; None: none.
 
-    A form shows such a value by escapes, and would send these. If they come back unchanged, what they stand for is
-    meant, and `Parameters.of` puts it in their place.
+    A form shows such a value by escapes, and would send these. If they come back unchanged, `Parameters.of` replaces
+    them by the original value.
     """
     return None if printable(value) == value else (f"{name}{_EXACT}", quote(value, safe="", errors="surrogatepass"))
 
@@ -402,7 +402,7 @@ _UNRESERVED = re.compile("[A-Za-z0-9_.~-]*")
 
 
 def _quoted(text: str) -> str:
-    # A page has hundreds of addresses, and most texts in them are what they are.
+    # A page has hundreds of addresses, and most texts in them need no escapes.
     return text if _UNRESERVED.fullmatch(text) else quote(text, safe="", errors="surrogatepass")
 
 
@@ -431,7 +431,7 @@ def principals_cell(principals: Principals, as_of: str | None = None) -> Cell:
 def resource_url(
     resource_type: int, name: str, pattern_type: int = PatternType.LITERAL, as_of: str | None = None
 ) -> str:
-    """Return the way to everybody who can do something with what a rule is on; LITERAL `*` is every name."""
+    """Return the link to all principals with access to the resources of a rule; LITERAL `*` is every name."""
     if name == WILDCARD and pattern_type == PatternType.LITERAL:
         return url("/resource", type=code_name(ResourceType, resource_type), name=name, as_of=as_of)
     pattern = ResourcePattern(resource_type=resource_type, name=name, pattern_type=pattern_type)
@@ -439,7 +439,7 @@ def resource_url(
 
 
 def resource_cell(acl: StandardAcl, as_of: str | None = None) -> Cell:
-    """Return the name, or the prefix, that a rule is for; its pattern type stands beside it."""
+    """Return the name, or the prefix, of a rule; its pattern type is in the next cell."""
     return Cell(
         acl.resource_name,
         resource_url(acl.resource_type, acl.resource_name, acl.pattern_type, as_of),
@@ -477,14 +477,14 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
     )
 
 
-_PLACE = Column(key="place", title="Stands in")
+_PLACE = Column(key="place", title="Location")
 _USE = Column(key="use", title="Use")
 
 
 def rule_columns(
     origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None
 ) -> tuple[Column, ...]:
-    """Return RULE_COLUMNS, where the rules stand if any of them says so, and their use if anybody knows of any."""
+    """Return RULE_COLUMNS, with the location and the use of rules where any are known."""
     stands = any(origins.of(rule.acl) for rule in rules)
     return (*RULE_COLUMNS, *((_PLACE,) if stands else ()), *((_USE,) if uses is not None else ()))
 
@@ -518,7 +518,7 @@ def rule_table(
     uses: Uses | None = None,
     first: int = 0,
 ) -> Table:
-    """Return a table of rules, those from `first` on, as many as are shown at once; it does not say which."""
+    """Return a table of rules, from `first` on, cut to one page; its note does not say which rows."""
     page = rules[first : first + PAGE_ROWS]
     columns = rule_columns(origins, page, uses=uses)
     rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in page)
@@ -526,16 +526,16 @@ def rule_table(
 
 
 def cut(table: Table) -> Table:
-    """Return a table that says that its rows are the first, if they are not all."""
+    """Return a table with a note if rows are left out."""
     total = table.total or 0
     return evolve(table, note=f"the first {PAGE_ROWS} of {total:,}") if total > len(table.rows) else table
 
 
 def use_cell(acl: StandardAcl, uses: Uses | None) -> Cell:
-    """Return what accesses say of a rule; what nobody knows does not look like a rule that is used."""
+    """Return the use of a rule; an unknown use must not look like a rule that is used."""
     use = None if uses is None else uses.of(acl)
     if use is None:
-        return Cell("not known", mark=Mark.QUIET)
+        return Cell("unknown", mark=Mark.QUIET)
     if use.is_unused:
         return Cell(use.text, url("/findings", kind="unused", principal=acl.principal), mark=Mark.UNUSED)
     return Cell(use.text)
@@ -587,7 +587,7 @@ def paged(table: Table, first: int, path: str, **parameters: object) -> Table:
     return evolve(table, pages=tuple(pages), note=note, total=total)
 
 
-# The command lines that say what pages say.
+# The equivalent command lines of pages.
 
 
 _FLAGS = {
@@ -610,13 +610,13 @@ class CommandLine:
     """Those of the authorizer."""
 
     def without_super_users(self) -> "CommandLine":
-        """Return the same for who may not know the super users; they are others, so that his answers are the same."""
+        """Return the same without super users, for viewers who may not see them."""
         before = ("", *self.settings)
         words = (word for last, word in zip(before, self.settings, strict=False) if _SUPER_USERS not in (last, word))
         return evolve(self, settings=tuple(words))
 
     def of(self, command: str, *flags: str, as_of: str | None = None, settings: bool = True) -> str | None:
-        """Return a command with the source, and what else it takes; None if no shell can say it.
+        """Return a command with the source and further flags; None if no shell can express it.
 
         `settings`: whether the command decides, and so takes those of the authorizer.
         """

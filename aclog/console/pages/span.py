@@ -42,7 +42,7 @@ class Handle:
     offset: int
     position: int
     time: str
-    """The time that was asked for, in UTC; empty if it was an offset."""
+    """The requested time, in UTC; empty if an offset was requested."""
     is_newest: bool = False
     """Whether it goes on with the log."""
 
@@ -51,22 +51,22 @@ class Handle:
 
     @property
     def parameter(self) -> str | int:
-        """What names it in an address."""
+        """Return its parameter in an address."""
         return self.time or self.offset
 
 
 @frozen(kw_only=True)
 class Span:
-    """What lies between two moments, the earlier one first."""
+    """The interval between two moments, the earlier one first."""
 
     first: Handle
     last: Handle
     notes: tuple[str, ...] = ()
-    """What was asked for and is not known."""
+    """Notices on requested moments that are unknown."""
 
 
 def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory) -> Span:
-    """Return the span that a URL asks for; without one it is the last change.
+    """Return the span of a URL; without parameters it is the last change.
 
     `since` and `until` are texts, which come before the handles `from` and `to`.
 
@@ -91,12 +91,12 @@ def span_of(parameters: Parameters, current: KnownHistory, history: LiveHistory)
 
 
 def begin_text(current: KnownHistory) -> str:
-    """Return from where on a history is known, and why not earlier; empty if all of it is."""
+    """Return where the known history begins, and why not earlier; empty if all of it is known."""
     timeline = current.timeline
-    where = f"The history is known from offset {timeline.begin:,} on"
+    where = f"The history is known from offset {timeline.begin:,}"
     if current.is_reading:
-        return f"{where} so far: older changes are still being read, and what they were is not shown yet."
-    return f"{where}: {current.older}. What was before is unknown." if current.older else ""
+        return f"{where} so far: older changes are still being read."
+    return f"{where}: {current.older}. Earlier changes are unknown." if current.older else ""
 
 
 @frozen(kw_only=True)
@@ -134,17 +134,17 @@ class _Reader:
         timeline = self.current.timeline
         if offset > timeline.end:
             raise BadParameterError(f"{text}: the log ends at offset {timeline.end}")
-        # A log that begins with a record of later says nothing of the time before it.
+        # A log whose first record is of a later time has no data on the time before.
         if offset < timeline.begin or (offset == 0 and time):
             self.notes.append(
-                f"{text}: the state at that moment is unknown: shown from offset {timeline.begin:,} on, "
+                f"{text}: unknown state: shown from offset {timeline.begin:,} on, "
                 "where the history begins" + (" so far" if self.current.is_reading else "")
             )
             offset = timeline.begin
         return Handle(offset=offset, position=timeline.position(offset), time=time)
 
 
-# What the pages of the past say of a history that is not whole, or is not there.
+# Pages and notices for a history that is incomplete or missing.
 
 
 def no_history(console: Console, path: str, title: str, offset: int) -> Page:
@@ -152,11 +152,11 @@ def no_history(console: Console, path: str, title: str, offset: int) -> Page:
     return Page(
         path=path,
         title=title,
-        answer="This source has no history: it is a single state, and nobody knows what was before.",
+        answer="This source has no history: it is a single state.",
         mark=Mark.WARNING,
         notices=(
             Notice(
-                text=f"{console.name}: what changed, when, and by whom is known of a metadata log: "
+                text=f"{console.name}: a metadata log has the history of changes: "
                 "--log DIR or --bootstrap-controller HOST:PORT"
             ),
         ),
@@ -165,13 +165,13 @@ def no_history(console: Console, path: str, title: str, offset: int) -> Page:
 
 
 def history_notices(current: KnownHistory, offset: int) -> tuple[Notice, ...]:
-    """Return what must be known of a history to read a page rightly; `offset` is the newest state's."""
+    """Return the notices on an incomplete history; `offset` is the newest state's."""
     notices = []
     begin = begin_text(current)
     if begin:
         notices.append(Notice(text=begin))
     if current.trouble is not None:
-        text = f"Nothing after offset {current.timeline.end:,} is known of the history: {current.trouble}"
+        text = f"The history after offset {current.timeline.end:,} is unknown: {current.trouble}"
         notices.append(Notice(text=text, mark=Mark.ERROR))
     elif current.timeline.end < offset:
         text = f"The history is known up to offset {current.timeline.end:,}; the newest state is at {offset:,}."
@@ -179,7 +179,7 @@ def history_notices(current: KnownHistory, offset: int) -> tuple[Notice, ...]:
     return tuple(notices)
 
 
-# Cells of the pages of the past: moments, changes, and who made them.
+# Cells of the pages of the past: moments, changes, and their authors.
 
 
 CHANGES = "/changes"
@@ -191,7 +191,7 @@ def time_of(timestamp: int) -> str:
 
 
 def change_url(timeline: RuleTimeline, end_offset: int) -> str:
-    """Return the way to what became visible with the state at an offset."""
+    """Return the link to the changes that became visible with the state at an offset."""
     before = timeline.offset(timeline.before(timeline.position(end_offset)))
     return url(CHANGES, since=before, until=end_offset)
 
@@ -204,7 +204,7 @@ def kind_cell(change: Change) -> Cell:
 
 
 def who_cells(note: ApplyNote | None) -> tuple[Cell, ...]:
-    """Return the apply, who made it, and the commit that it was made from."""
+    """Return the apply, its author, and the commit that it was made from."""
     if note is None:
         return (Cell(""), Cell(""), Cell(""))
     return (Cell(note.apply), Cell(note.who), Cell(note.git or ""))
@@ -215,10 +215,10 @@ def change_text(change: Change) -> str:
     return f"{'added' if change.kind is ChangeKind.ADDED else 'removed'} {acl_text(change.rule.acl)}"
 
 
-# What the page of changes has around its answer: the handles of the slider, where they are, and steps from there.
+# Parts of the page of changes around its answer: the handles of the slider, their positions, and steps from there.
 
 
-_HINT = "an offset, or a time (UTC): yesterday 18:00, 2h ago, 2026-03-01; empty: the handle"
+_HINT = "an offset, or a time (UTC): yesterday 18:00, 2h ago, 2026-03-01; leave empty to use the slider"
 
 
 def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> Form:
@@ -245,7 +245,12 @@ def span_form(parameters: Parameters, timeline: RuleTimeline, span: Span) -> For
             is_open=True,
         ),
         Field(name="since", label="Since", value=parameters.text("since"), hint=_HINT),
-        Field(name="until", label="Until", value=parameters.text("until"), hint="the same; empty: the handle, or now"),
+        Field(
+            name="until",
+            label="Until",
+            value=parameters.text("until"),
+            hint="an offset or a time; leave empty to use the slider, or now",
+        ),
     )
     return Form(key="span", title="Between", path=CHANGES, fields=fields)
 
@@ -267,7 +272,7 @@ def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[
         items=(
             ("From", Cell(_handle_text(timeline, first), url("/rules", as_of=first.offset))),
             ("To", Cell(_handle_text(timeline, last), url("/rules", as_of=last.offset))),
-            ("Rule changes", Cell(f"{last.position - first.position:,}, {len(net):,} of them left")),
+            ("Rule changes", Cell(f"{last.position - first.position:,} changes, {len(net):,} still in effect")),
             ("History", Cell(_history_text(timeline))),
             ("The changes on a command line", Cell(command or "")),
         ),
@@ -301,11 +306,11 @@ def steps(timeline: RuleTimeline, span: Span) -> list[Links]:
     if last.position < after:
         start = timeline.offset(last.position)
         whole.append(Cell("the change after", url(CHANGES, since=start, until=timeline.offset(after))))
-    whole.append(Cell("all that is known", url(CHANGES, since=timeline.begin)))
+    whole.append(Cell("the whole known history", url(CHANGES, since=timeline.begin)))
     return [
         Links(key="steps", title="Step", links=tuple(whole)),
-        Links(key="steps-from", title="Move the beginning", links=tuple(_moves(timeline, span, moves_first=True))),
-        Links(key="steps-to", title="Move the end", links=tuple(_moves(timeline, span, moves_first=False))),
+        Links(key="steps-from", title="From", links=tuple(_moves(timeline, span, moves_first=True))),
+        Links(key="steps-to", title="To", links=tuple(_moves(timeline, span, moves_first=False))),
     ]
 
 
@@ -336,7 +341,7 @@ def _moves(timeline: RuleTimeline, span: Span, *, moves_first: bool) -> list[Cel
 
 
 def _time(timeline: RuleTimeline, handle: Handle) -> datetime | None:
-    """Return the time of a handle, or that of the last change before it; None if none is known."""
+    """Return the time of a handle, or that of the last change before it; None if unknown."""
     timestamp = timeline.time(handle.position)
     try:
         moment = datetime.fromisoformat(handle.time) if handle.time else datetime.fromtimestamp(timestamp / 1000, UTC)

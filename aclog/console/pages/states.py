@@ -53,13 +53,13 @@ from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
 from aclog.targets.place_state import with_applies
 
-# Texts that are looked through all at once: in one pass over a joined text, where few of them have what is wanted.
+# A text search over many texts at once: one pass over a joined text, fast where few of them match.
 
 
 _END = "\n\n"
 """Between two texts."""
 _FEW = 3
-"""Up to one match for so many texts, matches are looked for one by one; otherwise the texts are looked through."""
+"""Up to one match for so many texts, matches are looked up one by one; otherwise the texts are scanned."""
 
 
 @frozen(eq=False)
@@ -91,7 +91,7 @@ class Haystack:
         return places
 
 
-# The rules of a state in order, with what finds them: kept beside the image, and carried over to the next state.
+# The rules of a state in order, with a text index: kept beside the image, and carried over to the next state.
 
 
 _MOST_CHANGES = 5_000
@@ -108,7 +108,7 @@ _TYPE, _NAME, _PATTERN, _PRINCIPAL, _HOST, _OPERATION, _PERMISSION = range(7)
 
 @frozen(kw_only=True)
 class Branch:
-    """What begins with a text: how many rules, and names if it is more than one."""
+    """A prefix: how many rules and names are below it."""
 
     text: str
     rules: int
@@ -121,7 +121,7 @@ class Branch:
 
 @frozen(kw_only=True)
 class Criteria:
-    """Which rules are listed; texts are found anywhere, in any case."""
+    """A filter of rules; texts match anywhere, in any case."""
 
     anything: str = ""
     principal: str = ""
@@ -150,7 +150,7 @@ class Criteria:
 
 @frozen(eq=False)
 class FoundRules(Sequence[StandardAclWithId]):
-    """Rules that were found, in order; each is looked up when it is shown: mostly a few of many are."""
+    """The matching rules, in order; each is looked up when it is shown, as a page shows only a few."""
 
     _keys: Sequence[Key]
     _rules: Mapping[Key, StandardAclWithId]
@@ -175,9 +175,9 @@ class Listing:
     acls: AclsImage
     _keys: list[Key] = field(factory=list, init=False, repr=False)
     _texts: list[str] = field(factory=list, init=False, repr=False)
-    """By the place of a key: what is looked through for any text."""
+    """The text index, by position of a key."""
     _names: list[NameKey] = field(factory=list, init=False, repr=False)
-    """Type, name and pattern type of what rules are about, each once, in order."""
+    """Type, name and pattern type of the resources in rules, each once, in order."""
     _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
     _by_id: dict[int, Key] = field(factory=dict, init=False, repr=False)
     """Those that have ids."""
@@ -202,7 +202,7 @@ class Listing:
         return listing
 
     def followed_by(self, acls: AclsImage, pause: Pause = no_pause) -> "Listing":
-        """Return the listing of a later state; what both have is not read again."""
+        """Return the listing of a later state; rules that both have are not read again."""
         if acls is self.acls:
             return self
         if len(self._by_id) < len(self._keys):
@@ -222,7 +222,7 @@ class Listing:
         return later
 
     def _copy(self, acls: AclsImage) -> "Listing":
-        """Return the same rules as the listing of a later state, to be brought up to it before anybody has it."""
+        """Return a copy of the listing, to be updated to a later state before it is published."""
         copy = Listing(acls)
         copy._keys, copy._texts, copy._names = list(self._keys), list(self._texts), list(self._names)
         copy._rules, copy._by_id = dict(self._rules), dict(self._by_id)
@@ -295,7 +295,7 @@ class Listing:
         return Counter(key[3] for key in self._keys[low:high])
 
     def branches(self, resource_type: int, prefix: str, separators: str) -> list[Branch]:
-        """Return what names of a type that begin so go on with, up to the next separator; a lone way on is gone."""
+        """Return the continuations of a prefix up to the next separator; a single continuation is followed further."""
         while True:
             branches = self._split(resource_type, prefix, separators)
             if len(branches) == 1 and not branches[0].is_name and branches[0].text != prefix:
@@ -337,7 +337,7 @@ def _paused(values: Iterable[_V], pause: Pause) -> Iterator[_V]:
 
 
 def _sorted(keys: Collection[Key], pause: Pause) -> list[Key]:
-    """Return keys in order. To sort all of them at once would let nobody else run for a long time."""
+    """Return keys in order. Sorting all of them at once would block other threads for a long time."""
     if pause is no_pause:
         return sorted(keys)
     remaining = iter(keys)
@@ -372,7 +372,7 @@ def _in_order(counts: Mapping[_K, int]) -> dict[_K, int]:
 
 
 def key_of(acl: StandardAcl) -> Key:
-    """Return what a rule is sorted by: all of it."""
+    """Return the sort key of a rule: all of its fields."""
     return (
         acl.resource_type,
         acl.resource_name,
@@ -385,7 +385,7 @@ def key_of(acl: StandardAcl) -> Key:
 
 
 def pattern_text(name: str, pattern_type: int) -> str:
-    """Return what a rule is on for people: a prefix with its star, and another name with a star in JSON quotes.
+    """Return the resource name of a rule as text: a prefix with its star, and another name with a star in JSON quotes.
 
     LITERAL `*`, which is every name, is as it is.
     """
@@ -400,7 +400,7 @@ def _cut(name: str, start: int, separators: str) -> int:
     return min(ends) + 1 if ends else len(name)
 
 
-# States to show: the newest one, and those of the past that are asked for; each with what is derived from it.
+# States to show: the newest one, and requested ones of the past; each with its derived data.
 
 
 _PAST = 6
@@ -413,7 +413,7 @@ class NotReadyError(Exception):
 
 @define(eq=False)
 class LateListing:
-    """A listing that is made when somebody asks for it: it takes longer than all else of a state."""
+    """A listing made on first use: it takes longer than all other derived data of a state."""
 
     _make: Callable[[], Listing] | None
     """None once it is made: it holds on to the state before."""
@@ -421,7 +421,7 @@ class LateListing:
     _making: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self) -> Listing:
-        """Return the listing; who asks for it while it is made waits."""
+        """Return the listing; concurrent callers wait while it is made."""
         listing = self._listing
         if listing is None:
             with self._making:
@@ -434,22 +434,22 @@ class LateListing:
 
 
 class UnknownStateError(BadParameterError):
-    """A state of the past that cannot be read or decided; the text may name rules of anybody."""
+    """A state of the past that cannot be read or decided; the text may name rules of any principal."""
 
 
 @frozen(eq=False, kw_only=True)
 class State:
-    """A state, and what is derived from it. Immutable by convention."""
+    """A state, and its derived data. Immutable by convention."""
 
     image: Image
     policy: Policy
     late: LateListing
     as_of: str | None = None
-    """The moment as it was asked for; None for the newest state."""
+    """The moment as requested; None for the newest state."""
     whole: Policy | None = None
     """The policy with all rules, if `policy` has only those that a viewer may see."""
     premises: Premises = ALL_KNOWN
-    """What is unknown of the settings."""
+    """Unknown premises of the settings."""
 
     @property
     def listing(self) -> Listing:
@@ -458,11 +458,11 @@ class State:
 
     @property
     def authorizer(self) -> StandardAuthorizer:
-        """What decides: always from all rules."""
+        """The authorizer, always with all rules."""
         return (self.whole or self.policy).authorizer
 
     def principal(self, text: str) -> str:
-        """Return the principal that a text means: as it is if rules name it so, else without the blanks around it."""
+        """Return the principal of a text: as it is if a rule has that name, otherwise stripped of blanks."""
         return text if text in self.listing.principals else text.strip()
 
     @property
@@ -478,17 +478,17 @@ class States:
     live: LiveState
     settings: Settings
     premises: LivePremises = field(factory=none_unknown)
-    """What is unknown of them."""
+    """Unknown premises."""
     pause: Pause = no_pause
     """Called again and again while a state of the past is made, which others may have to wait for."""
     _newest: State | None = field(default=None, init=False)
     _undecided: str = field(default="", init=False)
-    """Why the newest state is not shown: which Kafka decides on it is not known, and matters."""
+    """Why the newest state is not shown: the version of Kafka that decides is unknown, and matters."""
     _past: "OrderedDict[int, State]" = field(factory=OrderedDict, init=False)
     """By the identity of its image: the same text may name another moment later."""
     _version: int = field(default=0, init=False)
     start_ms: int = field(factory=current_time_ms, init=False)
-    """A page from before a restart is told that there is something new."""
+    """Differs at each start, so that a page from before a restart is refreshed."""
     _deriving: threading.Lock = field(factory=threading.Lock, init=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -499,17 +499,17 @@ class States:
 
     @property
     def version(self) -> str:
-        """What changes when the rules that `now` shows do; read it first: a page may be newer than its version."""
+        """Changes with the rules that `now` shows; read it first: a page may be newer than its version."""
         return "none" if self._newest is None else f"{self.start_ms}-{self._version}"
 
     def now(self) -> State:
-        """Return the newest state that is known. Raises NotReadyError: there is none yet; says why."""
+        """Return the newest known state. Raises NotReadyError: none yet, with the reason."""
         if self._newest is None:
             raise NotReadyError(self._undecided or self.live.trouble or "no state was read yet")
         return self._newest
 
     def _follow(self, image: Image) -> None:
-        """Derive what is shown of the next state; in the thread that reads it, before anybody asks."""
+        """Derive the data of the next state before it is published; called by the thread that reads it."""
         with self._deriving:
             self.premises.look()
             before = self._newest
@@ -517,7 +517,7 @@ class States:
                 return
             try:
                 newest = self._derived(image, before)
-                newest.late.get()  # before anybody asks
+                newest.late.get()  # before the first request
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)
@@ -528,7 +528,7 @@ class States:
         """Return the state at a moment, the newest one if the text is empty.
 
         Raises:
-            BadParameterError: no such moment. UnknownStateError: nobody knows that state. NotReadyError: as `now`.
+            BadParameterError: no such moment. UnknownStateError: the state is unknown. NotReadyError: as `now`.
             ReplacedError: another log is where that of the newest state was.
 
         """
@@ -537,7 +537,7 @@ class States:
         self.pause()
         try:
             image = self.live.past(as_of)
-        except ReplacedError:  # which is not the fault of who asks
+        except ReplacedError:  # not an error of the request
             raise
         except (ConfigError, LogError) as error:
             raise BadParameterError(f"as of {as_of[:80]}: {error}") from error
@@ -587,18 +587,18 @@ class OwnStates:
     sights: Sights
     own: Own
     _visible: "WeakKeyDictionary[State, State]" = field(factory=WeakKeyDictionary, init=False)
-    """By the whole state, for as long as somebody else keeps that: viewers who have gone keep none in memory."""
+    """By the whole state, with weak references: states of former viewers are not kept in memory."""
     _versions: "WeakKeyDictionary[State, str]" = field(factory=WeakKeyDictionary, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
     def live(self) -> LiveState:
-        """What is followed."""
+        """The source that is followed."""
         return self.states.live
 
     @property
     def version(self) -> str:
-        """What changes when the rules that he sees do, or when others' rules that decide for him may have."""
+        """Changes with the rules that the viewer sees, and when other rules that decide for him may have changed."""
         version = self.states.version  # before the state, which may be newer
         whole = self._judged_alone()
         if whole is None:
@@ -614,7 +614,7 @@ class OwnStates:
 
     @property
     def is_version_known(self) -> bool:
-        """Whether `version` takes no computing, so that an event loop may ask for it."""
+        """Whether `version` needs no computation, so that an event loop may call it."""
         whole = self._judged_alone()
         if whole is None:
             return True
@@ -623,7 +623,7 @@ class OwnStates:
             return visible is not None and visible in self._versions
 
     def _judged_alone(self) -> State | None:
-        """Return the newest state if a version of the viewer's own tells its changes; None if that of all does."""
+        """Return the newest state if the viewer has a version of his own; None if the global version applies."""
         try:
             whole = self.states.now()
         except NotReadyError:
@@ -659,7 +659,7 @@ class OwnStates:
         return visible
 
 
-# The history of a source, and what is derived from its states.
+# The history of a source, and data derived from its states.
 
 
 _POLICIES = 24
@@ -673,7 +673,7 @@ _WAIT_S = 0.3
 
 @frozen(eq=False, kw_only=True)
 class Compared:
-    """What lies between two states of a history, given as positions."""
+    """The interval between two states of a history, given as positions."""
 
     net: tuple[RuleChange, ...]
     """The rules that only one of them has."""
@@ -688,18 +688,18 @@ class History:
     live: LiveHistory
     settings: Settings
     applies: FollowedApplies | None = None
-    """None if no file tells of applies."""
+    """None if no file records applies."""
     _policies: Cache[Policy] = field(factory=lambda: Cache(_POLICIES), init=False)
     _compared: Cache[Compared] = field(factory=lambda: Cache(_COMPARISONS), init=False)
 
     @property
     def edition(self) -> int:
-        """Another one whenever more is known of the past, or there is other trouble."""
+        """Changes when more of the past is known, or with the error."""
         current = self.live.current
         return -1 if current is None else current.edition
 
     def current(self, offset: int) -> KnownHistory:
-        """Return what is known; waits a little for it to reach an offset. Raises NotReadyError: nothing yet."""
+        """Return the known history; waits a little for it to reach an offset. Raises NotReadyError: nothing yet."""
         current = self.live.caught_up(offset, _WAIT_S)
         if current is None:
             raise NotReadyError("the history was not read yet")
@@ -709,7 +709,7 @@ class History:
         """Return the policy of a position."""
 
         def make() -> Policy:
-            """Return the policy, made of the nearest image that is known."""
+            """Return the policy, made from the nearest known image."""
             acls = timeline.acls_at(position)
             settings = self.decided()
             return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
@@ -717,7 +717,7 @@ class History:
         return self._policies.get((timeline.offset(position),), make)
 
     def decided(self) -> Settings:
-        """Return the settings by which all of it is decided: those of the newest state.
+        """Return the settings of all decisions: those of the newest state.
 
         Raises:
             ConfigError: which generation of Kafka decides is not stated, and matters.
@@ -732,7 +732,7 @@ class History:
         return tuple(net_changes(RuleChange(added=is_added(each), acl=each.rule.acl) for each in changes))
 
     def compared(self, timeline: RuleTimeline, first: int, last: int, net: tuple[RuleChange, ...]) -> Compared:
-        """Return what two positions decide differently, of which `net` tells."""
+        """Return the difference between two positions, whose rules differ by `net`."""
 
         def compare() -> Compared:
             """Compare them."""
@@ -743,24 +743,22 @@ class History:
         return self._compared.get((timeline.offset(first), timeline.offset(last)), compare)
 
     def was_compared(self, timeline: RuleTimeline, first: int, last: int) -> bool:
-        """Return whether `compared` knows the answer already."""
+        """Return whether `compared` has the answer cached."""
         return self._compared.has((timeline.offset(first), timeline.offset(last)))
 
     def with_applies(
         self, timeline: RuleTimeline, first: int, last: int
     ) -> tuple[Sequence[tuple[Change, ApplyNote | None]], str]:
-        """Return the changes between two positions with who made each, and why that is not known, if it is not."""
+        """Return the changes between two positions, each with its author, and why authors are unknown, if they are."""
         changes = timeline.changes[first:last]
         if self.applies is None:
-            return [(each, None) for each in changes], "the log does not tell who made a change"
+            return [(each, None) for each in changes], "authors are not recorded"
         try:
             applied = self.applies.read()
         except MetadataError as error:
-            return [(each, None) for each in changes], f"who made a change is unknown: {error}"
+            return [(each, None) for each in changes], f"author unknown: {error}"
         if applied is None:
-            return [
-                (each, None) for each in changes
-            ], "no apply of aclog changed this log, and the log tells nobody else"
+            return [(each, None) for each in changes], "author unknown (not changed by `aclog apply`)"
         # An apply may have begun before the first of these changes.
         begun = [each.offset for each in applied if each.done and timeline.begin <= each.offset]
         since = max((each for each in begun if changes and each <= changes[0].offset), default=None)
@@ -772,7 +770,7 @@ class History:
 
 
 def warm(acls: AclsImage, settings: Settings) -> None:
-    """Compare rules with themselves: what comparisons find out about a base is kept with it."""
+    """Compare rules with themselves, to fill the lookup caches of their base."""
     rules = acls.with_options(documented=settings.documented, cidr=settings.cidr)
     some = [rule.acl for rule in islice(rules, _WARMING)]
     for _ in differences(Policy(rules, settings), Policy(rules, settings), changed=some):
@@ -784,7 +782,7 @@ def is_added(change: Change) -> bool:
     return change.kind is ChangeKind.ADDED
 
 
-# What pages are made from.
+# The inputs of pages.
 
 
 SEPARATORS = ".-_/:"
@@ -797,7 +795,7 @@ class NotShownError(Exception):
 
 @frozen(eq=False, kw_only=True)
 class Console:
-    """A source that is followed, and what else is known of its cluster."""
+    """A source that is followed, and further data on its cluster."""
 
     name: str
     """Of the source, for people."""
@@ -806,22 +804,22 @@ class Console:
     place: ChangePlace = field(factory=ChangePlace)
     """Where advised commands make their changes."""
     origins: Origins = NO_ORIGINS
-    """Where rules stand in files."""
+    """The locations of rules in files."""
     history: History | None = None
     """None if the source is a single state."""
     lookout: Lookout | None = None
-    """What looks for findings; None: nobody does."""
+    """The findings; None: not scanned."""
     drafts: Drafts = field(factory=Drafts)
     editing: Editing | None = None
-    """What makes and applies plans; None: nothing is written here, or not by who looks."""
+    """Makes and applies plans; None: this console, or this viewer, may not write."""
     viewer: str | None = None
-    """The principal who looks, if there is a login."""
+    """The principal of the viewer, if there is a login."""
     own: Own | None = None
     """The viewer, if he sees his own rights only; None: all is shown."""
 
     @property
     def version(self) -> str:
-        """What changes when the rules do, or what was found out about them, or about their past."""
+        """Changes with the rules, their findings, or their known history."""
         version = self.states.version
         if self.history is not None:
             version = f"{version}-{self.history.edition}"
@@ -829,12 +827,12 @@ class Console:
 
     @property
     def uses(self) -> Uses | None:
-        """What accesses say of the newest rules; None while nobody knows: then they are neither used nor unused."""
+        """The use of the newest rules; None while it is unknown: then rules are neither used nor unused."""
         look = None if self.lookout is None else self.lookout.last_look(Kind.UNUSED)
         return None if look is None or look.result is None else look.result.uses
 
     def check_own(self, principal: str) -> None:
-        """Refuse what is asked about others on behalf of who sees only his own rights.
+        """Refuse requests about other principals if the viewer sees only his own rights.
 
         Raises:
             NotShownError: the principal is not the viewer.
@@ -842,6 +840,5 @@ class Console:
         """
         if self.own is not None and principal != self.own.principal:
             raise NotShownError(
-                f"You may ask about {self.own.principal} only: what others may do is shown to who may DESCRIBE the "
-                "cluster."
+                f"You see the permissions of {self.own.principal} only: those of others need DESCRIBE on the cluster."
             )

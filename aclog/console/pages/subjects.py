@@ -66,7 +66,7 @@ from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError
 
-# Tables of what is allowed, and by which rules.
+# Tables of permissions, and of the rules that grant them.
 
 
 _RULES = 6
@@ -76,8 +76,8 @@ COLUMNS = (
     Column(key="operations", title="May"),
     Column(key="resource", title="On"),
     Column(key="hosts", title="From"),
-    Column(key="why", title="Because of"),
-    Column(key="denies", title="Less what is denied by"),
+    Column(key="why", title="Granted by"),
+    Column(key="denies", title="Except (DENY)"),
 )
 
 
@@ -109,12 +109,12 @@ def of_each_principal(permission: Permission) -> Iterator[Permission]:
 
 
 def _is_for(rule: StandardAcl, principal: str) -> bool:
-    # A rule whose principal has no colon makes Kafka's authorizer throw, for everybody.
+    # A rule whose principal has no colon makes Kafka's authorizer throw for every request.
     return rule.principal in (principal, WILDCARD_PRINCIPAL) or ":" not in rule.principal
 
 
 def permission_row(permission: Permission, origins: Origins, as_of: str = "") -> Row:
-    """Return a permission: who, what, on what, from where, and why."""
+    """Return the row of a permission: principal, operation, resource, host, and the rules that grant it."""
     region = permission.region
     kind = code_name(ResourceType, region.resource_type)
     names = "" if region.resource_type == ResourceType.CLUSTER else f" {names_text(region.names)}"
@@ -137,7 +137,7 @@ def rules_text(rules: Sequence[StandardAcl | str], origins: Origins) -> str:
     return "; ".join(texts) + (f"; and {more:,} more" if more else "")
 
 
-# The page of a principal: all that it may do, folded, and every rule that names it.
+# The page of a principal: its permissions, folded, and every rule with its name.
 
 
 PRINCIPAL_PATH = "/principal"
@@ -145,7 +145,7 @@ _MOST = 5_000
 
 
 def principal_page(console: Console, parameters: Parameters) -> Page:
-    """Return what a principal may do; without one, all principals that rules name."""
+    """Return the permissions of a principal; without one, all principals with rules."""
     as_of = parameters.word("as_of")
     state = console.states.at(as_of)
     name = state.principal(parameters.text("name"))
@@ -158,13 +158,13 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
             Field(name="host", label="From host", value=parameters.text("host"), hint="any"),
             as_of_field(parameters.text("as_of")),
         ),
-        submit="What can it do?",
+        submit="Show permissions",
     )
     if not name:
         return _all(console, state, parameters, form)
     parts: list[Part] = [form]
     notices: tuple[Notice, ...] = ()
-    data, answer = [], "rules for everybody apply to each principal"
+    data, answer = [], "rules for all users apply to each principal"
     if name != WILDCARD_PRINCIPAL:
         console.check_own(name)
     if ":" in name and name != WILDCARD_PRINCIPAL:
@@ -172,14 +172,14 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
         rights = list(islice(permissions(state.policy, query), _MOST))
         data = [permission_object(each, console.origins) for each in rights]
         more = state.premises.turning(allowed=False)
-        none = f"{more.decided('It may do nothing')}."
+        none = f"{more.decided('No permissions')}."
         parts.append(permission_table(rights, console.origins, key="may", title="May", none=none, as_of=as_of))
-        answer = f"may do {_things(len(rights))}" if rights else more.decided("may do nothing")
+        answer = _permissions(len(rights)) if rights else more.decided("no permissions")
         if name in state.policy.settings.super_users:
-            answer = "is a super user, who may do everything"
+            answer = "super user, all operations are allowed"
         parts.append(_denied(console, state, query, as_of))
     elif ":" not in name and name in state.listing.principals:
-        notices = (Notice(text=f"It is not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
+        notices = (Notice(text=f"Not TYPE:NAME, such as {PRINCIPALS}: no client is this principal."),)
         answer = "no client is this principal"
     elif ":" not in name:
         raise BadParameterError(f"principal {name[:80]!r}: expected TYPE:NAME, such as {PRINCIPALS}")
@@ -196,13 +196,13 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
     )
 
 
-def _things(count: int) -> str:
-    return f"the first {_MOST:,} things" if count == _MOST else f"{count:,} thing{'' if count == 1 else 's'}"
+def _permissions(count: int) -> str:
+    return f"the first {_MOST:,} permissions" if count == _MOST else f"{count:,} permission{'' if count == 1 else 's'}"
 
 
 def _denied(console: Console, state: State, query: Query, as_of: str) -> Table:
     denying = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
-    none = "No rule denies it anything; what no rule allows is denied, too."
+    none = "No DENY rules. Anything not allowed is denied by default."
     return cut(rule_table(denying, console.origins, key="denied", title="Denied", none=none, as_of=as_of))
 
 
@@ -214,8 +214,8 @@ def _rules(console: Console, state: State, name: str, parameters: Parameters) ->
         rules,
         console.origins,
         key="rules",
-        title="Rules that name it",
-        none="No rule names it.",
+        title="Rules with this principal",
+        none="No rules with this principal.",
         as_of=as_of,
         uses=None if as_of else console.uses,
         first=first,
@@ -233,10 +233,10 @@ def _all(console: Console, state: State, parameters: Parameters, form: Form) -> 
     )
     table = Table(
         key="principals",
-        title="Principals that rules name",
+        title="Principals with rules",
         columns=(Column(key="principal", title="Principal"), Column(key="rules", title="Rules", is_number=True)),
         rows=rows,
-        none="No rule names anybody.",
+        none="No principals in rules.",
         total=len(principals),
     )
     return Page(
@@ -249,12 +249,12 @@ def _all(console: Console, state: State, parameters: Parameters, form: Form) -> 
     )
 
 
-# The page of a resource: everybody who can do something with it, and why.
+# The page of a resource: all principals with access to it, and the rules that grant it.
 
 
 RESOURCE_PATH = "/resource"
 _MOST_HOLDERS = 2_000
-"""Permissions that are looked for; a page shows fewer."""
+"""Permissions that are computed; a page shows fewer."""
 
 
 @frozen(kw_only=True)
@@ -278,7 +278,7 @@ class _Question:
 
 
 def resource_page(console: Console, parameters: Parameters) -> Page:
-    """Return who can do what with a resource, or with all that begin so. Raises BadParameterError: no such question."""
+    """Return the permissions on a resource, or on a prefix. Raises BadParameterError: an invalid request."""
     as_of = parameters.word("as_of")
     state = console.states.at(as_of)
     form = _form(parameters)
@@ -299,8 +299,10 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
     answer = f"{what} {code_name(ResourceType, resource.resource_type)} {name}: " + (
         _who(rights, more, everyone=everyone) if console.own is None else _own(console.own.principal, rights, more)
     )
-    none = f"{more.decided('Nobody can')}."
-    table = permission_table(rights, console.origins, key="who", title="Who can, and why", none=none, as_of=as_of)
+    none = f"{more.decided('No principals have access')}."
+    table = permission_table(
+        rights, console.origins, key="who", title="Who can access it, and why", none=none, as_of=as_of
+    )
     command = None
     if question.operation is not None or question.intent is not None:
         command = console.command.of("who-can", *question.words(), as_of=as_of)
@@ -308,7 +310,7 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
         command = console.command.of("who-can", "--operation", "READ", *question.words(), as_of=as_of)
     return Page(
         path=RESOURCE_PATH,
-        title=f"Who can, on {name}",
+        title=f"Who can access {name}",
         answer=answer + ("" if is_all else f" (the first {_MOST_HOLDERS:,})"),
         command=command,
         parts=(
@@ -339,7 +341,7 @@ def _question(parameters: Parameters) -> _Question:
 
 
 def _holders(state: State, question: _Question, who: Principals) -> tuple[list[Permission], bool]:
-    """Return who is allowed something of it, and whether these are all."""
+    """Return the permissions on it, and whether they are all."""
     if question.intent is None:
         query = Query(resources=(question.resource,), operations=question.mask, principals=who, host=question.host)
         source: Iterator[Permission] = permissions(state.policy, query)
@@ -360,17 +362,17 @@ def _holders(state: State, question: _Question, who: Principals) -> tuple[list[P
 def _what(question: _Question) -> str:
     if question.intent is not None:
         return f"{question.intent.value} with"
-    return "anything on" if question.operation is None else f"{question.operation.name} on"
+    return "any operation on" if question.operation is None else f"{question.operation.name} on"
 
 
 def _who(rights: list[Permission], more: Premises, *, everyone: bool) -> str:
-    """Return who can; `more`: what is unknown and could add somebody."""
+    """Return the answer; `more`: unknown premises that could add a principal."""
     if not rights:
-        return more.decided("nobody")
+        return more.decided("no principals")
     named = {each for one in rights if not one.region.principals.complement for each in one.region.principals.named}
     if everyone:
-        return "anyone, but for those named below"
-    return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}, and nobody else")
+        return "all principals except those named below"
+    return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}")
 
 
 def _own(principal: str, rights: list[Permission], more: Premises) -> str:
@@ -378,7 +380,7 @@ def _own(principal: str, rights: list[Permission], more: Premises) -> str:
 
 
 def _operations(parameters: Parameters) -> Links:
-    """Return the ways to each intent, and to those whom nobody named."""
+    """Return the links to each intent, and to the rules for unnamed principals."""
     common = {name: parameters.text(name) for name in ("type", "name", "pattern", "host", "as_of")}
     ways = [Cell("anything", url(RESOURCE_PATH, **common))]
     operations = AclOperation.READ, AclOperation.WRITE
@@ -392,8 +394,8 @@ def _denies(console: Console, state: State, question: _Question, as_of: str) -> 
     rules = [StandardAclWithId(id=None, acl=acl) for acl in RulesAbout.of(state.policy, query).denying]
     if not rules:
         return ()
-    title = "What denies something here"
-    return (cut(rule_table(rules, console.origins, key="denies", title=title, none="No rule.", as_of=as_of)),)
+    title = "DENY rules here"
+    return (cut(rule_table(rules, console.origins, key="denies", title=title, none="No rules.", as_of=as_of)),)
 
 
 def _resource_rules(console: Console, state: State, question: _Question, as_of: str) -> tuple[Table, ...]:
@@ -405,8 +407,8 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
         rules,
         console.origins,
         key="rules",
-        title="Every rule that covers it",
-        none="No rule covers it.",
+        title="Matching rules",
+        none="No matching rules.",
         as_of=as_of,
         uses=None if as_of else console.uses,
     )
@@ -427,7 +429,7 @@ def _form(parameters: Parameters) -> Form:
     return Form(key="ask", title="Who can", path=RESOURCE_PATH, fields=fields, submit="Who can?")
 
 
-# The page of a search: names and principals that a text is in.
+# The page of a search: names and principals that contain a text.
 
 
 SEARCH_PATH = "/search"
@@ -467,7 +469,7 @@ class _NameQuery:
 
     @classmethod
     def of(cls, text: str) -> "_NameQuery":
-        """Return what a text asks for. Raises BadParameterError."""
+        """Return the query of a text. Raises BadParameterError."""
         try:
             name, pattern_type = parse_name(text)
         except ConfigError as error:
@@ -476,7 +478,7 @@ class _NameQuery:
 
     @property
     def have_it(self) -> str:
-        """What names do that are found."""
+        """Return how matching names relate to the text."""
         return "begin with it" if self.is_prefix else "have it in their name"
 
     def is_in(self, name: str) -> bool:
@@ -501,7 +503,7 @@ def _principals(state: State, query: _NameQuery, as_of: str) -> Table:
             Row(key=name, cells=(principal_cell(name, as_of), Cell(f"{state.listing.principals[name]:,}")))
             for name in exact[:PAGE_ROWS]
         ),
-        none="No rule names such a principal.",
+        none="No matching principals in rules.",
         total=len(names),
     )
 
@@ -519,7 +521,7 @@ def _resources(state: State, query: _NameQuery, as_of: str) -> Table:
             Column(key="rules", title="Rules", is_number=True),
         ),
         rows=tuple(_row(state.listing, each, as_of) for each in names[:PAGE_ROWS]),
-        none="No rule is about such a name; rules on prefixes may cover it all the same.",
+        none="No rules on a matching name; rules on prefixes may still cover it.",
         total=len(names),
     )
 

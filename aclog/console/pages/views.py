@@ -26,35 +26,35 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.states import Console, State
 
-# The first page: what there is, and the ways in.
+# The first page: an overview, and links to the views.
 
 
 PATH = "/"
 _OF_ALL = ("/draft", "/findings")
-"""Views that tell of all rules, and so are not for who sees his own rights only."""
+"""Views that show all rules: not for viewers who see their own permissions only."""
 _ROWS = 40
 """Of each table here."""
 _FINDINGS = (
-    ("What is wrong with the rules?", url("/findings")),
+    ("Which findings do the rules have?", url("/findings")),
     ("Which rules are unused?", url("/findings", kind="unused")),
     ("Which findings are new?", url("/findings", kind="new")),
 )
 _PAST = (
     ("What changed last night?", url("/changes", since="yesterday 18:00")),
     ("What changed last?", url("/changes")),
-    ("When was it allowed, and what ended it?", url("/when")),
+    ("When was a request allowed, and what ended it?", url("/when")),
 )
-"""They tell of all rules, as the findings do."""
+"""They show all rules, as the findings do."""
 
 
 def start_page(console: Console, parameters: Parameters) -> Page:  # noqa: ARG001 - as every page
-    """Return the ways in: a search, names, principals, and the questions that are asked most."""
+    """Return the first page: a search, names, principals, and the most frequent questions."""
     state = console.states.now()
     listing = state.listing
     kinds = ", ".join(f"{count:,} on {code_name(ResourceType, kind)}" for kind, count in listing.types.items())
     facts = Facts(
         key="facts",
-        title="What there is",
+        title="Overview",
         items=(
             ("Source", Cell(console.name)),
             ("Rules", Cell(f"{len(listing):,}" + (f": {kinds}" if kinds else ""), url("/rules"))),
@@ -86,7 +86,7 @@ def _search() -> Form:
 def _why() -> Form:
     return Form(
         key="why",
-        title="Why is it allowed, or refused?",
+        title="Why is a request allowed or denied?",
         path="/why",
         fields=(
             Field(name="principal", label="Principal", hint="User:alice"),
@@ -101,7 +101,7 @@ def _why() -> Form:
 def _questions(console: Console) -> Links:
     ways = (
         *(_PAST if console.own is None else ()),
-        ("What would a change give?", url("/draft")),
+        ("What would a change grant or revoke?", url("/draft")),
         *(_FINDINGS if console.own is None else ()),
         ("All rules", url("/rules")),
     )
@@ -124,7 +124,7 @@ def _names(state: State) -> list[Table]:
                 none=table.none,
                 total=len(table.rows),
                 note=f"the first {_ROWS} of {len(table.rows):,}" if rest > 0 else "",
-                pages=(Cell("all of them", url(NAMES, type=name)),),
+                pages=(Cell("all", url(NAMES, type=name)),),
             )
         )
     return tables
@@ -140,10 +140,10 @@ def _principals(state: State) -> Table:
             Row(key=name, cells=(principal_cell(name), Cell(f"{count:,}", url("/rules", principal=name))))
             for name, count in principals[: min(_ROWS, PAGE_ROWS)]
         ),
-        none="No rule names anybody.",
+        none="No principals in rules.",
         total=len(principals),
         note=f"the {_ROWS} with most of {len(principals):,}" if len(principals) > _ROWS else "",
-        pages=(Cell("all of them", url("/principal")),),
+        pages=(Cell("all", url("/principal")),),
     )
 
 
@@ -173,7 +173,7 @@ DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
     draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file},
     draft.PLAN_PATH: {"plan": draft.kept_plan_file},
 }
-"""What is saved as a file, by path and `format`."""
+"""Downloadable files, by path and `format`."""
 
 MENU = (
     ("/", "Start"),
@@ -187,7 +187,7 @@ MENU = (
     ("/findings", "Findings"),
     ("/draft", "Draft"),
 )
-"""What every page links to."""
+"""The menu of every page."""
 
 OWN_VIEWS = frozenset(
     (
@@ -200,4 +200,4 @@ OWN_VIEWS = frozenset(
         lists.RULES_PATH,
     )
 )
-"""What is shown to who sees his own rights only, too; any other view tells of others."""
+"""Views that are also for viewers who see their own permissions only; any other view shows other principals."""

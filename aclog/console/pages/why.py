@@ -1,4 +1,4 @@
-"""The pages of a request and of changes: the decision, when it was allowed, and what a change does."""
+"""The pages of a request and of changes: the decision, when it was allowed, and the effect of a change."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change
 from aclog.snapshots.image import Image, Provenance
 
-# The page of a request: the decision, the rules that take part, and what would change it.
+# The page of a request: the decision, the rules that contribute, and changes that would turn it.
 
 
 WHY_PATH = "/why"
@@ -90,7 +90,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
         return Page(
             path=WHY_PATH,
             title="Why",
-            answer=f"Who asks for what? Give {missing}.",
+            answer=f"Incomplete request: enter {missing}.",
             parts=(form,),
             offset=state.offset,
         )
@@ -118,7 +118,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
 def _explained(console: Console, state: State, parameters: Parameters, pattern: ResourcePattern) -> Explanation:
     operation, host = parameters.operation(), parameters.host()
     if operation is None or operation is AclOperation.ALL:
-        raise BadParameterError("operation: nobody asks for ALL: expected one operation")
+        raise BadParameterError("operation: ALL is not a request operation: choose one")
     principal = state.principal(parameters.text("principal"))
     console.check_own(principal)
     context = RequestContext(principal=principal, host=host or _HOST)
@@ -147,7 +147,7 @@ def _explained(console: Console, state: State, parameters: Parameters, pattern: 
 def _of_set(
     console: Console, state: State, context: RequestContext, action: Action, options: ExplainOptions
 ) -> Explanation:
-    """Return why all names that begin so are decided alike. Raises BadParameterError: they are not."""
+    """Return why all names with a prefix are decided alike. Raises BadParameterError: they are not."""
     whole = state.whole or state.policy
     if console.own is not None and not decides_alone(Image(acls=whole.acls), whole.settings):
         # Examples could be names of rules that he does not see.
@@ -170,9 +170,9 @@ def _ways(console: Console, parameters: Parameters, operation: AclOperation, pat
         key="on",
         title="Further",
         links=(
-            Cell(f"all that {principal} may do", principal_cell(principal, as_of).url),
+            Cell(f"all permissions of {principal}", principal_cell(principal, as_of).url),
             Cell(
-                f"everyone who can {operation.name} it",
+                f"all principals that can {operation.name} it",
                 url("/resource", **where, as_of=as_of, operation=operation.name),
             ),
             *((Cell("when this was allowed", when),) if console.own is None else ()),
@@ -191,12 +191,12 @@ def _rules(explanation: Explanation, as_of: str) -> Table:
     total = sum(explanation.counts.values())
     return Table(
         key="rules",
-        title="Rules that cover the resource, the one that decides first",
+        title="Matching rules (deciding rule first)",
         columns=(Column(key="role", title="Role"), *RULE_COLUMNS, Column(key="notes", title="Notes")),
         rows=rows,
-        none="No rule covers this resource.",
+        none="No matching rules.",
         total=total,
-        note=f"{explanation.left_off:,} more are counted and not shown" if explanation.left_off else "",
+        note=f"{explanation.left_off:,} more not shown" if explanation.left_off else "",
     )
 
 
@@ -222,7 +222,7 @@ def _remedy(explanation: Explanation) -> Table:
             Column(key="command", title="Command line"),
         ),
         rows=rows,
-        none="; ".join(explanation.remedy.notes) or "No change of a rule.",
+        none="; ".join(explanation.remedy.notes) or "No rule change.",
         note="; ".join(explanation.remedy.notes) if rows else "",
     )
 
@@ -239,7 +239,7 @@ def _form(parameters: Parameters) -> Form:
     return Form(key="ask", title="Request", path=WHY_PATH, fields=fields, submit="Why?")
 
 
-# The page of a request through time: the intervals in which it was allowed, and what made each end.
+# The page of a request through time: the intervals in which it was allowed, and the change at each end.
 
 
 WHEN_PATH = "/when"
@@ -273,7 +273,7 @@ class _Request:
         )
 
     def why_url(self, as_of: int | None) -> str:
-        """Return the way to why it is decided so."""
+        """Return the link to the page of the decision."""
         return url(
             "/why",
             principal=self.principal,
@@ -294,7 +294,7 @@ def when_page(console: Console, parameters: Parameters) -> Page:
     current = history.current(state.offset)
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
-        answer = f"Who asks for what? Give {request}."
+        answer = f"Incomplete request: enter {request}."
         return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
     timeline = current.timeline
     periods = list(_intervals(timeline, request, history))
@@ -321,7 +321,7 @@ def _name(pattern: ResourcePattern) -> str:
 
 
 def _request(parameters: Parameters) -> _Request | str:
-    """Return the request, or what is missing of it."""
+    """Return the request, or the missing part."""
     principal, operation = parameters.word("principal"), parameters.operation()
     pattern = parameters.resource(parameters.resource_type() or ResourceType.TOPIC)
     if not principal or operation is None or not (pattern.name or is_set(pattern)):
@@ -331,12 +331,12 @@ def _request(parameters: Parameters) -> _Request | str:
     if principal == WILDCARD_PRINCIPAL:
         raise BadParameterError("principal User:*: no client has that name")
     if operation is AclOperation.ALL:
-        raise BadParameterError("operation: nobody asks for ALL: expected one operation")
+        raise BadParameterError("operation: ALL is not a request operation: choose one")
     return _Request(principal=principal, operation=operation, pattern=pattern, host=parameters.host())
 
 
 def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
-    # All that can have a part in it covers the name, or one of the names: the other rules need not be looked at.
+    # Only rules that cover the name, or one of the names, can contribute: the other rules need not be read.
     settings = history.decided()
     acls = timeline.acls_at(0).with_options(documented=settings.documented, cidr=settings.cidr)
     pattern = request.pattern
@@ -349,8 +349,8 @@ def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> I
 
 
 def _answer(periods: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
-    """Return the answer; `more`: what is unknown and could have allowed it."""
-    begin = f"offset {timeline.begin:,}, from where on the history is known"
+    """Return the answer; `more`: unknown premises that could have allowed it."""
+    begin = f"offset {timeline.begin:,}, where the known history begins"
     if not periods:
         return f"{more.decided(f'Never allowed since {begin}' if timeline.begin else 'Never allowed')}."
     last = periods[-1]
@@ -372,7 +372,7 @@ def _change_text(change: Change | KafkaChange) -> str:
 def _table(
     answer: tuple[list[Interval], Premises], timeline: RuleTimeline, request: _Request, history: History
 ) -> Table:
-    """Return the intervals in which it was allowed; `answer`: these, and what is unknown and could add some."""
+    """Return the intervals in which it was allowed; `answer`: these, and unknown premises that could add some."""
     periods, more = answer
     page = periods[-PAGE_ROWS:]
     remaining = len(periods) - len(page)
@@ -381,7 +381,7 @@ def _table(
         title="Allowed, the last interval first",
         columns=_COLUMNS,
         rows=tuple(_row(each, timeline, request, history) for each in reversed(page)),
-        none=f"{more.decided('It was never allowed in what is known of the history')}.",
+        none=f"{more.decided('Never allowed in the known history')}.",
         total=len(periods),
         note=f"the last {PAGE_ROWS} of {len(periods):,}: the command line shows all" if remaining else "",
     )
@@ -389,7 +389,7 @@ def _table(
 
 def _row(interval: Interval, timeline: RuleTimeline, request: _Request, history: History) -> Row:
     start, end = interval.start, interval.end
-    last = (Cell("now"), Cell(""), Cell("it still is"), Cell("")) if end is None else _event(end, timeline, history)
+    last = (Cell("now"), Cell(""), Cell("still allowed"), Cell("")) if end is None else _event(end, timeline, history)
     as_of = None if end is None else end.end_offset
     return Row(
         key=str(start.offset),
@@ -405,7 +405,7 @@ def _row(interval: Interval, timeline: RuleTimeline, request: _Request, history:
 def _event(event: Event, timeline: RuleTimeline, history: History) -> tuple[Cell, ...]:
     time = Cell(time_of(event.timestamp))
     if event.change is None:
-        return Cell(f"{event.offset:,} or before"), time, Cell("it was when the history begins"), Cell("")
+        return Cell(f"{event.offset:,} or before"), time, Cell("allowed when the history begins"), Cell("")
     return (
         Cell(f"{event.offset:,}", change_url(timeline, event.end_offset)),
         time,
@@ -438,15 +438,15 @@ def _when_form(parameters: Parameters) -> Form:
     return Form(key="ask", title="Request", path=WHEN_PATH, fields=fields, submit="When?")
 
 
-# The page of changes: what two states of the past decide differently, and the changes between them.
+# The page of changes: the difference between two states of the past, and the changes between them.
 
 
 PATH = CHANGES
 AT_ONCE = 100
-"""Rules that differ, up to which a page compares states without being asked."""
+"""Pages compare states with at most so many different rules by default."""
 MOST = 10_000
-"""With more the command line is told instead."""
-_DIFFERENCE = "Who gained and lost what"
+"""With more, the page refers to the command line."""
+_DIFFERENCE = "Access gained and lost"
 _WHO_COLUMNS = (
     Column(key="apply", title="Apply"),
     Column(key="who", title="By"),
@@ -497,16 +497,16 @@ def _compared(
 
 
 def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
-    """Return the answer; `unknown`: what could make a difference of none."""
+    """Return the answer; `unknown`: premises that could turn "no difference"."""
     count = span.last.position - span.first.position
     where = f"between {span.first} and {span.last}"
     if not count:
-        return f"No rule changed {where}."
+        return f"No rule changes {where}."
     rules = f"{count:,} rule change{'' if count == 1 else 's'} {where}"
     if not net:
-        return f"{rules}, which took each other back: every request is decided the same."
+        return f"{rules}, which cancel out: every request is decided the same."
     if compared is None:
-        return f"{rules}: {len(net):,} rules differ; what they give and take is not worked out yet."
+        return f"{rules}: {len(net):,} rules differ; effect not computed."
     counts = Counter(direction for report in compared.rows for direction in report.row.directions)
     if not counts:
         return f"{rules}: {unknown.decided('every request is decided the same')}."
@@ -514,11 +514,11 @@ def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared |
 
 
 def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
-    """Return what stands in the place of the difference: no table, which could be taken for an empty one."""
+    """Return the link that replaces the difference: an empty table could be taken for "no difference"."""
     if len(net) <= MOST:
         until = None if span.last.is_newest else span.last.parameter
         cell = Cell("compare them", url(PATH, since=span.first.parameter, until=until, all=True))
-        why = f"{len(net):,} rules differ; more than {AT_ONCE} are compared when it is asked for"
+        why = f"{len(net):,} rules differ; more than {AT_ONCE} are compared on request only"
     else:
         cell = Cell("on the command line above")
         why = f"{len(net):,} rules differ; more than {MOST:,} are not compared here"
@@ -568,7 +568,7 @@ def _changes_table(history: History, timeline: RuleTimeline, span: Span, paramet
         title="Rule changes, the newest first",
         columns=columns,
         rows=rows,
-        none="No rule changed in between.",
+        none="No rule changes in between.",
         total=high - low,
         note=unknown,
     )

@@ -37,7 +37,7 @@ from aclog.console.pdp.opa import ALLOW, PATH, Audit, DecisionLog, opa_answer
 from aclog.console.shared import NoTurnError, Turns
 from aclog.metalog.errors import ConfigError
 
-# Bearer tokens of those who may ask: kept as digests, compared in constant time.
+# Bearer tokens of clients: kept as digests, compared in constant time.
 
 
 _LEAST = 16
@@ -59,32 +59,32 @@ class Tokens:
         """Return which of them the value of an Authorization header is, by its digest; None: none."""
         kind, _, token = (authorization or "").partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        matches = [compare_digest(digest, own) for own in self._digests]  # all of them: the time tells nothing
+        matches = [compare_digest(digest, own) for own in self._digests]  # all of them: constant time
         return digest if kind.lower() == "bearer" and any(matches) else None
 
 
 def read_tokens(path: Path) -> Tokens:
-    """Return the tokens of a file, one a line; blank lines and those that begin with # are none.
+    """Return the tokens of a file, one per line; blank lines and lines that begin with # are skipped.
 
     Raises:
         ConfigError: none is in it, one is short, or others may read the file.
         OSError: the file cannot be read.
 
     """
-    check_private(path, ", and so ask in the name of who holds a token")
+    check_private(path, ", and use its tokens")
     try:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8: expected tokens, one a line") from None
+        raise ConfigError(f"{path}: not UTF-8: expected tokens, one per line") from None
     tokens = [line for line in lines if line and not line.startswith("#")]
     if not tokens:
-        raise ConfigError(f"{path}: no token in it: expected one a line")
+        raise ConfigError(f"{path}: no token in it: expected one per line")
     if any(len(token) < _LEAST for token in tokens):
         raise ConfigError(f"{path}: a token with less than {_LEAST} characters can be guessed")
     return Tokens.of(tokens)
 
 
-# What is measured of a decision point.
+# Metrics of a decision point.
 
 
 _ANSWERS = ("/access/", "/v1/data/")
@@ -133,7 +133,7 @@ Answering = Callable[[dict[str, Any], Asker], Reply]
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE")
 _AT_ONCE = frozenset({EVALUATION, EVALUATIONS, PATH, ALLOW})
 _SHORT = 16 << 10
-"""Bytes of a body that is answered at once; what is longer, or may ask for the past, is answered in a thread."""
+"""Bytes of a body that is answered at once; a longer one, or one about the past, is answered in a thread."""
 _THREADS, _THREADS_OF_THE_PAST = 4, 2
 _WAITING = 16
 """Questions about the past of one sender that may wait."""
@@ -144,18 +144,18 @@ _RETRY = {"Retry-After": str(_RETRY_S)}
 
 @define(eq=False, kw_only=True)
 class DecisionPoint:
-    """What the endpoints share."""
+    """The dependencies of the endpoints."""
 
     authzen: AuthZen
     deciders: Deciders
     base_url: str
     tokens: Tokens | None
-    """None: everybody may ask."""
+    """None: no token is required."""
     audit: Audit | None
     decision_log: DecisionLog | None
     measures: Measures
     tell: Callable[[str], None]
-    """Called with why answers cannot be written down, once for each reason in a row."""
+    """Called with the reason when the audit cannot be written, once for each reason in a row."""
     hosts: Hosts = field(default=Hosts(None))
     """The names under which it answers."""
     retry_s: float = _RETRY_S
@@ -169,7 +169,7 @@ class DecisionPoint:
 
     @property
     def refusals(self) -> Refusals:
-        """What is refused, for the metrics."""
+        """Rejected connections and requests, for the metrics."""
         return self.measures.refusals
 
     def app(self) -> Starlette:
@@ -222,7 +222,7 @@ class DecisionPoint:
             answer = partial(self._answered, path, answering, Asker.of(request), body)
             is_short = path in _AT_ONCE and len(body) <= _SHORT
             if _may_ask_for_the_past(body):
-                # Parsed again by its answer: what waits for its turn holds no more than its bytes.
+                # Parsed again by the handler: while it waits for its turn, it holds no more than its bytes.
                 asks = partial(_asks_for_the_past, body)
                 if asks() if is_short else await run_sync(asks, limiter=self._threads):
                     return await self._of_the_past(answer, sender)
@@ -241,7 +241,7 @@ class DecisionPoint:
     def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
         """Return the answer to a body, once it is written down.
 
-        An error ends here: a thread would keep it, and with it the frames that hold what a body was parsed to.
+        An error ends here: a thread would keep it, and with it the frames that hold the parsed body.
         """
         try:
             body = parse_body(data)
@@ -269,10 +269,10 @@ class DecisionPoint:
         return _error(503, "answers cannot be written down")
 
     def _guarded(self, endpoint: Endpoint, *, any_host: bool = False) -> Endpoint:
-        """Return an endpoint for those who may ask; `any_host`: whatever host they name."""
+        """Return an endpoint that requires a token; `any_host`: with any Host header."""
 
         async def checked(request: Request) -> Response:
-            """Answer those who have a token."""
+            """Answer requests with a valid token."""
             tokens, holder = self.tokens, None
             if tokens is not None:
                 holder = tokens.holder(request.headers.get("authorization"))

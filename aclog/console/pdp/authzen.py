@@ -55,10 +55,11 @@ Question = Mapping[str, Any]
 def evaluate_all(body: Question, evaluate: Callable[[Question], Reply]) -> Reply:
     """Return the answer to a request; `evaluate` answers an object with one question.
 
-    An entity that a question leaves out is that of the request. What is wrong with one question is its own answer.
+    An entity that a question leaves out is that of the request. An error in one question is the answer to that
+    question.
 
     Raises:
-        BadRequestError: the request itself is none.
+        BadRequestError: the request itself is invalid.
 
     """
     questions = body.get("evaluations")
@@ -91,7 +92,7 @@ def _answered(each: object, shared: Question, evaluate: Callable[[Question], Rep
 
 
 def _error(message: str) -> Reply:
-    """Return the answer to a question that is none."""
+    """Return the answer to an invalid question."""
     error = {"status": 400, "message": message}
     return Reply.of_decision(json_text({"decision": False, "context": {"error": error}}), decision=False)
 
@@ -107,10 +108,10 @@ def _semantic(options: object) -> Semantic:
     return Semantic(text)
 
 
-# Searches: which subjects may, on which resources, by which actions. Every result is allowed when it is asked about.
+# Searches for subjects, resources or actions. Every result is allowed when it is evaluated.
 #
-# Candidates are the principals of rules and super users, and the names in rules and those that are known to exist.
-# What a prefix or `User:*` would allow besides is without end, and is not listed.
+# Candidates are the principals of rules and super users, and names that are in rules or known to exist.
+# A prefix or `User:*` also allows an infinite number of other names, which are not listed.
 
 
 Result = Mapping[str, Any]
@@ -187,7 +188,7 @@ def candidates_of(decider: Decider) -> Iterator[str]:
 
 
 def _has_properties(subjects: ForeignType, kind: Entity, thing: Thing, principal: str) -> bool:
-    """Return whether a thing with the properties that were asked for is this principal."""
+    """Return whether an entity with the requested properties is this principal."""
     properties = {**dict(thing.properties), **kind.properties}
     match = subjects.forward(thing.id, properties)
     return match is not None and match[1] == principal
@@ -205,7 +206,7 @@ def _entity(kind: str, thing: Thing) -> Result:
     return {"type": kind, "id": thing.id, **({"properties": properties} if properties else {})}
 
 
-# Pages of what a search found: in one order, and each with a token for the next.
+# Pages of search results: in one order, and each with a token for the next.
 
 
 MOST_IN_PAGE = 1000
@@ -214,7 +215,7 @@ MOST_IN_PAGE = 1000
 
 @frozen(kw_only=True)
 class Page:
-    """Which page is asked for: how many results, and those after which key, which is None for the first page."""
+    """The requested page: its size, and the key after which it begins, which is None for the first page."""
 
     limit: int
     after: str | None
@@ -223,10 +224,10 @@ class Page:
 
 
 def parse_page(body: Mapping[str, Any]) -> Page:
-    """Return the page that a request asks for.
+    """Return the requested page.
 
     Raises:
-        BadRequestError: it is none, or goes on with another request.
+        BadRequestError: it is invalid, or continues another request.
 
     """
     digest = sha256(json.dumps({**body, "page": None}, sort_keys=True).encode()).hexdigest()[:32]
@@ -296,12 +297,12 @@ _MOMENTS = 8
 
 @define(eq=False, kw_only=True)
 class AuthZen:
-    """Answers requests; a state is asked for with each, so that one request is answered from one state."""
+    """Answers requests; a state is read once per request, so that all of its answers come from one state."""
 
     state: Callable[[str | None], Decider]
-    """Returns what decides at a moment, None for the newest. Raises NotReadyError; BadRequestError: no such moment."""
+    """Returns the decider of a moment, None for the newest. Raises NotReadyError; BadRequestError: no such moment."""
     existing: Callable[[], Mapping[int, Iterable[str]]] = field(default=dict)
-    """Returns names that are known to exist, by type of resource."""
+    """Returns names that exist, by type of resource."""
 
     def evaluation(self, body: Json) -> Reply:
         """Answer one question. Raises BadRequestError, NotReadyError."""
@@ -314,7 +315,7 @@ class AuthZen:
         past: dict[str, Decider | BadRequestError] = {}
 
         def decider_at(as_of: str) -> Decider:
-            """Return what decides at a moment of the past. Raises BadRequestError."""
+            """Return the decider of a past moment. Raises BadRequestError."""
             if as_of not in past:
                 if len(past) == _MOMENTS:
                     raise BadRequestError(f"context.as_of: expected at most {_MOMENTS} different ones in a request")
@@ -333,7 +334,7 @@ class AuthZen:
         return evaluate_all(body, evaluate)
 
     def _past(self, as_of: str) -> Decider | BadRequestError:
-        """Return what decides at a moment, or why nothing does: asked for once, however many questions name it."""
+        """Return the decider of a moment, or its error: determined once for all questions that name it."""
         try:
             return self.state(as_of)
         except BadRequestError as error:
@@ -363,7 +364,7 @@ def _reply(decider: Decider, question: Evaluation) -> Reply:
 
 
 def metadata(base_url: str) -> Json:
-    """Return the document that tells where the decision point is; `base_url` is its identifier."""
+    """Return the metadata document of the decision point; `base_url` is its identifier."""
     base = base_url.rstrip("/")
     return {
         "policy_decision_point": base,

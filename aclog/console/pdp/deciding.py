@@ -37,7 +37,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
 from aclog.terminal.columns import json_string, json_text
 
-# Who sent a request.
+# The sender of a request.
 
 
 REQUEST_ID = "X-Request-ID"
@@ -45,7 +45,7 @@ REQUEST_ID = "X-Request-ID"
 
 @frozen(kw_only=True)
 class Asker:
-    """The other end of a connection, and what it calls a request of its."""
+    """The other end of a connection, and the id that it gives to a request."""
 
     address: str
     """Such as 127.0.0.1:50006, or [::1]:50006."""
@@ -53,14 +53,14 @@ class Asker:
 
     @staticmethod
     def of(request: HTTPConnection) -> "Asker":
-        """Return who sent a request."""
+        """Return the sender of a request."""
         client = request.client
         host, port = ("", 0) if client is None else client
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return Asker(address=address, request_id=request.headers.get(REQUEST_ID))
 
 
-# Requests of the Authorization API, parsed: what is missing or of another type is refused, what is unknown ignored.
+# Requests of the Authorization API, parsed: missing or mistyped keys are errors, unknown ones are ignored.
 
 
 Json = Mapping[str, Any]
@@ -71,7 +71,7 @@ _LONGEST = 32_767
 
 @frozen(kw_only=True)
 class Entity:
-    """A subject or a resource; `id` is empty in what is searched for."""
+    """A subject or a resource; `id` is empty in the searched entity."""
 
     type: str
     id: str
@@ -88,7 +88,7 @@ class ActionName:
 
 @frozen(kw_only=True)
 class Circumstances:
-    """What a request's context says that matters here."""
+    """The relevant keys of a request's context."""
 
     host: str = THIS_MACHINE
     """The client's address, as rules have it."""
@@ -133,7 +133,7 @@ def parse_action(body: Json) -> ActionName:
 
 
 def parse_context(body: Json) -> Circumstances:
-    """Return what the context says, which may be missing. Raises BadRequestError."""
+    """Return the context, which may be missing. Raises BadRequestError."""
     value = body.get("context")
     if value is None:
         return Circumstances()
@@ -198,7 +198,7 @@ def _properties(value: Json, where: str) -> Json:
 _REMEMBERED = 100_000
 """Answers that are remembered."""
 _SHORT = 1024
-"""Characters of a question that is remembered: what holds memory is bounded by both."""
+"""Characters of a question that is cached: memory is bounded by both."""
 
 
 @frozen(kw_only=True)
@@ -238,7 +238,7 @@ class Decider:
 
     acls: AclsImage
     authorizer: StandardAuthorizer
-    """Decides from these ACLs; ready, and changed by nobody any more."""
+    """The authorizer with these ACLs; complete, and no longer changed."""
     policy: Policy
     """The same, for questions on all names that begin with a prefix."""
     mapping: Mapped
@@ -246,14 +246,14 @@ class Decider:
     """The end offset of the state; 0 where there are no offsets."""
     super_users: frozenset[str] = frozenset()
     premises: Premises = ALL_KNOWN
-    """What is unknown of the settings."""
+    """Unknown premises of the settings."""
     _answers: dict[KafkaRequest, Answer] = field(factory=dict)
 
     @staticmethod
     def of(
         acls: AclsImage, settings: Settings, mapping: Mapped, offset: int, premises: Premises = ALL_KNOWN
     ) -> "Decider":
-        """Return what decides from these ACLs with these settings."""
+        """Return the decider with these ACLs and settings."""
         acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
         policy = Policy(acls, settings)
         return Decider(
@@ -267,9 +267,9 @@ class Decider:
         )
 
     def evaluate(self, question: Evaluation, *, exact: bool = False) -> Answer:
-        """Return the decision on a question; what is not mapped is not allowed.
+        """Return the decision on a question; a question that is not mapped is denied.
 
-        `exact`: the resource's id is a name as it is, which some client asks for.
+        `exact`: the resource's id is the exact name of a client's request.
         """
         host = question.circumstances.host
         request = self.request_of(question.subject, question.action, question.resource, host, exact=exact)
@@ -299,7 +299,7 @@ class Decider:
     def action_of(
         self, action: ActionName, resource: Entity, *, exact: bool = False
     ) -> tuple[AclOperation, ResourcePattern] | Answer:
-        """Return what is asked of a resource, in Kafka's terms; or the answer, if it has none."""
+        """Return the resource in Kafka's terms; or the answer, if it has none."""
         kind = self.mapping.resource_type(resource.type)
         pattern = None
         try:
@@ -372,7 +372,7 @@ def _unmapped(what: str, word: str, words: Words[Any] | None) -> Answer:
     return Answer(decision=False, rule=None, reason=f"{what} {word[:80]!r} is not mapped{why}")
 
 
-# What a decision point answers.
+# The answers of a decision point.
 
 
 @frozen(kw_only=True)
@@ -390,12 +390,12 @@ class Reply:
         return Reply(text=text, allowed=int(decision), denied=int(not decision))
 
 
-# Envoy's external authorization over HTTP: may the one whom a header names ask for this path by this method.
+# Envoy's external authorization over HTTP: whether the subject in a header may request this path by this method.
 
 
 PREFIX = "/ext_authz"
 _ODD = ("%25", "%2f", "%3b", "%5c", "%2e", "%23", "%3f", ";", "#", "\\", "//")
-"""What some servers read as a path of another name: decoded once more, as a separator, or as what is cut off."""
+"""Parts that some servers read as the path of another name: decoded once more, as a separator, or cut off."""
 _ANYBODY = ""
 _BROKEN = re.compile("%(?![0-9a-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -408,7 +408,7 @@ def envoy_answer(
     subjects: Sequence[str],
     state: Callable[[str | None], Decider],
 ) -> tuple[Answer, int]:
-    """Return whether a request may pass, and the offset of the state that says so.
+    """Return whether a request may pass, and the offset of the state that decided.
 
     `raw_path` is as it was sent, `subjects` the values of the header, each byte a character (ISO 8859-1).
 
@@ -440,7 +440,7 @@ def envoy_answer(
 
 
 def path_warning(decider: Decider) -> str | None:
-    """Return a warning of DENY rules on single paths that other ways to write them may pass; None if there is none."""
+    """Return a warning about DENY rules on single paths that other spellings may bypass; None: no such rules."""
     rules = list(_passable(decider))
     if not rules:
         return None
@@ -498,7 +498,7 @@ class _WideRules:
         return cls(allowed=dict(allowed), denied=dict(denied), lengths=lengths, allow_everyone=everyone)
 
     def let_pass(self, deny: StandardAcl) -> bool:
-        """Return whether names beside that of a DENY are allowed: by rules above them, or since there are none."""
+        """Return whether names beside that of a DENY are allowed: by rules on prefixes, or for lack of rules."""
         prefixes = [deny.resource_name[:length] for length in self.lengths if length <= len(deny.resource_name)]
         everybody = deny.principal == WILDCARD_PRINCIPAL
         principals = (_ANYBODY,) if everybody else (deny.principal, WILDCARD_PRINCIPAL)
@@ -530,7 +530,7 @@ def _rules(decider: Decider, kind: int, permission: int, pattern: int) -> Iterat
 
 
 def _meet(denied: int, allowed: set[int]) -> bool:
-    """Return whether what is denied may be allowed by one of these operations; READ and others imply DESCRIBE."""
+    """Return whether a denied request may be allowed by one of these operations; READ and others imply DESCRIBE."""
     implied = denied in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
     anything = bool(allowed) and (implied or denied == AclOperation.ALL)
     return anything or denied in allowed or AclOperation.ALL in allowed
@@ -546,7 +546,7 @@ def _no(reason: str) -> Answer:
     return Answer(decision=False, rule=None, reason=reason)
 
 
-# What decides at a moment: made when the state changes, and kept.
+# The deciders of moments: made when the state changes, and cached.
 
 
 _MOST_PAST = 8
@@ -554,18 +554,18 @@ _MOST_PAST = 8
 
 @define(eq=False, kw_only=True)
 class Deciders:
-    """Makes what decides from the states of a source. Safe for any number of threads."""
+    """Makes deciders from the states of a source. Safe for any number of threads."""
 
     live: LiveState
     settings: Settings
     mapping: Mapped
     """Read once for each question: it may be replaced at any time."""
     max_age: float
-    """In seconds: what nobody has confirmed for longer decides nothing."""
+    """In seconds: a state without confirmation for longer is not used for decisions."""
     premises: LivePremises = field(factory=none_unknown)
-    """What is unknown of the settings."""
+    """Unknown premises of the settings."""
     warn: Callable[[str], None] = field(default=lambda _: None)
-    """Called with what is odd of the mapping and the first state that is decided by it."""
+    """Called with warnings about the mapping and the first state that is decided by it."""
     _warned_of: Mapped | None = field(default=None, init=False)
     _newest: tuple[Image, Decider] | None = field(default=None, init=False)
     _past: "OrderedDict[int, tuple[Image, Decider]]" = field(factory=OrderedDict, init=False)
@@ -576,7 +576,7 @@ class Deciders:
         self.live.prepare = self._prepare
 
     def at(self, as_of: str | None) -> Decider:
-        """Return what decides at a moment, None for now.
+        """Return the decider of a moment, None for now.
 
         Raises:
             NotReadyError: there is no state yet, it is too old, or another log is where its log was.
@@ -591,7 +591,7 @@ class Deciders:
         if age is None:
             return self.live.trouble or "no state was read yet"
         if age > self.max_age:
-            return f"nobody has confirmed the state for {age:.0f} s: {self.live.trouble or 'the source is silent'}"
+            return f"the state has not been confirmed for {age:.0f} s: {self.live.trouble or 'the source is silent'}"
         return None
 
     def replace_mapping(self, mapping: Mapped) -> None:
@@ -608,7 +608,7 @@ class Deciders:
         mapping = self.mapping
         if mapping.envoy is None or self._warned_of is mapping:
             return
-        with suppress(NotReadyError):  # which each answer says
+        with suppress(NotReadyError):  # each answer has the reason
             warning = path_warning(self._decider(image, mapping))
             self._warned_of = mapping
             if warning is not None:
@@ -623,7 +623,7 @@ class Deciders:
             if current[0] is image:
                 return current[1]
             if current[0].acls is image.acls and self._settled(current[0]) == self._settled(image):
-                # records of other kinds were committed: what is known stays so
+                # records of other kinds were committed: cached decisions stay valid
                 decider = evolve(current[1], offset=image.end_offset)
                 self._newest = (image, decider)
                 return decider
@@ -637,7 +637,7 @@ class Deciders:
             raise NotReadyError(why)
         try:
             image = self.live.past(as_of)
-        except ReplacedError as error:  # which is not the fault of who asks
+        except ReplacedError as error:  # not an error of the request
             raise NotReadyError(f"context.as_of: {error}") from error
         except (MetadataError, OSError) as error:
             raise BadRequestError(f"context.as_of: {error}") from error

@@ -16,7 +16,7 @@ from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.yaml_nodes import parse_documents
 from aclog.terminal.columns import json_text
 
-# Cases of a mapping: what a foreign thing is for us, by its properties; the first case that fits counts.
+# Cases of a mapping: the meaning of a foreign entity, by its properties; the first matching case decides.
 
 
 _T = TypeVar("_T")
@@ -26,7 +26,7 @@ Properties = Mapping[str, Any]
 
 @frozen(kw_only=True)
 class Case(Generic[_T]):
-    """What a thing is if it has these properties; with none, always."""
+    """The meaning of an entity with these properties; without any, always."""
 
     to: _T
     when: Properties = field(factory=dict)
@@ -58,8 +58,8 @@ class Cases(Generic[_T]):
 def unreachable_cases(cases: Sequence[Case[_T]]) -> Iterator[str]:
     """Yield which cases never count, such as one after a case that fits always.
 
-    It is exact: what fits a case, and has no other properties, fits an earlier one only if all it asks for is asked for
-    by this case.
+    Exact: if an entity matches a case, and has no other properties, it matches an earlier one only if that one requires
+    no more than this case.
     """
     for number, case in enumerate(cases):
         for earlier in cases[:number]:
@@ -69,7 +69,7 @@ def unreachable_cases(cases: Sequence[Case[_T]]) -> Iterator[str]:
 
 
 def check_json(value: object, where: str) -> None:
-    """Refuse what no value in a question can be equal to: the next, wider case would decide. Raises ConfigError."""
+    """Refuse values that no question can have: the next, wider case would decide. Raises ConfigError."""
     if isinstance(value, dict):
         for key, each in value.items():
             if not isinstance(key, str):
@@ -116,7 +116,7 @@ class Template:
         """Return a template. Raises ConfigError: `{id}` is not in it exactly once."""
         before, marker, after = text.partition(_ID)
         if not marker or _ID in after:
-            raise ConfigError(f"{where}: {text[:80]!r}: expected {_ID} in it, once: what is told apart is read back")
+            raise ConfigError(f"{where}: {text[:80]!r}: expected {_ID} in it, once: names have to be mapped back")
         return cls(before, after)
 
     def __str__(self) -> str:
@@ -147,14 +147,14 @@ class Template:
         return other.before.startswith(self.before) and other.after.endswith(self.after)
 
 
-# What foreign subjects, resources and actions are in Kafka's terms, and back.
+# Foreign subjects, resources and actions in Kafka's terms, and back.
 #
-# By default a type is a type of principal or of resource, an id a name, and an action an operation. A mapping says
-# otherwise: a subject's type is a principal's type or cases of templates; a resource's type a type of resource or
-# cases; an action of a type of resource is an operation or cases. What is not mapped is not allowed.
+# By default a type is a type of principal or of resource, an id a name, and an action an operation. A mapping changes
+# this: a subject's type is a principal's type or cases of templates; a resource's type a type of resource or
+# cases; an action of a type of resource is an operation or cases. Anything that is not mapped is denied.
 #
-# A word (a type or an action) is looked up in one place, `Words.get`, which returns what it means: whoever has that
-# needs the word no more, so that no two steps of a decision can read it differently.
+# A word (a type or an action) is looked up in one function, `Words.get`, which returns its meaning: its callers
+# need the word no more, so that no two steps of a decision can read it differently.
 
 
 _KEYS = ("subject", "resource", "action", "case", "envoy")
@@ -167,7 +167,7 @@ _HEADER = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 @frozen(kw_only=True)
 class Words(Generic[_T]):
-    """The words of one kind, and what each of them means. Words are ASCII.
+    """The words of one kind, and the meaning of each. Words are ASCII.
 
     A dotless i (U+0131) and a long s (U+017F) are ASCII letters in capitals only: no word with one is any of these.
     """
@@ -189,11 +189,11 @@ class Words(Generic[_T]):
         return spellings
 
     def canonical(self, word: str) -> str | None:
-        """Return the canonical form of a word; None if it is none of these."""
+        """Return the canonical form of a word; None: an unknown word."""
         return self._spellings.get(self._folded(word))
 
     def get(self, word: str) -> _T | None:
-        """Return what a word means; None if it is none of these."""
+        """Return the meaning of a word; None: an unknown word."""
         canonical = self.canonical(word)
         return None if canonical is None else self.meanings[canonical]
 
@@ -202,7 +202,7 @@ class Words(Generic[_T]):
         return [canonical, canonical.lower()] if self.is_kafkas else [canonical]
 
     def why_not(self, word: str) -> str:
-        """Return why a word is none of these, for the end of a sentence; empty if it is nothing like one of them."""
+        """Return a hint for an unknown word, as the end of a sentence; empty if it resembles no known word."""
         if not word.isascii():
             return ": expected ASCII"
         if self.canonical(word) is not None:
@@ -221,7 +221,7 @@ _NO_ACTIONS: Words[Cases[AclOperation]] = Words(meanings={})
 
 @frozen
 class Target:
-    """What a foreign thing is: the template of its name, and its type of resource (UNKNOWN: it is a principal)."""
+    """The target of a foreign entity: the template of its name, and its type of resource (UNKNOWN: a principal)."""
 
     template: Template
     resource_type: ResourceType = ResourceType.UNKNOWN
@@ -238,7 +238,7 @@ class Target:
 
 @frozen
 class Thing:
-    """A foreign thing as search finds it: its id, and the properties that tell it from others with this id."""
+    """A foreign entity in search results: its id, and the properties that distinguish it from others with this id."""
 
     id: str
     properties: tuple[tuple[str, Any], ...] = ()
@@ -246,7 +246,7 @@ class Thing:
 
 @frozen(kw_only=True)
 class EnvoyMapping:
-    """What a request that Envoy asks about is: whom a header names, and its path as a resource."""
+    """The request of Envoy: the subject in a header, and the path as a resource."""
 
     subject_type: str
     header: str
@@ -269,7 +269,7 @@ class ForeignType:
         """Return the target and the name of a thing; None if it is not mapped.
 
         A name that would be read back as another thing is not mapped either: an id `bob+admin` must not be taken for a
-        `bob` who is admin, nor, where services are `User:svc-{id}`, a user `svc-billing` for the service.
+        `bob` with the role admin, nor, where services are `User:svc-{id}`, a user `svc-billing` for the service.
         """
         case = self.cases.first(properties)
         if case is None or not foreign:
@@ -345,10 +345,10 @@ class Mapped:
 def parse_mapping(value: object, where: str, *, unreachable: list[str] | None = None) -> Mapped:
     """Return the mapping in an object of JSON or YAML; an empty one is the default.
 
-    `unreachable`: a list that gets what never counts, which is otherwise an error.
+    `unreachable`: a list that collects cases that never count, which are otherwise an error.
 
     Raises:
-        ConfigError: something is not as it must be, never counts, or cannot be told apart when it is read back.
+        ConfigError: an invalid value, a case that never counts, or an ambiguous mapping back.
 
     """
     problems: list[str] = []
@@ -501,13 +501,13 @@ def _envoy(value: object, mapped: Mapped, where: str) -> EnvoyMapping:
 
 
 def _hidden_cases(cases: Sequence[Case[Target]], where: str) -> Iterator[str]:
-    """Yield what is wrong with cases whose names an earlier case would read back as its own."""
+    """Yield the cases whose names an earlier case would read back as its own."""
     for number, case in enumerate(cases):
         for earlier in cases[:number]:
             is_same = earlier.to.resource_type == case.to.resource_type
             if is_same and earlier.to.template.hides(case.to.template):
                 yield (
-                    f"{where}: {case.to} cannot be told from {earlier.to} when it is read back: expected "
+                    f"{where}: {case.to} cannot be distinguished from {earlier.to} when it is mapped back: expected "
                     "the narrower one first"
                 )
                 break
@@ -555,22 +555,22 @@ def _table(value: object, where: str, keys: Sequence[str] | None = None) -> Mapp
     return value
 
 
-# What a decision point answers instead of a decision.
+# The errors of a decision point.
 
 
 class BadRequestError(Exception):
-    """A request that is none; its text says what is wrong, and names no secret."""
+    """An invalid request; its text has the reason, and contains no secret."""
 
 
 class NotReadyError(Exception):
     """There is no state to decide from, or none that is fresh enough."""
 
 
-# A mapping as lines for people: what each word becomes, and which spellings of it are rejected.
+# A mapping as lines of text: the meaning of each word, and its rejected spellings.
 
 
 def mapping_lines(mapping: Mapped) -> Iterator[str]:
-    """Yield what each type and action becomes, then the spellings that are rejected, in the order of the file."""
+    """Yield the meaning of each type and action, then the rejected spellings, in the order of the file."""
     if mapping.subjects is None:
         yield "subject TYPE: TYPE:{id}, of every type of principal in ASCII, as it is written"
     else:
@@ -643,7 +643,7 @@ def _rejected(words: Words[Any]) -> Mapping[str, list[str]]:
     return spellings
 
 
-# JSON bodies as I-JSON (RFC 7493): what two readers could take for two things is refused.
+# JSON bodies as I-JSON (RFC 7493): input that two parsers could read differently is refused.
 
 
 MOST_BYTES = 4 << 20
@@ -654,7 +654,7 @@ def parse_body(data: bytes | bytearray) -> dict[str, Any]:
     """Return the object in a body.
 
     Raises:
-        BadRequestError: not UTF-8, not JSON, not an object, a key twice, a number that is none, or nested too deeply.
+        BadRequestError: not UTF-8, not JSON, not an object, a duplicate key, an invalid number, or nested too deeply.
 
     """
     if not data.strip():
@@ -732,7 +732,7 @@ def read_mapping(path: Path | None, *, unreachable: list[str] | None = None) -> 
 def _value(data: bytes, path: Path) -> Any:
     try:
         return parse_body(data)
-    except BadRequestError:  # YAML; or what is wrong with the JSON, with its line
+    except BadRequestError:  # YAML; or the JSON error, with its line
         documents = parse_documents(data, str(path), core=True)
     if len(documents) != 1:
         raise ConfigError(f"{path}: expected one document with subject, resource and action")

@@ -14,7 +14,7 @@ from aclog.console.shared import LineFile
 from aclog.metalog.errors import printable_json
 from aclog.terminal.columns import json_text
 
-# Who was told what: a line of JSON for each answer.
+# The audit of answers: a line of JSON for each.
 
 
 _ENTITIES = ("subject", "action", "resource", "context", "options", "evaluations", "page", "input")
@@ -27,14 +27,14 @@ class Audit:
     file: LineFile
 
     def write(self, path: str, request_id: str | None, body: Mapping[str, Any], answer: str) -> None:
-        """Append a line; `answer` is JSON. Raises OSError: what is not written down is not answered."""
+        """Append a line; `answer` is JSON. Raises OSError: without an audit line there is no answer."""
         question = {key: body[key] for key in _ENTITIES if key in body}
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = json_text({"time": time, "path": path, "requestId": request_id, "asked": question})
         self.file.append(f'{line[:-1]},"answer":{printable_json(answer)}}}')
 
 
-# OPA's data API, as its Kafka plugin asks it: `POST /v1/data/kafka/authz`, and `/allow` below it.
+# OPA's data API, as its Kafka plugin calls it: `POST /v1/data/kafka/authz`, and `/allow` below it.
 
 
 ROOT = "/v1/data/"
@@ -51,7 +51,7 @@ class OpaAnswer:
     decision_id: str
     decision: bool
     result: bool | Mapping[str, Any]
-    """The document that was asked for."""
+    """The requested document."""
     offset: int
     """The end of the state that it was made from."""
 
@@ -66,8 +66,7 @@ def opa_answer(
 ) -> OpaAnswer:
     """Return the answer to a query of OPA's; `only_allow` for the document `allow` alone.
 
-    The input is a question of the Authorization API, or what OPA's Kafka plugin sends. Without an input that is one,
-    nothing is allowed.
+    The input is a question of the Authorization API, or a request of OPA's Kafka plugin. Any other input is denied.
 
     Raises:
         NotReadyError: as AuthZen.evaluation.
@@ -98,7 +97,7 @@ def _answer(value: object, state: Callable[[str | None], Decider]) -> tuple[Answ
 
 
 def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
-    """Return the request in what the plugin sends: the action and the context of Kafka's Authorizer interface."""
+    """Return the request of the plugin: the action and the context of Kafka's Authorizer interface."""
     try:
         action, context = value["action"], value["requestContext"]
         pattern, principal = action["resourcePattern"], context["principal"]
@@ -112,7 +111,7 @@ def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
         raise BadRequestError("input: expected texts")
     if not texts[0] or ":" in texts[0]:  # User:a and b would be taken for User and a:b
         raise BadRequestError("input: requestContext.principal.principalType: expected a type of principal")
-    # The plugin sends InetAddress.toString, which is "/10.0.0.1" where no name of the client was looked up.
+    # The plugin sends InetAddress.toString, which is "/10.0.0.1" without a reverse lookup of the client.
     return KafkaRequest(
         principal=f"{texts[0]}:{texts[1]}",
         host=parse_host(texts[3].removeprefix("/"), "input.requestContext.clientAddress"),
@@ -122,7 +121,7 @@ def _plugin_request(value: Mapping[str, Any]) -> KafkaRequest:
     )
 
 
-# OPA's decision log: an event for each decision that was asked for by OPA's data API.
+# OPA's decision log: an event for each decision of OPA's data API.
 #
 # https://www.openpolicyagent.org/docs/management-decision-logs
 

@@ -1,1 +1,1 @@
-"""The console as a web application: pages as HTML, JSON and CSV, and what keeps them live."""
+"""The console as a web application: pages as HTML, JSON and CSV, and their live updates."""

@@ -41,18 +41,18 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.server.connection_budget import network_of
 from aclog.terminal.columns import json_text
 
-# How what somebody sent is answered with a page.
+# Forms that are posted, and the pages that answer them.
 
 
 class Answers(Protocol):
     """The application's way to show pages."""
 
     def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
-        """Return a page as it is shown to who asks."""
+        """Return the response with a page."""
         ...
 
 
-# What is sent of a draft: rules typed or opened as a file, and what a client needs, to be appended.
+# The form of a draft: rules typed or opened as a file, and an intent whose ACLs are appended.
 
 
 _MOST_BODY = 8 << 20
@@ -65,7 +65,7 @@ _IN_ADDRESS = 8192
 
 @frozen
 class Sent:
-    """The fields of a form; a file stands in the place of the text that was typed."""
+    """The fields of a form; the text of a file replaces the typed text."""
 
     fields: Mapping[str, str]
 
@@ -76,7 +76,7 @@ class Sent:
 
 
 async def read_sent(request: Request) -> Sent:
-    """Return what a form sent. Raises FormError: it is too large, or cannot be read."""
+    """Parse a posted form. Raises FormError: it is too large, or malformed."""
     body = await read_body(request.receive, _MOST_BODY)
     return await parsed(body, lambda: _sent_in(request, body))
 
@@ -111,7 +111,7 @@ def draft_address(console: Console, text: str) -> str:
 
 
 def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> Response:
-    """Lead to the address of what was sent. Raises FormError, MetadataError: it cannot be."""
+    """Redirect to the address of the draft. Raises FormError, MetadataError: as the parts it calls."""
     text = sent.rules
     if sent.fields.get("do") == "append":
         try:
@@ -125,9 +125,9 @@ def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> R
 
 
 def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) -> Response:
-    """Apply a plan, and lead to what was done. Raises FormError: nothing is written here."""
+    """Apply a plan, and redirect to its outcome. Raises FormError: this console, or this viewer, may not write."""
     if console.editing is None:
-        raise FormError(403, "nothing is written here, or not by you: aclog console --edit applies plans")
+        raise FormError(403, "read-only for you, or for everyone: aclog console --edit applies plans")
     digest, before = sent.fields.get("plan", ""), console.states.now().image.acls
     plan = console.editing.get(digest)
     done = console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
@@ -137,7 +137,7 @@ def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) 
 
 
 def _await_another_state(console: Console, before: AclsImage) -> None:
-    """Wait a little for the pages to show what was applied: who reads without a script would not see it come."""
+    """Wait a little for the pages to show the applied changes: without a script, a browser would not refresh."""
     end = elapsed_seconds() + _WAIT_S
     while console.states.now().image.acls is before and elapsed_seconds() < end:
         time.sleep(_LOOK_S)
@@ -148,12 +148,12 @@ def _plan(request: Request, console: Console, sent: Sent, answers: Answers) -> R
     try:
         plan = planned(console, drafted(console, sent.rules, {}), Parameters(sent.fields))
     except (MetadataError, OSError) as error:
-        return _rejection(request, console, sent, answers, f"There is no plan: {error}")
+        return _rejection(request, console, sent, answers, f"No plan: {error}")
     return leading(request, url(PLAN, plan=plan.digest), is_other=True)
 
 
 def _rejection(request: Request, console: Console, sent: Sent, answers: Answers, text: str) -> Response:
-    """Return the page of what was sent, with what is wrong."""
+    """Return the page of the posted form, with the error."""
     parameters = Parameters({**sent.fields, "rules": sent.rules})
     page = draft_page(console, parameters)
     notices = (Notice(text=text, mark=Mark.ERROR), *page.notices)
@@ -183,7 +183,7 @@ def _appended(console: Console, text: str, fields: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in (*text.rstrip("\n").split("\n"), *lines) if line)
 
 
-# What takes the forms that are posted, by path.
+# Handlers of posted forms, by path.
 
 
 Receiver: TypeAlias = Callable[[Request, Console, Sent, Answers], Response]
@@ -202,7 +202,7 @@ _AT_ONCE = 2
 """Pages of each kind that are made at the same time: one that takes long does not hold up the others, and more of them
 would only wait for each other."""
 _COSTLY = frozenset((why.PATH, why.WHEN_PATH, draft.DRAFT_PATH, draft.PLAN_PATH, draft.APPLY))
-"""Paths of what compares states, or makes one of a draft."""
+"""Paths of pages that compare states, or make a state of a draft."""
 
 
 def is_costly(path: str, parameters: Parameters) -> bool:
@@ -260,7 +260,7 @@ class Pools:
             raise
 
 
-# The console's application: each view under its path, and what tells whether there is something new to see.
+# The console's application: each view under its path, and the endpoint that reports changes.
 
 
 _PAGES, _COSTLY_PAGES, _VIEWERS = 64, 32, 256
@@ -270,23 +270,23 @@ _OTHERS_DECIDE = (
     "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
 )
 _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a time for each viewer."
-_NOT_TOLD = "the console cannot read it; why is shown to who may DESCRIBE the cluster"
+_NOT_TOLD = "the console cannot read it; the reason is shown to users with DESCRIBE on the cluster"
 _MOMENTS = ("as_of", "since", "until")
-"""What may be counted from now: `yesterday` is another day tomorrow."""
+"""Pages with times relative to now: `yesterday` is another day tomorrow."""
 _OLD_S = 5.0
-"""When nobody has confirmed a state for so long, it is called old."""
+"""A state without confirmation for so many seconds is called old."""
 
 
 @define(eq=False, kw_only=True)
 class WebConsole:
-    """The application; what it shows is kept until the state changes, so that many viewers of a page cost as one."""
+    """The application; pages are cached until the state changes, so that many viewers of a page cost as much as one."""
 
     console: Console
-    """As it is for who sees all."""
+    """For viewers who see everything."""
     guard: Guard | None = None
-    """What stands before it and tells who looks; None: everybody sees all, and nothing is guarded."""
+    """Authenticates viewers; None: no guard, all viewers see everything."""
     precedence: Precedence = field(factory=Precedence)
-    """Of pages over what else works in this process."""
+    """Gives page rendering priority over background work in this process."""
     refusals: Refusals = field(factory=Refusals)
     retry_s: float = _RETRY_S
     """After how many seconds a refusal is sent."""
@@ -294,7 +294,7 @@ class WebConsole:
     _caches: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
     """By whether the viewer sees all, and whether the page is costly: pages of one kind evict no others."""
     _own: "OrderedDict[str, OwnStates]" = field(factory=OrderedDict, init=False)
-    """By principal, for those who see their own rights only."""
+    """By principal, for viewers who see their own permissions only."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -327,11 +327,11 @@ class WebConsole:
 
     def _receiver(self, path: str, receive: Receiver) -> Callable[[Request], "Response"]:
         async def receiver(request: Request) -> Response:
-            """Take what a form sends."""
+            """Handle a posted form."""
             try:
                 sent = await read_sent(request)
             except FormError as error:
-                return await self._plain(request, _trouble(path, "This cannot be taken", str(error)), error.status)
+                return await self._plain(request, _trouble(path, "Not accepted", str(error)), error.status)
             try:
                 return await self._pools.costly(
                     self._viewer(request), self._receive, path, receive, request, sent, is_lasting=True
@@ -352,7 +352,7 @@ class WebConsole:
     async def _in_thread(
         self, request: Request, costs_more: bool, function: Callable[[*_Args], _R], *args: *_Args
     ) -> _R:
-        """Call what a viewer waits for. Raises NoTurnError: it is costly, and the viewer has asked for another one."""
+        """Call a function that a viewer waits for. Raises NoTurnError: replaced by the viewer's newer request."""
         viewer = self._viewer(request)
         if costs_more:
             return await self._pools.costly(viewer, function, *args)
@@ -361,7 +361,7 @@ class WebConsole:
     async def _busy(self, request: Request, path: str) -> Response:
         """Return the refusal of a costly page beyond the one that is made for a viewer at a time."""
         await asyncio.sleep(self.retry_s)
-        response = await self._plain(request, _trouble(path, "Ask again in a moment", _ONE_AT_A_TIME), 429)
+        response = await self._plain(request, _trouble(path, "Try again in a moment", _ONE_AT_A_TIME), 429)
         response.headers["Retry-After"] = str(_RETRY_S)
         return response
 
@@ -371,7 +371,7 @@ class WebConsole:
             _check_shown(console, path)
             return receive(request, console, sent, self)
         except FormError as error:
-            page, status = _trouble(path, "This cannot be taken", str(error)), error.status
+            page, status = _trouble(path, "Not accepted", str(error)), error.status
         except _REFUSALS as error:
             page, status = _refused(path, error, console)
         return self.page(request, page, Parameters(), status)
@@ -401,13 +401,13 @@ class WebConsole:
         return HTMLResponse(rendered.document(around), rendered.status)
 
     async def _know_version(self, request: Request, console: Console) -> None:
-        """Compute the version of what one viewer sees in a thread, so that the event loop need not."""
+        """Compute the version for one viewer in a thread, to keep the event loop free."""
         states = console.states
         while isinstance(states, OwnStates) and not states.is_version_known:
             await self._in_thread(request, False, getattr, states, "version")
 
     def _console_of(self, request: Request) -> Console:
-        """Return the console as it is for who looks."""
+        """Return the console as its viewer may see it."""
         if self.guard is None:
             return self.console if self.console.editing is None else evolve(self.console, editing=None)
         sight = self.guard.sight(request)
@@ -426,15 +426,15 @@ class WebConsole:
             states=states,
             own=sight,
             command=self.console.command.without_super_users(),
-            origins=NO_ORIGINS,  # a rule's line tells how many are before it
+            origins=NO_ORIGINS,  # a line number reveals how many rules precede it
             history=None,
-            lookout=None,  # as the uses of a rule of everybody's tell of others
+            lookout=None,  # the use of a rule for all users would reveal other principals
             editing=None,
             viewer=sight.principal,
         )
 
     def _editable(self, visit: Visit) -> Console:
-        """Return the console for who sees all; without a login everybody writes who may at all, else who may ALTER."""
+        """Return the console for viewers who see everything; writing needs ALTER, or no login."""
         viewer, console = visit.viewer, self.console
         if console.editing is None or viewer is None:
             return console if console.editing is None else evolve(console, editing=None)
@@ -452,7 +452,7 @@ class WebConsole:
         """Return a page, made anew only if the state has changed since.
 
         Raises:
-            NotShownError, NotReadyError, NoTurnError: as they say.
+            NotShownError, NotReadyError, NoTurnError: see the exceptions.
 
         """
         _check_shown(console, path)
@@ -474,7 +474,7 @@ class WebConsole:
             except NoTurnError:
                 if is_own:
                     raise
-                # It was being made for another viewer, who gave it up: it is made for this one.
+                # The viewer for whom it was being made has cancelled: it is made for this one.
 
     def _render(self, console: Console, path: str, view: View, parameters: Parameters) -> MadePage:
         try:
@@ -486,7 +486,7 @@ class WebConsole:
         return MadePage.of(page, parameters, status, wants_html=not parameters.word("format"))
 
     def _noticed(self, page: Page, console: Console) -> Page:
-        """Return a page that says that there may be more than its viewer sees, or than is known."""
+        """Return a page with a notice that its content may be incomplete."""
         premises = console.states.now().premises
         unknown = tuple(Notice(text=each.note()) for each in premises.unknown)
         page = evolve(page, notices=(*unknown, *page.notices))
@@ -500,7 +500,7 @@ class WebConsole:
 
     def _around(self, request: Request, console: Console | None = None) -> Around:
         viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
-        if self.guard is not None and viewer is None:  # a stranger, at what needs no login
+        if self.guard is not None and viewer is None:  # unauthenticated, at a path that needs no login
             return Around(source="", status="", trouble=None, version="", menu=())
         status, trouble, version = self._status(console or self._console_of(request))
         around = Around(source=self.console.name, status=status, trouble=trouble, version=version)
@@ -510,7 +510,7 @@ class WebConsole:
         return evolve(around, menu=menu, viewer=viewer.name, csrf_token=csrf_token_of(request))
 
     def _status(self, console: Console) -> tuple[str, str | None, str]:
-        """Return a line about the state, why it may be old, and its version, as a viewer may know them."""
+        """Return a line about the state, why it may be old, and its version, as far as a viewer may see them."""
         states = console.states
         newest, trouble, age = states.live.newest, states.live.trouble, states.live.age()
         if trouble is not None and console.own is not None:
@@ -520,7 +520,7 @@ class WebConsole:
         status = f"at offset {newest.image.end_offset:,}" if newest.image.end_offset else "one state"
         if trouble is not None or age > _OLD_S:
             why = trouble or "the source is silent"
-            return status, f"Nobody has confirmed this state for {age:.0f} s: {why}", console.version
+            return status, f"This state has not been confirmed for {age:.0f} s: {why}", console.version
         return status, None, console.version
 
     async def _live(self, request: Request) -> Response:
@@ -534,11 +534,11 @@ class WebConsole:
         return PlainTextResponse("ok\n")
 
     async def _not_found(self, request: Request, _error: Exception) -> Response:
-        page = _trouble("/", "There is no such page", "The views are in the menu above.")
+        page = _trouble("/", "Page not found", "Use the menu.")
         return await self._plain(request, page, 404)
 
     async def _failed(self, request: Request, _error: Exception) -> Response:
-        page = _trouble(request.url.path, "This failed", "It is an error of the console itself; its log says more.")
+        page = _trouble(request.url.path, "Internal error", "See the log of the console.")
         return await self._plain(request, page, 500)
 
     async def _plain(self, request: Request, page: Page, status: int) -> Response:
@@ -546,12 +546,12 @@ class WebConsole:
         return self.page(request, page, Parameters(), status)
 
     def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
-        """Return a page as it is shown to who asks."""
+        """Return the response with a page."""
         return HTMLResponse(MadePage.of(page, parameters, status).document(self._around(request)), status)
 
 
 class _Static(StaticFiles):
-    """Files whose addresses change with them: a browser asks once."""
+    """Static files, whose addresses change with their content, so that browsers may cache them for ever."""
 
     def file_response(self, *args: Any, **named: Any) -> Response:
         """Return a file, to be kept."""
@@ -565,7 +565,7 @@ def _trouble(path: str, title: str, text: str) -> Page:
 
 
 def _forms(console: Console, view: View, parameters: Parameters) -> tuple[Form, ...]:
-    """Return the forms of a view with what was asked in them, to be put right."""
+    """Return the forms of a view with the values of the request, to be corrected."""
     try:
         forms = [part for part in view(console, Parameters()).parts if isinstance(part, Form)]
     except _REFUSALS:
@@ -578,24 +578,24 @@ def _forms(console: Console, view: View, parameters: Parameters) -> tuple[Form, 
 
 def _check_shown(console: Console, path: str) -> None:
     if console.own is not None and path not in OWN_VIEWS:
-        raise NotShownError("This view tells of all rules: it is shown to who may DESCRIBE the cluster.")
+        raise NotShownError("This view shows all rules: it needs DESCRIBE on the cluster.")
 
 
 _REFUSALS = (NotShownError, NotReadyError, MetadataError, OSError)
 
 
 def _refused(path: str, error: Exception, console: Console) -> tuple[Page, int]:
-    """Return what is shown of an error, and its status; a source's error may name rules of others."""
+    """Return the page of an error, and its status; an error of the source may name rules of other principals."""
     text = str(error) if console.own is None else _NOT_TOLD
     if isinstance(error, UnknownStateError):
-        return _trouble(path, "This cannot be asked", text), 400
+        return _trouble(path, "Invalid request", text), 400
     if isinstance(error, BadParameterError):
-        return _trouble(path, "This cannot be asked", str(error)), 400
+        return _trouble(path, "Invalid request", str(error)), 400
     if isinstance(error, NotShownError):
-        return _trouble(path, "This is not shown to you", str(error)), 403
+        return _trouble(path, "Not authorized", str(error)), 403
     if isinstance(error, NotReadyError):
-        return _trouble(path, "Nothing is known yet", f"There is no state to show: {text}"), 503
-    return _trouble(path, "This cannot be answered", text), 503
+        return _trouble(path, "No state yet", f"No state to show: {text}"), 503
+    return _trouble(path, "Request failed", text), 503
 
 
 def _file(file: File) -> Response:
@@ -604,7 +604,7 @@ def _file(file: File) -> Response:
 
 
 def _confirmed(page: Page, around: Around) -> Page:
-    """Return a page that says so itself if its state may be old."""
+    """Return a page with a notice if its state may be old."""
     if around.trouble is None:
         return page
     return evolve(page, notices=(Notice(text=around.trouble, mark=Mark.ERROR), *page.notices))

@@ -125,7 +125,7 @@ HTMX = "htmx-2.0.11.min.js"
 
 @frozen(kw_only=True)
 class Around:
-    """What stands around a page: the source, how old its state is, and who looks."""
+    """The frame of a page: the source, the age of its state, and the viewer."""
 
     source: str
     status: str
@@ -137,13 +137,13 @@ class Around:
     menu: Sequence[tuple[str, str]] = MENU
     """The views that the viewer may see."""
     viewer: str = ""
-    """His name; empty where no login is asked for."""
+    """The name of the viewer; empty without a login."""
     csrf_token: str = ""
     """Of the session, for forms that write."""
 
 
 def answer_html(page: Page, parameters: Parameters) -> str:
-    """Return what answers: all of a page but its forms."""
+    """Return the answer: all of a page except its forms."""
     parts = [part for part in page.parts if not isinstance(part, Form)]
     return _environment().get_template("answer.html").render(page=page, parts=parts, here=_here(page, parameters))
 
@@ -153,7 +153,7 @@ def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -
     forms = [part for part in page.parts if isinstance(part, Form)]
     above, below = ([form for form in forms if form.is_below is is_below] for is_below in (False, True))
     template = _environment().get_template("page.html")
-    # Not the page itself: macros keep what they are given in a cycle, and its tables would wait for the collector.
+    # Not the page itself: macros keep their arguments in a cycle, and its tables would wait for the collector.
     return template.render(
         page_path=page.path,
         title=page.title,
@@ -167,7 +167,7 @@ def page_html(page: Page, parameters: Parameters, answer: str, around: Around) -
 
 @cache
 def asset_version() -> str:
-    """Return what changes with the style or the script, for their addresses."""
+    """Return a hash of the style and the script, for their addresses."""
     digest = sha256()
     for file in sorted(STATIC.iterdir()):
         digest.update(file.read_bytes())
@@ -209,12 +209,12 @@ def _environment() -> Environment:
     return environment
 
 
-# A page that was made, and its document for whoever asks for it.
+# A page that was made, and its HTML document for each viewer.
 
 
 @define(eq=False, kw_only=True)
 class MadePage:
-    """A page and its answer as HTML. What stands around it differs from viewer to viewer; the last one is kept."""
+    """A page and its answer as HTML. The frame differs between viewers; the last document is kept."""
 
     page: Page
     parameters: Parameters
@@ -234,18 +234,18 @@ class MadePage:
     def document(self, around: Around) -> bytes:
         """Return the page as a document."""
         if self._around is None or self._around != evolve(around, csrf_token=self._around.csrf_token):
-            slot = token_hex(16)  # nobody can have put into a page what is drawn after it was made
+            slot = token_hex(16)  # random, and drawn after the page was made: the page cannot contain it
             self._around = evolve(around, csrf_token=slot)
             document = page_html(self.page, self.parameters, self.answer, self._around).encode()
             self._pieces = document.split(slot.encode())
         return around.csrf_token.encode().join(self._pieces)
 
 
-# The pages of the newest state: each is made once, in a thread, however many ask for it.
+# The pages of the newest state: each is made once, in a thread, for all requests.
 
 
 _REFUSED = 400
-"""From this status on, a page says why there is none."""
+"""From this status on, a page is an error."""
 
 
 @define(eq=False, kw_only=True)
@@ -261,9 +261,9 @@ class KeptPages:
     async def get(
         self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_moving: bool = False
     ) -> MadePage:
-        """Return what was made of a state; who asks while it is being made waits for it.
+        """Return a page of a state; concurrent requests wait while it is being made.
 
-        `is_moving`: what the key asks for is another thing later, so that it is made anew for whoever comes after.
+        `is_moving`: the key means another page later, so that it is made anew for later requests.
         """
         self.follow(state)
         page = self._pages.get(key)
@@ -274,14 +274,14 @@ class KeptPages:
         if making is None:
             making = self._making[key] = asyncio.ensure_future(self._render(state, key, make, is_kept=not is_moving))
             making.add_done_callback(_consume_error)
-        return await asyncio.shield(making)  # whoever gives up waiting does not end it for the others
+        return await asyncio.shield(making)  # a cancelled request does not cancel it for the others
 
     def follow(self, state: object) -> None:
         """Keep pages of this state only."""
         if self._of is not state:
             self._of = state
             self._pages.clear()
-            self._making.clear()  # whoever waits for one still gets it
+            self._making.clear()  # requests that wait still get it
 
     async def _render(
         self, state: object, key: Hashable, make: Callable[[], Awaitable[MadePage]], *, is_kept: bool
@@ -299,6 +299,6 @@ class KeptPages:
 
 
 def _consume_error(task: "asyncio.Task[MadePage]") -> None:
-    """Take note of an error that nobody waits for any more."""
+    """Retrieve an exception that no request waits for any more."""
     if not task.cancelled():
         task.exception()

@@ -57,7 +57,7 @@ def test_a_plan_is_opened_whole_or_step_by_step() -> None:
     assert found.notes == ("A plan for --log /d, made at 2026-01-01T00:00:00Z by me",)
     more = read_draft("\n".join((*lines, "ALLOW User:x READ on TOPIC c")), cidr=False)
     assert len(more.changes) == 3
-    assert "its steps are read as they stand here" in more.notes[0]
+    assert "its steps are read as written here" in more.notes[0]
     assert not more.problems
 
 

@@ -277,7 +277,7 @@ def test_bodies_of_all_together_are_bounded(browser, guard, behind_login, guard_
     whole = budget.remaining
     budget.remaining = 100
     reply = browser.post(path, {"a": "x" * 60})
-    assert (reply.status, reply.text) == (503, "too much is being asked at once: ask again later\n")
+    assert (reply.status, reply.text) == (503, "too many requests in progress: retry later\n")
     budget.remaining = whole
     for fields in ({"a": "x" * 1_000}, {"a": "x" * (9 << 20)}, {"csrf_token": "x"}):
         assert browser.post(path, fields).status != 503

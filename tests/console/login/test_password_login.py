@@ -286,7 +286,7 @@ def test_sessions_keep_bounded_memory_and_one_viewer_ends_his_own_only():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "nobody in it"),
+        ("", "no principals"),
         ("User:alice:secretpw", "with a hash of argon2"),
         ("alice:$argon2id$x", "expected a principal"),
         ("User:a:$argon2id$secretpw", "is not one of argon2"),
@@ -372,6 +372,6 @@ def test_newer_states_are_used(path):
     held.image = type(held)().image.with_acls(type(held.image.acls).empty())
     assert browser.get("/rules").json == {
         "rules": [],
-        "notice": "You see the rules of User:admin and of User:*. There may be more: all are shown to who may DESCRIBE "
-        "the cluster.",
+        "notice": "You see the rules of User:admin and of User:*. There may be more: all are shown to users "
+        "with DESCRIBE on the cluster.",
     }

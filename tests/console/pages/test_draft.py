@@ -48,13 +48,13 @@ def console() -> Console:
 
 def test_an_empty_draft_says_what_may_be_typed(console: Console) -> None:
     page = view(console, "/draft")
-    assert page.answer.startswith("What would a change give?")
+    assert page.answer.startswith("What would a change grant or revoke?")
     assert page.tables() == ()
 
 
 def test_who_gains_what_is_what_the_engine_says(console: Console) -> None:
     page = view(console, "/draft", rules=SHOP, format="json")
-    assert page.answer == "1 rule to add, 0 to remove: somebody gains access"
+    assert page.answer == "1 rule to add, 0 to remove: access is gained"
     assert column(page, "effect", "who") == ["User:shop"]
     assert column(page, "effect", "before") == ["DefaultDeny"]
     assert "draft:1" in column(page, "effect", "after")[0]
@@ -71,17 +71,17 @@ def test_who_gains_what_is_what_the_engine_says(console: Console) -> None:
 
 def test_nothing_changes_for_anybody_is_said_plainly(console: Console) -> None:
     page = view(console, "/draft", rules="+ ALLOW User:dave READ on TOPIC payments")
-    assert page.answer == "1 rule to add, 0 to remove. Nothing changes for anybody: every request is decided the same"
-    assert table(page, "effect").none.startswith("Nothing changes for anybody")
+    assert page.answer == "1 rule to add, 0 to remove. No access changes: every request is decided the same"
+    assert table(page, "effect").none.startswith("No access changes")
     there = view(console, "/draft", rules="ALLOW User:alice READ on TOPIC orders\n- ALLOW User:no READ on TOPIC t")
-    assert there.answer == "Nothing changes for anybody: the rules stay as they are"
-    assert column(there, "changes", "note") == ["it is there already", "there is no such rule"]
+    assert there.answer == "No access changes: the rules stay the same"
+    assert column(there, "changes", "note") == ["already present", "no such rule"]
 
 
 def test_the_last_line_about_a_rule_counts(console: Console) -> None:
     page = view(console, "/draft", rules=f"{SHOP}\n{SHOP.replace('+', '-')}\n{SHOP}")
     assert column(page, "effect", "change") == ["GAINED"]
-    assert any("2 lines do not count" in notice.text for notice in page.notices)
+    assert any("2 lines superseded" in notice.text for notice in page.notices)
 
 
 def test_a_line_that_cannot_be_read_is_left_out_and_said(console: Console) -> None:
@@ -89,19 +89,17 @@ def test_a_line_that_cannot_be_read_is_left_out_and_said(console: Console) -> No
     assert column(page, "problems", "line") == ["2"]
     assert page.notices[0].mark is Mark.ERROR
     assert column(page, "effect", "who") == ["User:shop"]
-    with pytest.raises(BadParameterError, match="line 2 cannot be read"):
+    with pytest.raises(BadParameterError, match="line 2 is invalid"):
         change_file(console, Parameters({"rules": f"{SHOP}\nALLOW User:x"}))
-    assert view(console, "/draft", rules="ALLOW").answer == "No line can be read yet"
+    assert view(console, "/draft", rules="ALLOW").answer == "No valid line yet"
 
 
 def test_findings_of_lint_that_it_brings_or_mends(console: Console) -> None:
     brought = view(console, "/draft", rules="ALLOW User:x READ on TOPIC PREFIXED *")
     assert "01 prefixed-star" in column(brought, "lint", "lint")
-    mended = view(console, "/draft", rules="ALLOW User:alice READ on GROUP g\n+ ALLOW User:bob READ on GROUP h")
-    assert set(column(mended, "lint", "change")) == {"mended"}
-    assert (
-        "It brings none" in table(view(console, "/draft", rules="- DENY User:carol READ on TOPIC orders"), "lint").none
-    )
+    fixed = view(console, "/draft", rules="ALLOW User:alice READ on GROUP g\n+ ALLOW User:bob READ on GROUP h")
+    assert set(column(fixed, "lint", "change")) == {"fixed"}
+    assert "No findings" in table(view(console, "/draft", rules="- DENY User:carol READ on TOPIC orders"), "lint").none
 
 
 def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_tests_turn_red_and_green(console: Console, tmp_path: Path) -> None:
     page = view(console, "/draft", rules=text)
     assert column(page, "tests", "outcome") == ["turns red", "turns green"]
     assert "is allowed" in column(page, "tests", "found")[0]
-    assert table(page, "tests").note == "1 other decides on nothing that changes"
+    assert table(page, "tests").note == "1 other test independent of the changes"
     draft = draft_of(console, Parameters({"rules": text}))
     found = effect_on_tests(draft.effect, tests)
     turned = {each.after.case.text for each in found.cases if each.has_turned}
@@ -127,7 +125,7 @@ def test_tests_that_cannot_be_read_are_said(console: Console) -> None:
         raise OSError("tests.yaml: gone")
 
     page = view(evolve(console, drafts=Drafts(tests=gone)), "/draft", rules=SHOP)
-    assert table(page, "tests").none == "The tests cannot be run: tests.yaml: gone"
+    assert table(page, "tests").none == "Tests cannot be run: tests.yaml: gone"
     assert column(page, "effect", "who") == ["User:shop"]
 
 
@@ -158,9 +156,9 @@ def test_a_kept_draft_is_the_same_and_a_forgotten_one_says_so(console: Console) 
     kept = console.drafts.texts.keep(SHOP)
     assert view(console, "/draft", id=kept).tables() == view(console, "/draft", rules=SHOP).tables()
     gone = view(console, "/draft", id="0" * 32)
-    assert "forgotten" in gone.notices[0].text
+    assert "draft not found" in gone.notices[0].text
     assert not gone.is_settled
-    with pytest.raises(BadParameterError, match="forgotten"):
+    with pytest.raises(BadParameterError, match="draft not found"):
         change_file(console, Parameters({"id": "0" * 32}))
 
 
@@ -169,7 +167,7 @@ def test_it_is_beside_the_newest_state(console: Console) -> None:
     assert isinstance(source, HeldSource)
     source.current = image_of(*RULES, acl("ord", "User:shop", pattern_type=PatternType.PREFIXED))
     look(console)
-    assert view(console, "/draft", rules=SHOP).answer == "Nothing changes for anybody: the rules stay as they are"
+    assert view(console, "/draft", rules=SHOP).answer == "No access changes: the rules stay the same"
 
 
 def test_what_is_no_text_or_too_much_is_refused(console: Console) -> None:

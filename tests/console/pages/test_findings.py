@@ -110,7 +110,7 @@ def test_what_cannot_be_asked_is_refused(console: Console, asked: dict[str, str]
 
 def test_what_nobody_looks_for_is_unknown_and_no_empty_list(console: Console) -> None:
     page = view(console, "/findings", kind="unused")
-    assert page.answer == "Unknown so far"
+    assert page.answer == "Not scanned yet"
     assert page.tables() == ()
     assert [notice.text for notice in page.notices] == [f"Unused rules: unknown: {LACKING[Kind.UNUSED]}"]
     assert "unknown" in looked(view(console, "/findings"))["Unused rules"]
@@ -126,7 +126,7 @@ def test_without_anybody_who_looks_all_is_unknown(source: HeldSource) -> None:
 def test_before_the_first_look_they_are_being_looked_for(source: HeldSource) -> None:
     page = view(watched(console_of(source), {Kind.LINT: HeldFinder(LINT)}), "/findings", kind="lint")
     assert page.tables() == ()
-    assert [notice.text for notice in page.notices] == ["Lint: being looked for"]
+    assert [notice.text for notice in page.notices] == ["Lint: being scanned"]
 
 
 def test_an_error_is_an_error_with_its_text(source: HeldSource) -> None:
@@ -135,7 +135,7 @@ def test_an_error_is_an_error_with_its_text(source: HeldSource) -> None:
     turn(console)
     page = view(console, "/findings", kind="unused")
     assert page.tables() == ()
-    assert "Unused rules: the newest look failed: a.parquet: damaged" in [notice.text for notice in page.notices]
+    assert "Unused rules: the newest scan failed: a.parquet: damaged" in [notice.text for notice in page.notices]
     finder.answer = LookResult(items=(item("never matched", BOB, kind=Kind.UNUSED),))
     clock.seconds += 60
     turn(console)
@@ -146,7 +146,7 @@ def test_an_error_is_an_error_with_its_text(source: HeldSource) -> None:
     turn(console)
     page = view(console, "/findings", kind="unused")
     assert [notice.mark for notice in page.notices] == [Mark.ERROR]
-    assert "what is shown is of offset 0" in page.notices[0].text
+    assert "the findings shown are of offset 0" in page.notices[0].text
     assert column(page, "findings", "finding") == ["never matched"]
 
 
@@ -156,7 +156,7 @@ def test_new_findings_are_those_that_the_earlier_state_did_not_have(source: Held
     turn(console)
     page = view(console, "/findings", kind="new", since="0")
     assert page.tables() == (), "which are new is not known yet"
-    assert "being looked for" in page.notices[0].text
+    assert "being scanned" in page.notices[0].text
     turn(console)
     page = view(console, "/findings", kind="new", since="0")
     assert column(page, "findings", "finding") == ["02 glob"]
@@ -172,7 +172,7 @@ def test_which_are_new_is_unknown_if_the_earlier_state_cannot_be_judged(source: 
     turn(console)
     page = view(console, "/findings", kind="new", since="0")
     assert page.tables() == ()
-    assert page.notices[0].text == "Lint: which are new is unknown: damaged"
+    assert page.notices[0].text == "Lint: new ones are unknown: damaged"
     with pytest.raises(BadParameterError, match="no such state"):
         view(console, "/findings", kind="new", since="7")
 
@@ -217,7 +217,7 @@ def test_rules_that_are_unused_are_marked_and_what_is_unknown_is_not_called_used
     assert column(page(BOB), "rules", "use") == ["never matched"]
     assert [cell for cell in cells(page(BOB)) if cell.mark is Mark.UNUSED]
     assert column(page(ALICE), "rules", "use") == ["needed"]
-    assert column(page(young), "rules", "use") == ["not known"]
+    assert column(page(young), "rules", "use") == ["unknown"]
 
 
 def test_unused_rules_lead_to_their_findings(source: HeldSource) -> None:

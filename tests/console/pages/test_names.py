@@ -25,7 +25,7 @@ def console():
 
 def test_who_can_on_a_prefix_says_on_all_of_it_or_on_some(console):
     page = view(console, "/resource", type="TOPIC", name="pii-*", operation="READ")
-    assert page.answer == "READ on TOPIC pii-*: 3 principals, and nobody else"
+    assert page.answer == "READ on TOPIC pii-*: 3 principals"
     covers = {principal: row["covers"] for row in page.data for principal in row["principals"]["in"]}
     assert covers == {"User:app": "SOME", "User:audit": "ALL", "User:root": "ALL"}
     assert set(column(page, "who", "resource")) == {

@@ -46,18 +46,18 @@ def test_rules_are_filtered_and_say_so(console: Console) -> None:
     assert table(page, "rules").note == "filtered: 2 of 8 rules; the others are not shown"
     assert table(view(console, "/rules"), "rules").note == ""
     assert column(view(console, "/rules", permission="DENY"), "rules", "principal") == ["User:bob"]
-    assert table(view(console, "/rules", q="nobody"), "rules").none == "No rule is so."
+    assert table(view(console, "/rules", q="nobody"), "rules").none == "No matching rules."
 
 
 def test_who_can_is_all_who_can_and_why(console: Console) -> None:
     page = view(console, "/resource", type="TOPIC", name="orders", operation="READ")
     assert column(page, "who", "who") == ["User:alice", "User:team", "User:root"]
     assert "PREFIXED" in column(page, "who", "why")[1]
-    assert page.answer == "READ on TOPIC orders: 3 principals, and nobody else"
+    assert page.answer == "READ on TOPIC orders: 3 principals"
     assert column(page, "denies", "principal") == ["User:bob"]
     assert page.command == "aclog who-can --log 'a dir' --operation READ --topic orders"
     everyone = view(console, "/resource", type="TOPIC", name="orders", operation="DESCRIBE")
-    assert "anyone" in everyone.answer
+    assert "all principals" in everyone.answer
 
 
 def test_who_can_consume_a_resource_or_all_that_begin_so(console: Console) -> None:
@@ -65,15 +65,15 @@ def test_who_can_consume_a_resource_or_all_that_begin_so(console: Console) -> No
     below = view(console, "/resource", name="billing.", pattern="PREFIXED", operation="READ")
     assert {"User:carol", "User:root"} == set(column(below, "who", "who"))
     nobody = view(console_of(HeldSource(image_of())), "/resource", name="orders")
-    assert nobody.answer == "anything on TOPIC orders: nobody"
-    assert table(nobody, "who").none == "Nobody can."
+    assert nobody.answer == "any operation on TOPIC orders: no principals"
+    assert table(nobody, "who").none == "No principals have access."
 
 
 def test_what_a_principal_may_do(console: Console) -> None:
     page = view(console, "/principal", name="User:bob")
     assert column(page, "denied", "permissionType") == ["DENY"]
     assert column(page, "may", "operations") == ["DESCRIBE"]
-    assert table(view(console, "/principal", name="User:nobody"), "rules").none == "No rule names it."
+    assert table(view(console, "/principal", name="User:nobody"), "rules").none == "No rules with this principal."
     assert "super user" in view(console, "/principal", name="User:root").answer
     assert column(view(console, "/principal"), "principals", "principal")[0] == "User:*"
     with pytest.raises(BadParameterError, match="expected TYPE:NAME"):
@@ -90,8 +90,8 @@ def test_why_is_the_decision_its_rules_and_what_would_change_it(console: Console
     assert allowed.mark is Mark.GOOD
     assert allowed.command is not None
     assert allowed.command.endswith("--host 10.0.0.1")
-    assert view(console, "/why").answer == "Who asks for what? Give a principal."
-    with pytest.raises(BadParameterError, match="nobody asks for ALL"):
+    assert view(console, "/why").answer == "Incomplete request: enter a principal."
+    with pytest.raises(BadParameterError, match="ALL is not a request operation"):
         view(console, "/why", principal="User:a", operation="ALL", name="t")
 
 

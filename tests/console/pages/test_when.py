@@ -85,7 +85,7 @@ def test_what_was_before_the_known_history_is_not_never(tmp_path):
         whole(console.history.live)
         shown = page(console, principal="User:nobody", operation="ALTER", name="nothing")
     assert shown.answer.startswith("Never allowed since offset ")
-    assert "What was before is unknown" in shown.notices[0].text
+    assert "Earlier changes are unknown" in shown.notices[0].text
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_was_before_the_known_history_is_not_never(tmp_path):
     [
         ({"principal": "alice", "operation": "READ", "name": "a"}, "expected TYPE:NAME"),
         ({"principal": "User:*", "operation": "READ", "name": "a"}, "no client has that name"),
-        ({"principal": "User:a", "operation": "ALL", "name": "a"}, "nobody asks for ALL"),
+        ({"principal": "User:a", "operation": "ALL", "name": "a"}, "ALL is not a request operation"),
         ({"principal": "User:a", "operation": "EAT", "name": "a"}, "operation: "),
         ({"principal": "User:a", "operation": "READ", "name": "a", "host": "x y"}, "x y"),
     ],
@@ -106,7 +106,7 @@ def test_requests_that_are_none(asked, why):
 def test_what_is_missing_is_asked_for():
     with console_on(WEEK) as console:
         whole(console.history.live)
-        assert page(console).answer == "Who asks for what? Give a principal."
-        assert page(console, principal="User:a", operation="READ").answer == "Who asks for what? Give a name."
+        assert page(console).answer == "Incomplete request: enter a principal."
+        assert page(console, principal="User:a", operation="READ").answer == "Incomplete request: enter a name."
         cluster = page(console, principal="User:ann", operation="ALTER", type="CLUSTER")
     assert cluster.answer.startswith("Allowed since")

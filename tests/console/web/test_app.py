@@ -156,7 +156,7 @@ def test_trouble_is_told_with_its_status(source: HeldSource) -> None:
     assert get(source, "/rules?format=csv&table=none").status == 404
     silent = get(HeldSource(None), "/")
     assert silent.status == 503
-    assert b"Nothing is known yet" in silent.body
+    assert b"No state yet" in silent.body
 
 
 def test_a_lost_source_is_called_so(source: HeldSource) -> None:
@@ -168,10 +168,10 @@ def test_a_lost_source_is_called_so(source: HeldSource) -> None:
     look(console)
     after = ask(app, "GET", "/live").json
     assert after["version"] == before["version"]
-    assert re.fullmatch(r"Nobody has confirmed this state for \d+ s: gone", after["trouble"])
+    assert re.fullmatch(r"This state has not been confirmed for \d+ s: gone", after["trouble"])
     page = ask(app, "GET", "/rules")
     assert page.status == 200
-    assert b"Nobody has confirmed this state" in page.body
+    assert b"This state has not been confirmed" in page.body
     assert b"orders" in page.body
 
 
@@ -183,7 +183,7 @@ def test_a_page_as_json_says_itself_that_nobody_confirms_its_state(source: HeldS
     held, source.current = source.current, None
     look(console)
     lost = ask(app, "GET", asked).json
-    assert re.fullmatch(r"Nobody has confirmed this state for \d+ s: gone", lost["notices"][0])
+    assert re.fullmatch(r"This state has not been confirmed for \d+ s: gone", lost["notices"][0])
     assert len(lost["rules"]["rows"]) == len(RULES)
     source.current = held
     look(console)

@@ -125,7 +125,7 @@ def test_the_second_of_two_tabs_is_refused(browser: Browser, estate: Estate) -> 
     first, second = planned(browser), planned(browser, TEXT.replace("shop", "other"))
     assert "1 rule added" in apply(browser, first).text
     refused = apply(browser, second)
-    assert "It is not done." in refused.text
+    assert "The plan was not applied." in refused.text
     assert "create a new plan" in refused.text
     assert len(estate.rules()) == len(RULES) + 1
     again = planned(browser, TEXT.replace("shop", "other"))
@@ -154,7 +154,7 @@ def test_what_is_not_owned_is_removed_only_if_that_is_said(browser: Browser, est
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"rules": "ALLOW"}, "line 1 cannot be read"),
+        ({"rules": "ALLOW"}, "line 1 is invalid"),
         ({"rules": "ALLOW User:alice READ on TOPIC orders"}, "nothing to do"),
         ({"rules": TEXT, "max_deletes": "some"}, "expected a number such as 50"),
         ({"rules": "- ALLOW User:alice READ on TOPIC orders", "adopt": "1", "max_deletes": "0"}, "exceed --max"),
@@ -175,7 +175,7 @@ def test_a_plan_is_saved_and_applied_by_the_command(browser: Browser, estate: Es
     estate.apply().ok()
     assert SHOP in estate.rules()
     assert browser.get("/draft/plan?plan=none&format=plan").status == 400
-    assert "make it again" in browser.get("/draft/plan?plan=none").text
+    assert "make the plan again" in browser.get("/draft/plan?plan=none").text
 
 
 def test_who_sends_it_from_elsewhere_writes_nothing(browser: Browser, estate: Estate) -> None:
@@ -211,7 +211,7 @@ def test_without_edit_nothing_is_written(console: Console, estate: Estate) -> No
         assert browser.get(f"/draft?rules={TEXT.replace(' ', '%20')}&format=plan").status == 400
         assert browser.post("/draft/apply", {"plan": "x"}).status == 403
         plan = browser.get("/draft/plan")
-        assert "Nothing is written here" in plan.text
+        assert "This console is read-only" in plan.text
         assert offers(plan) == []
     assert estate.rules() == set(RULES)
     assert not estate.journal.exists()
@@ -242,7 +242,7 @@ def test_with_a_login_only_who_may_alter_the_cluster_writes(console: Console, es
     digest = digest_in(admin.get(address))
     assert alice.get("/draft").status == alice.get(address).status == 403
     assert alice.post("/draft", {"rules": TEXT}).status == alice.post("/draft/apply", {"plan": digest}).status == 403
-    assert "only to who may ALTER the cluster" in viewer.get(address).text
+    assert "for users with ALTER on the cluster" in viewer.get(address).text
     assert viewer.post("/draft/apply", {"plan": digest}).status == 403
     assert viewer.post("/draft", {"rules": TEXT, "do": "plan"}).status == 400
     assert estate.rules() == set(RULES)

@@ -39,7 +39,7 @@ def test_a_large_one_is_kept(browser: Browser) -> None:
     saved = browser.get(f"{there}&format=change")
     assert saved.headers["content-disposition"] == 'attachment; filename="change.jsonl"'
     assert len(saved.body.splitlines()) == 500
-    assert "forgotten" in browser.get("/draft?id=none").text
+    assert "draft not found" in browser.get("/draft?id=none").text
 
 
 def _multipart(browser: Browser, **parts: bytes) -> tuple[bytes, dict[str, str]]:

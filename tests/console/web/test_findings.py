@@ -34,7 +34,7 @@ def turn(console: Console) -> None:
 def test_they_appear_in_a_page_that_was_shown_before(console: Console, clock: Clock) -> None:
     app = WebConsole(console=console).app()
     before = ask(app, "GET", "/live").json["version"]
-    assert "being looked for" in ask(app, "GET", "/findings").body.decode()
+    assert "being scanned" in ask(app, "GET", "/findings").body.decode()
     turn(console)
     assert ask(app, "GET", "/live").json["version"] != before, "which tells the page to look again"
     html = ask(app, "GET", "/findings").body.decode()

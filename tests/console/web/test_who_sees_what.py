@@ -106,7 +106,7 @@ def test_a_stranger_is_told_nothing_of_the_source(web: WebConsole, source: HeldS
     look(web.console)
     source.current = None
     look(web.console)
-    told = ("log-of-payments", "1,234,567", "Nobody has confirmed", "gone", web.console.version)
+    told = ("log-of-payments", "1,234,567", "has not been confirmed", "gone", web.console.version)
     unknown = Browser(web.app()).get("/static/none")
     assert unknown.status == 404
     assert [each for each in told if each in unknown.text] == []

@@ -298,7 +298,7 @@ def test_a_server_that_does_not_know_the_password(strict_server):
             return b"v=" + b"A" * 43 + b"="
 
     strict_server.login = lambda mechanism: Impostor()
-    with pytest.raises(LoginError, match="does not know the password"):
+    with pytest.raises(LoginError, match="does not prove the password"):
         run(strict_server, describe_cluster, sasl("SCRAM-SHA-256"))
 
 

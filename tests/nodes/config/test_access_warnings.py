@@ -52,7 +52,7 @@ def kinds(base, changes):
 )
 def test_no_authorizer(base, changes, reasons):
     text = (
-        "authorizer.class.name is not set: everybody who connects may do everything, although "
+        "authorizer.class.name is not set: every client may perform every operation, although "
         f"{' and '.join(reasons)}. Expected authorizer.class.name={KAFKAS_STANDARD_AUTHORIZER}"
     )
     assert found(base, changes) == [("no_authorizer", text)]
@@ -79,7 +79,7 @@ def test_super_users_as_they_should_be(users):
         ("User:a, User:b;User:c", "User:a, User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a User:b", "User:a User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a|User:b", "User:a|User:b", f"{ONE_NAME} 'User:a;User:b'?"),
-        ("User:b;user:a", "user:a", "nobody, as every login has the type User: did you mean 'User:a'?"),
+        ("User:b;user:a", "user:a", "matches no client: every login has the type User: did you mean 'User:a'?"),
         ("User:*", "User:*", "nobody, as there are no wildcards among super users"),
         ("User:Anonymous", "User:Anonymous", "not who has not logged in: did you mean 'User:ANONYMOUS'?"),
     ],
@@ -118,7 +118,7 @@ def test_allow_everyone_is_true_or_false(value):
 )
 def test_whoever_has_not_logged_in_is_a_super_user(base, changes, names):
     text = (
-        "super.users has User:ANONYMOUS, who is everybody that has not logged in: whoever reaches "
+        "super.users has User:ANONYMOUS, the principal of clients without login: every client that reaches "
         f"{names} may do everything"
     )
     users = {"super.users": "User:admin;User:ANONYMOUS"}
@@ -132,7 +132,7 @@ def test_whoever_has_not_logged_in_is_a_super_user(base, changes, names):
 )  # fmt: skip
 def test_no_super_user_can_log_in(base, names):
     text = (
-        f"no super user can log in: everybody is User:ANONYMOUS at {names}. Expected a listener with SASL or "
+        f"no super user can log in: all clients are User:ANONYMOUS at {names}. Expected a listener with SASL or "
         "ssl.client.auth=required, or ACLs for User:ANONYMOUS"
     )
     assert found(base, STANDARD | {"super.users": "User:admin"}) == [("no_super_user_login", text)]

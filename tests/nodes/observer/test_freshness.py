@@ -214,7 +214,7 @@ def test_a_max_age_that_is_none(max_age):
 
 def test_a_path_has_no_age(tmp_path):
     (tmp_path / "acls").write_text("")
-    with pytest.raises(aclog.ConfigError, match="nobody confirms the state of a path"):
+    with pytest.raises(aclog.ConfigError, match="the state of a path has no age"):
         aclog.open_log(tmp_path / "acls", max_age=1)
     log = aclog.open_log(tmp_path / "acls")
     assert (log.age, log.lag) == (None, None)

@@ -1,5 +1,5 @@
-// Keeps a page live: asks for the state's version, exchanges the answer when there is a new one, and marks what is new.
-// Without it every page still works, by links and forms alone.
+// Live updates: polls the version of the state, replaces the answer when it changes, and marks new rows.
+// Without this script every page still works, by links and forms alone.
 "use strict";
 
 (() => {
@@ -13,7 +13,7 @@
 
   const showTrouble = (text) => {
     const banner = document.getElementById("trouble");
-    if (text && banner.hidden) say(text);  // once: its age grows by the second
+    if (text && banner.hidden) say(text);  // once: the text contains an age in seconds
     if (banner.textContent !== (text || "")) banner.textContent = text || "";
     banner.hidden = !text;
   };
@@ -58,7 +58,7 @@
   const reachable = (root) => [root, ...root.querySelectorAll("a[href], button, [tabindex]")];
   const scrolled = (root) => [...root.querySelectorAll(".scroll, pre")];
 
-  // How to put focus and scrolling back into the answer that comes in the place of this one.
+  // Saves focus and scroll positions, and restores them in the new answer.
   const placesIn = (before) => {
     const focused = document.activeElement;
     const alike = before.contains(focused) ? reachable(before).filter((each) => kindOf(each) === kindOf(focused)) : [];
@@ -71,7 +71,7 @@
     };
   };
 
-  // Marks what differs, and says so.
+  // Marks the differences, and announces them.
   const compare = (before, fresh) => {
     const known = rows(before);
     const now = rows(fresh);
@@ -89,26 +89,26 @@
     const isOther = saidNow && (!said || said.textContent !== saidNow.textContent);
     if (isOther) saidNow.classList.add("changed");
     if (!added && !other && !gone && !isOther) {
-      // Something else is new, such as what findings say: what was marked is still the newest change.
+      // Something else is new, such as the findings: the marked rows are still the newest change.
       for (const [old, row] of [...same, [said, saidNow]]) {
         if (old && row && old.classList.contains("changed")) row.classList.add("changed");
       }
       return;
     }
     const counts = [[added, "new"], [other, "changed"], [gone, "gone"]].filter(([count]) => count);
-    const told = counts.map(([count, how]) => `${count} row${count === 1 ? "" : "s"} ${how}`).join(", ");
-    say(["The rules changed", told, isOther ? saidNow.textContent : ""].filter(Boolean).join(": "));
+    const summary = counts.map(([count, how]) => `${count} row${count === 1 ? "" : "s"} ${how}`).join(", ");
+    say(["The rules changed", summary, isOther ? saidNow.textContent : ""].filter(Boolean).join(": "));
   };
 
-  // Exchanges the answer for the newest one of the same address; says whether that could be done.
+  // Replaces the answer by the newest one of the same address; returns whether that succeeded.
   const refresh = async () => {
     const before = answer();
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (response.status === 401 || response.redirected) { location.reload(); return false; }
-    if (response.status === 429) return false;  // one at a time: look again
+    if (response.status === 429) return false;  // one at a time: retry
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const fresh = page.getElementById("answer");
-    if (!fresh || answer() !== before) return false;  // another question was asked meanwhile: look again
+    if (!fresh || answer() !== before) return false;  // another view was requested meanwhile: retry
     compare(before, fresh);
     const restore = placesIn(before);
     before.replaceWith(document.adoptNode(fresh));
@@ -131,7 +131,7 @@
       if (found.version !== status.dataset.version && await refresh()) status.dataset.version = found.version;
     } catch (error) {
       failures += 1;
-      if (failures >= GONE_AFTER) showTrouble("The console does not answer: what is shown may be old.");
+      if (failures >= GONE_AFTER) showTrouble("The console does not respond: this page may be out of date.");
     }
   };
 
@@ -142,30 +142,30 @@
 
   document.addEventListener("DOMContentLoaded", () => { prepare(); setTimeout(follow, EVERY_MS); });
   document.addEventListener("htmx:afterSettle", prepare);
-  // A handle that is moved stands for itself, no longer for the words beside it.
+  // A moved handle replaces the text field beside it.
   document.addEventListener("input", (event) => {
     const words = event.target.dataset && event.target.dataset.empties;
     const field = words && document.getElementById(words);
     if (field) field.value = "";
   }, true);
-  // An address says what was asked, not what was left empty.
+  // Empty fields are left out of addresses.
   document.addEventListener("htmx:configRequest", (event) => {
     for (const [name, value] of [...event.detail.formData.entries()]) {
       if (value === "") event.detail.formData.delete(name);
     }
-    // At its end a handle stands for whatever is newest; beside words that say the same it says nothing.
+    // At its end a handle means the newest state; beside a filled text field it is ignored.
     for (const handle of event.detail.elt.querySelectorAll("input[type=range][data-empties]")) {
       const words = document.getElementById(handle.dataset.empties);
       const isNewest = handle.dataset.open !== undefined && handle.value === handle.max;
       if (isNewest || (words && words.value !== "")) event.detail.formData.delete(handle.name);
     }
   });
-  // The way back leads to another question, not to the same one again.
+  // The Back button leads to another view, not to the same one again.
   document.addEventListener("htmx:beforeHistoryUpdate", (event) => {
     const { history } = event.detail;
     if (new URL(history.path, location.href).href === location.href) history.type = "replace";
   });
-  // A question that cannot be answered shows why, in the place of the answer.
+  // An error replaces the answer, with its reason.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.xhr.status < 400) return;
     event.detail.shouldSwap = true;
@@ -176,6 +176,6 @@
     if (said && event.detail.target.id === "answer") say(said.textContent);
   });
   document.addEventListener("htmx:sendError", () => {
-    showTrouble("The console does not answer: what is shown is not what was asked.");
+    showTrouble("The console does not respond: this page is not the requested view.");
   });
 })();
