@@ -10,6 +10,7 @@ raises a ConfigError that says what to install.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, FencedError
 from aclog.metalog.topiclog.positions import Leader
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
@@ -49,6 +50,4 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("confluent_kafka"):
             raise
-        raise ConfigError(
-            "a topic log needs confluent-kafka, which is not installed: pip install 'aclog[kafka]'"
-        ) from None
+        raise ConfigError(needs_extra("a topic log", "confluent-kafka", "kafka")) from None
