@@ -277,11 +277,13 @@ migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes 
 	$(BIN)/python -m tests.scenarios.migration.kills --kills 30 --out benchmarks/results/migration-kills.txt
 
 # Universal: one file for all systems and Pythons, with markers where versions differ. Keeps what is pinned unless UPGRADE=--upgrade.
+# Every extra but Spark, which takes 400 MB and a JVM: all other commands of the README run after `make run`.
+RUN_EXTRAS = $(addprefix --extra ,web usage kafka zookeeper mcp)
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url $(UPGRADE)
 .PHONY: constraints
 constraints:  ## compile constraints.txt and constraints-run.txt from pyproject.toml; needs uv
 	$(COMPILE) --extra all --group dev pyproject.toml --output-file constraints.txt
-	$(COMPILE) --constraint constraints.txt --extra web --group build pyproject.toml --output-file constraints-run.txt
+	$(COMPILE) --constraint constraints.txt $(RUN_EXTRAS) --group build pyproject.toml --output-file constraints-run.txt
 
 RESOLVE_FOR ?= 3.11 3.12 3.13 3.14
 .PHONY: resolve
