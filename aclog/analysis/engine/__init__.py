@@ -1,1 +1,4 @@
-"""The engine: where two policies may differ, and what differs there."""
+"""The engine: where two policies may differ, and what differs there.
+
+Begin with `exploration.py`.
+"""

@@ -1,10 +1,7 @@
 """A metadata log in a one-partition topic of a real Kafka: one fenced writer, any number of readers, an election.
 
-There is no consensus protocol here: Kafka's transactional id decides who can write, the topic's consumer group who
-should, and the last stable offset what is committed (docs/decisions/0009-topic-log.md).
-
-confluent-kafka (the extra `kafka`) is imported with the first name that needs it; if it is not installed, that name
-raises a ConfigError that says what to install.
+Begin with `topic_log.py` and `reader.py`. Kafka's transactional id fences writers, and the last stable offset commits
+(docs/decisions/0009-topic-log.md). confluent-kafka, an extra, is imported with the first name that needs it.
 """
 
 from importlib import import_module

@@ -1,4 +1,7 @@
-"""Access logs as input: a table of accesses, and a table of what could not be read."""
+"""Access logs as input: a table of accesses, and a table of what could not be read.
+
+Begin with `append.py` and `tables.py`.
+"""
 
 from aclog.pipeline.accesses.append import (
     Appended,
