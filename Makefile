@@ -52,7 +52,7 @@ run: $(RUNNING)  ## the tour, then a node that Kafka's own clients manage
 	@./run.sh
 
 .PHONY: tour
-tour: $(RUNNING)  ## a denied request and its mend, two moments of time, the tree; on a real log
+tour: $(RUNNING)  ## a denied request and its fix, two moments of time, the tree; on a real log
 	@./tour.sh
 
 DOCS_VENV := build/docs-venv
@@ -72,6 +72,10 @@ docs: $(RUNNING) $(DOCS_VENV)/.installed  ## the documentation as a site that ne
 .PHONY: screenshots
 screenshots: build/browser/.ready  ## the console's pages pictured anew for docs/console-pictures.md, into docs/images/console
 	$(BIN)/python -m tests.support.web.pictures
+
+.PHONY: terminal-picture
+terminal-picture: venv  ## the README's picture of an answer on a terminal drawn anew, into docs/images/terminal
+	$(BIN)/python -m tests.docs.terminal_picture
 
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter

@@ -27,7 +27,7 @@ def written(page: Path) -> str:
         text = re.sub(
             r'(?m)^((?:Documentation|Changelog|Issues) = ")[^"]*?(/(?:tree|blob|issues)\b)', rf"\1{home}\2", text
         )
-        return re.sub(r"(?m)^(replacement = '\]\()[^']*?(/blob/)", rf"\1{home}\2", text)
+        return re.sub(r"(?m)^(replacement = '!?(?:\[\\1)?\]\()[^']*?(/(?:blob|raw)/)", rf"\1{home}\2", text)
     repository = "/".join(home.split("/")[-2:])
     text = re.sub(r"(- uses: )[\w.-]+/[\w.-]+(@main\n +with: \{path)", rf"\1{repository}\2", text)
     text = re.sub(

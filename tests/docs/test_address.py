@@ -14,7 +14,7 @@ def test_a_page_names_the_address(page):
 def test_another_address_reaches_each_place(monkeypatch):
     monkeypatch.setattr(address, "address", lambda: "https://git.example.org/kafka/rules")
     project, recipes = written(PROJECT), written(RECIPES)
-    assert project.count("https://git.example.org/kafka/rules/") == 4
+    assert project.count("https://git.example.org/kafka/rules/") == 5
     assert recipes.count("kafka/rules") == 3
     old = "/".join(address.PROJECT.read_text("utf-8").split('Source = "')[1].split('"')[0].split("/")[-2:])
     assert f"{old}@" not in recipes
