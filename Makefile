@@ -52,7 +52,7 @@ run: $(RUNNING)  ## the tour, then a node that Kafka's own clients manage
 	@./run.sh
 
 .PHONY: tour
-tour: $(RUNNING)  ## a denied request and its mend, two moments of time, the tree; on a real log
+tour: $(RUNNING)  ## a denied request and its fix, two moments of time, the tree; on a real log
 	@./tour.sh
 
 DOCS_VENV := build/docs-venv
@@ -72,6 +72,10 @@ docs: $(RUNNING) $(DOCS_VENV)/.installed  ## the documentation as a site that ne
 .PHONY: screenshots
 screenshots: build/browser/.ready  ## the console's pages pictured anew for docs/console-pictures.md, into docs/images/console
 	$(BIN)/python -m tests.support.web.pictures
+
+.PHONY: terminal-picture
+terminal-picture: venv  ## the README's picture of an answer on a terminal drawn anew, into docs/images/terminal
+	$(BIN)/python -m tests.docs.terminal_picture
 
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter, banned words
@@ -278,11 +282,13 @@ migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes 
 	$(BIN)/python -m tests.scenarios.migration.kills --kills 30 --out benchmarks/results/migration-kills.txt
 
 # Universal: one file for all systems and Pythons, with markers where versions differ. Keeps what is pinned unless UPGRADE=--upgrade.
+# Every extra but Spark, which takes 400 MB and a JVM: all other commands of the README run after `make run`.
+RUN_EXTRAS = $(addprefix --extra ,web usage kafka zookeeper mcp)
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url $(UPGRADE)
 .PHONY: constraints
 constraints:  ## compile constraints.txt and constraints-run.txt from pyproject.toml; needs uv
 	$(COMPILE) --extra all --group dev pyproject.toml --output-file constraints.txt
-	$(COMPILE) --constraint constraints.txt --extra web --group build pyproject.toml --output-file constraints-run.txt
+	$(COMPILE) --constraint constraints.txt $(RUN_EXTRAS) --group build pyproject.toml --output-file constraints-run.txt
 
 RESOLVE_FOR ?= 3.11 3.12 3.13 3.14
 .PHONY: resolve

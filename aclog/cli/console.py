@@ -9,7 +9,6 @@ from aclog.cli.context_defaults import writes_only_with
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags, with_flags
 from aclog.cli.flags.source import SourceFlags
-from aclog.console.login.passwords import password_line
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output import say
 
@@ -63,4 +62,6 @@ def print_password_line(principal: str) -> None:
             raise ConfigError("the passwords differ: nothing was printed")
     else:
         password = sys.stdin.readline().rstrip("\n")
+    from aclog.console.login.passwords import password_line
+
     say(password_line(principal, password))

@@ -165,6 +165,9 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
         MetadataError, OSError: it cannot be read, or holds nothing.
 
     """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
     gap = gap_us(flags.gap)
     if bool(flags.accesses) == (flags.index is not None):
         raise ConfigError("--accesses or --index: expected one of them")
@@ -191,9 +194,6 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
 
 
 def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
-    from aclog.cli.extras import need_usage_extra
-
-    need_usage_extra()
     from aclog.cli.access_log import AccessLog, warn_of_rejects
     from aclog.terminal.output import progress
     from aclog.usage.judging import cover_log

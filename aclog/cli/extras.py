@@ -1,33 +1,36 @@
-"""The extras that commands need besides the base package."""
+"""The extras that commands need besides the base package; an error says how to install the one that is missing."""
 
 from importlib.util import find_spec
 
+from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
-
-# What the commands that serve over the web need besides the base package.
 
 
 def need_web_extra() -> None:
-    """Raise ConfigError if a package of the extra is missing, with the way to install it."""
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"no module {missing[0]}: it serves over the web: pip install 'aclog[web]'")
-
-
-# What the commands about access logs need besides the base package.
+    """Raise ConfigError if a package is missing that serves over the web."""
+    _need(
+        ("starlette", "uvicorn", "jinja2", "argon2", "authlib", "itsdangerous", "python_multipart"),
+        "it serves over the web",
+        "web",
+    )
 
 
 def need_usage_extra() -> None:
-    """Raise ConfigError if a package of the extra is missing, with the way to install it."""
-    missing = [name for name in ("pyarrow", "pyroaring") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"no module {missing[0]}: access logs need it: pip install 'aclog[usage]'")
-
-
-# What `aclog mcp` needs besides the base package.
+    """Raise ConfigError if a package is missing that commands about access logs read them with."""
+    _need(("pyarrow", "pyroaring"), "access logs need it", "usage")
 
 
 def need_mcp_extra() -> None:
-    """Raise ConfigError if the protocol's SDK is missing, with the way to install it."""
-    if find_spec("mcp") is None:
-        raise ConfigError("no module mcp: it speaks the Model Context Protocol: pip install 'aclog[mcp]'")
+    """Raise ConfigError if the SDK of the Model Context Protocol is missing."""
+    _need(("mcp",), "it speaks the Model Context Protocol", "mcp")
+
+
+def need_spark_extra() -> None:
+    """Raise ConfigError if a package is missing that `aclog spark` runs on."""
+    _need(("pyspark", "pyarrow"), "`aclog spark` needs it, and Java 17", "spark")
+
+
+def _need(packages: tuple[str, ...], purpose: str, extra: str) -> None:
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"no module {missing[0]}: {purpose}: {install_command(extra)}")

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
+from aclog.installation import extra_of, install_command
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.output import complain, paging
 
@@ -66,6 +67,13 @@ def _invoke(arguments: Sequence[str]) -> int:
         _flush_or_drop()
         if text := _error_text(error):
             complain(text)
+        return BAD_INPUT
+    except ModuleNotFoundError as error:
+        extra = extra_of(error.name)
+        if extra is None:
+            raise
+        _flush_or_drop()
+        complain(f"no module {error.name}: {install_command(extra)}")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -30,11 +30,12 @@ from aclog.metalog.errors import printable
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, tracked
-from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import EVENTS, LastUse, Used
 from aclog.usage.unused import ANSWERS, Answer, StateRules, Unused
-from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 from aclog.usage.window import check_days, micros_of
+
+if TYPE_CHECKING:
+    from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 
 # The flags of `aclog unused` besides the source.
 
@@ -140,7 +141,7 @@ _BLOCK = 1 << 14
 """Rules whose uses are read together."""
 
 
-def unused_rows(report: UnusedReport) -> Iterator[Row]:
+def unused_rows(report: "UnusedReport") -> Iterator[Row]:
     """Yield the rows, in the order of `acls list`."""
     result, used = report.unused, report.used
     last_use = report.last_use(np.arange(len(result.rules)))  # all at once: names are in another order than lives
@@ -208,7 +209,7 @@ _HEADS = {
 }
 
 
-def text_lines(report: UnusedReport) -> Iterator[str]:
+def text_lines(report: "UnusedReport") -> Iterator[str]:
     """Yield the lines."""
     result = report.unused
     brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
@@ -234,7 +235,7 @@ def text_lines(report: UnusedReport) -> Iterator[str]:
             yield from _more(int(mask.sum()), "ACLs")
 
 
-def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str]:
+def _lines_of(report: "UnusedReport", answer: Answer, mask: Bools) -> Iterator[str]:
     result = report.unused
     if answer is Answer.NEEDED:
         yield from _needed(report, np.flatnonzero(mask))
@@ -248,7 +249,7 @@ def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str
             yield f"  {_text(rule)}: stays: what goes would leave an access without it"
 
 
-def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
+def _needed(report: "UnusedReport", numbers: Int64s) -> Iterator[str]:
     numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
     lives = report.unused.lives.number[numbers]
     last_use = report.index.last_use(np.sort(lives))
@@ -299,6 +300,12 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
+    from aclog.cli.extras import need_usage_extra
+
+    need_usage_extra()
+    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.unused_report import UnusedReport
+
     question = _question(flags)
     with UsageIndex.open(flags.index) as index:
         choice = source.choose()
@@ -312,10 +319,8 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
             note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}")
             report = report.without_removals()
         if proof is not None:
-            from aclog.cli.extras import need_usage_extra
             from aclog.cli.unused_proof import prove
 
-            need_usage_extra()
             prove(report, choice, proof)
         if flags.out is not None:
             _write_change(flags.out, report)
@@ -329,14 +334,16 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
     return UNUSED if report.unused.judgement.unused.any() else NONE
 
 
-def _question(flags: UnusedFlags) -> UnusedQuestion:
+def _question(flags: UnusedFlags) -> "UnusedQuestion":
     check_days(flags.days)
     until = window_end(flags.until)
     end = None if until is None else micros_of(until)
+    from aclog.usage.unused_report import UnusedQuestion
+
     return UnusedQuestion(days=flags.days, gap=gap_us(flags.gap), until=end, ignored=flags.ignore_broker)
 
 
-def _write_change(path: Path, report: UnusedReport) -> None:
+def _write_change(path: Path, report: "UnusedReport") -> None:
     from aclog.authorizer.acls_image import Action
     from aclog.cli.transfer.output import safe_order, write_change_file
     from aclog.sources.acl_lines import change_line

@@ -1,1 +1,4 @@
-"""What serves over the web: the decision point. Questions from programs that do not speak Kafka."""
+"""What serves over the web: the console, and the decision point for proxies and programs.
+
+Begin with `live.py` (following the source) and `connections.py` (budgets of connections).
+"""

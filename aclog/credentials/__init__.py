@@ -1,1 +1,4 @@
-"""Authentication data as values: SCRAM credentials and delegation tokens, and the requests that change them."""
+"""Authentication data as values: SCRAM credentials and delegation tokens, and the requests that change them.
+
+Begin with `scram.py` and `tokens.py`.
+"""

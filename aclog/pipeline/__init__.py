@@ -1,1 +1,4 @@
-"""Metadata logs and access logs of any size on Spark: tables, history, decisions and usage."""
+"""Metadata logs and access logs of any size on Spark: tables, history, decisions and usage.
+
+Begin with `authorize.py` and `session.py`.
+"""

@@ -1,1 +1,4 @@
-"""Kafka's wire protocol, without sockets: framing, headers, messages, error responses, and sessions."""
+"""Kafka's wire protocol, without sockets: framing, headers, messages, error responses, and sessions.
+
+Begin with `headers.py` and `messages.py`.
+"""

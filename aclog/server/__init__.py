@@ -1,1 +1,4 @@
-"""Controllers and brokers: nodes that serve Kafka's protocol from a log."""
+"""Controllers and brokers: nodes that serve Kafka's protocol from a log.
+
+Begin with `node.py`.
+"""

@@ -5,6 +5,7 @@ from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG,
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import USAGE_INDEX
+from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.server.telemetry import Metrics
 from aclog.server.usage_index import AccessRecorder
@@ -14,7 +15,7 @@ try:
     from aclog.server.usage_index import UsageKeeper
 except ImportError as error:
     raise ConfigError(
-        f"{USAGE_INDEX}: {error}: an index of last use needs pyarrow and pyroaring: pip install 'aclog[usage]'"
+        f"{USAGE_INDEX}: {error}: an index of last use needs pyarrow and pyroaring: {install_command('usage')}"
     ) from error
 
 

@@ -28,6 +28,7 @@ from aclog.authorizer.audit import (
     read_line,
     resource_type_name,
 )
+from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
@@ -50,7 +51,7 @@ def has_pyarrow() -> bool:
 def need_pyarrow(path: str) -> None:
     """Raise ConfigError unless pyarrow is installed; `path` is what is to be read or written as Parquet."""
     if not has_pyarrow():
-        raise ConfigError(f"{path}: Parquet needs pyarrow, which is not installed: pip install 'aclog[parquet]'")
+        raise ConfigError(f"{path}: {needs_extra('Parquet', 'pyarrow', 'parquet')}")
 
 
 # The accesses of a log (`--accesses`), and those that two policies decide differently.

@@ -29,6 +29,7 @@ from aclog.client.requests import (
     has_authorizer,
 )
 from aclog.config.node_config import ClientSecurity, HostPort
+from aclog.installation import install_command
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, kafka_log_dir
@@ -117,14 +118,14 @@ def installation(context: str | None = None) -> Iterator[Finding]:
 def _libraries() -> Finding:
     versions = {name: _version(name) for name in _LIBRARIES}
     if missing := [name for name, number in versions.items() if number is None]:
-        return fail("libraries", f"missing: {', '.join(missing)}", "pip install --force-reinstall aclog")
+        return fail("libraries", f"missing: {', '.join(missing)}", install_command())
     return ok("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
 
 
 def _extra(extra: str, package: str, purpose: str) -> Finding:
     number = _version(package)
     if number is None:
-        return ok(f"extra {extra}", "not installed", f"for {purpose}: pip install 'aclog[{extra}]'")
+        return ok(f"extra {extra}", "not installed", f"for {purpose}: {install_command(extra)}")
     return ok(f"extra {extra}", f"{package} {number}, for {purpose}")
 
 

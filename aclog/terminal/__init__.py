@@ -1,1 +1,4 @@
-"""Output for people: notices, progress bars, tables, timestamps."""
+"""Output for people: notices, progress bars, tables, timestamps.
+
+Begin with `output.py` and `tables.py`.
+"""

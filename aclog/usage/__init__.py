@@ -1,1 +1,4 @@
-"""Usage of ACLs by access logs: evaluation, the index of last use, suggestions. No Spark, and no sockets."""
+"""What accesses say about rules: use and need of each, the index of last use, suggestions. No Spark, and no sockets.
+
+Begin with `counting.py` and `report.py`; `unused.py` decides which rules are not judged.
+"""

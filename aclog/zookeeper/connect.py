@@ -9,6 +9,7 @@ from attrs import frozen
 
 from aclog.authorizer.control import INVALID_REQUEST
 from aclog.authorizer.interface import AclRequestError
+from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.zookeeper.client import ConflictError, StoreError, ZkSettings
 from aclog.zookeeper.znodes import integer_field, json_object
@@ -33,7 +34,7 @@ def open_client(settings: ZkSettings) -> "ZkClient":
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] != "kazoo":
             raise
-        raise ConfigError("ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'") from e
+        raise ConfigError(needs_extra("ZooKeeper", "kazoo", "zookeeper")) from e
     return connected_client(settings)
 
 

@@ -157,7 +157,7 @@ def test_without_pyarrow_lines_are_read_one_by_one(tmp_path, monkeypatch):
     assert {name: read_accesses(str(tmp_path / name)) for name in expected} == expected
     with pytest.raises(ConfigError, match="no line is an access"):
         read_accesses(str(tmp_path / "events"))
-    with pytest.raises(ConfigError, match=r"pip install 'aclog\[parquet\]'"):
+    with pytest.raises(ConfigError, match=r" install .*\[parquet\]'"):
         read_accesses(str(tmp_path / "t.parquet"))
 
 

@@ -1,7 +1,7 @@
-"""The tables of ARCHITECTURE.md that follow from the code: `python -m tests.docs.architecture` writes them.
+"""What ARCHITECTURE.md and docs/internals.md say of packages: `python -m tests.docs.architecture` writes it.
 
-The picture of the layers is import-linter's contract; a package's description is the first line of its docstring.
-Where to begin reading is written by hand here, since only people know.
+The picture of the layers is import-linter's contract. A package's row is its docstring: what it contains (the first
+line), and where to start (the names after "Begin with").
 """
 
 import ast
@@ -11,60 +11,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
+INTERNALS = ROOT / "docs" / "internals.md"
 LAYERS = re.compile(r"(?<=## The packages\n\n```\n).*?(?=\n```)", re.DOTALL)
-TABLE = re.compile(r"(?<=public names of `import aclog`\.\n\n).*?(?=\n\n## A node)", re.DOTALL)
+TABLE = re.compile(r"\| package \| content \| begin with \|\n(?:\|.*\|\n)+")
 
-BEGIN_AT = {
-    "analysis": ("regions.py", "comparison.py"),
-    "analysis/engine": ("exploration.py",),
-    "analysis/lint": ("linting.py", "finding.py"),
-    "analysis/review": ("review.py",),
-    "analysis/rows": ("row.py", "folding.py"),
-    "analysis/rule_tests": ("case.py", "expectations.py"),
-    "authorizer": ("acl.py", "acls_image.py", "standard.py"),
-    "authorizer/index": ("base.py", "acl_index.py", "scan_order.py"),
-    "cli": ("app.py", "invocation.py"),
-    "cli/flags": ("source.py", "common.py"),
-    "cli/spark": ("command.py",),
-    "cli/transfer": ("transfer.py",),
-    "client": ("connection.py", "requests.py", "fetching.py"),
-    "config": ("server_properties.py", "node_config.py"),
-    "console": ("live.py", "connections.py"),
-    "console/login": ("guard.py", "sessions.py"),
-    "console/pages": ("page.py", "states.py", "views.py"),
-    "console/pdp": ("app.py", "mapping.py", "deciding.py"),
-    "console/web": ("app.py", "rendering.py"),
-    "credentials": ("scram.py", "tokens.py"),
-    "library": ("log.py", "image.py", "authorizer.py"),
-    "metalog": ("records.py", "batches.py", "committed_log.py"),
-    "metalog/filelog": ("file_log.py", "segments.py", "committed_mark.py"),
-    "metalog/topiclog": ("topic_log.py", "reader.py"),
-    "pipeline": ("authorize.py", "session.py"),
-    "pipeline/accesses": ("append.py", "tables.py"),
-    "pipeline/history": ("intervals.py", "when.py"),
-    "pipeline/source": ("data_source.py", "rows.py"),
-    "planning": ("planner.py", "plan.py", "applying.py"),
-    "protocol": ("headers.py", "messages.py"),
-    "security": ("sasl.py", "tls.py"),
-    "server": ("node.py",),
-    "server/apis": ("acls.py",),
-    "server/broker": ("lifecycle.py", "apis.py"),
-    "server/controller": ("quorum_controller.py", "controller_server.py", "topic_controller.py"),
-    "server/network": ("listeners.py", "dispatch.py", "admission.py"),
-    "shell": ("tree.py", "session.py"),
-    "snapshots": ("image.py", "applier.py", "publisher.py"),
-    "sources": ("choice.py", "logs.py", "live.py"),
-    "sources/formats": ("reading.py", "files.py"),
-    "sources/formats/terraform": ("configuration.py", "evaluation.py"),
-    "targets": ("opening.py", "log.py", "cluster.py"),
-    "terminal": ("output.py", "tables.py"),
-    "usage": ("counting.py", "report.py"),
-    "usage/accesses": ("access_log.py", "lines.py"),
-    "usage/decisions": ("bulk_authorizer.py", "intervals.py"),
-    "usage/index": ("usage_index.py", "used.py"),
-    "zookeeper": ("acl_store.py", "authorizer.py", "migration.py"),
-}
-"""The packages of the table, and the modules of each to read first."""
+
+def packages() -> list[str]:
+    """All packages below aclog, such as `usage/index`."""
+    found = (path.parent.relative_to(ROOT / "aclog") for path in (ROOT / "aclog").rglob("__init__.py"))
+    return sorted(str(package) for package in found if package.parts)
+
+
+def docstring(package: str) -> str:
+    """What a package says of itself."""
+    text = ast.get_docstring(ast.parse((ROOT / "aclog" / package / "__init__.py").read_text("utf-8")))
+    assert text is not None, f"aclog/{package} has no docstring"
+    return text
+
+
+def begin_with(package: str) -> list[str]:
+    """The files of a package to read first."""
+    _, sign, text = docstring(package).partition("Begin with ")
+    assert sign, f"aclog/{package}: the docstring does not say where to begin"
+    return re.findall(r"`([\w.]+\.(?:py|avsc))`", text)
 
 
 def layers() -> str:
@@ -75,20 +44,22 @@ def layers() -> str:
     return "\n".join(f" {', '.join(layer.split(' | '))}" for layer in arrows if layer)
 
 
-def table() -> str:
+def table(names: list[str]) -> str:
     """One row a package."""
     rows = ["| package | content | begin with |", "|---|---|---|"]
-    for package, modules in BEGIN_AT.items():
-        text = ast.get_docstring(ast.parse((ROOT / "aclog" / package / "__init__.py").read_text("utf-8")))
-        assert text is not None, f"aclog/{package} has no docstring"
-        rows.append(f"| `{package}` | {text.splitlines()[0]} | {', '.join(f'`{module}`' for module in modules)} |")
-    return "\n".join(rows)
+    for name in names:
+        files = ", ".join(f"`{file}`" for file in begin_with(name))
+        rows.append(f"| `{name}` | {docstring(name).splitlines()[0]} | {files} |")
+    return "\n".join(rows) + "\n"
 
 
-def written(page: str) -> str:
-    """The page with both as the code has them now."""
-    return TABLE.sub(lambda _: table(), LAYERS.sub(lambda _: layers(), page))
+def written(page: Path) -> str:
+    """A page as the code has it now: all packages in docs/internals.md, those at the top in ARCHITECTURE.md."""
+    names = [name for name in packages() if page == INTERNALS or "/" not in name]
+    text = TABLE.sub(lambda _: table(names), page.read_text("utf-8"))
+    return LAYERS.sub(lambda _: layers(), text)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+    for each in (PAGE, INTERNALS):
+        each.write_text(written(each), "utf-8")

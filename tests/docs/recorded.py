@@ -18,7 +18,7 @@ COMMAND = re.compile(r"```console\n\$ (?P<line>.*)\n(?P<output>(?:.*\n)*?)```")
 
 def pages() -> list[Path]:
     """Return the pages on which each block of a console is run, in a copy of the estate of the page's own."""
-    found = [*(ROOT / "docs/start").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")]
+    found = [ROOT / "README.md", *(ROOT / "docs/start").glob("*.md"), *(ROOT / "docs/how-to").glob("*.md")]
     return sorted(page for page in found if page.name != "week.md")
 
 

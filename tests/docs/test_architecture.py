@@ -6,29 +6,35 @@ from pathlib import Path
 import pytest
 
 from tests.docs import architecture
-from tests.docs.architecture import BEGIN_AT, PAGE, ROOT
+from tests.docs.architecture import INTERNALS, PAGE, ROOT, TABLE, begin_with, docstring, packages
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDERS = {"aclog/cli/X.py", "aclog/cli/X/"}
+QUESTIONS = re.compile(r"(?m)^\| [^|]*\? \| (.*) \|$")
 
 
-def test_the_page_says_what_the_code_says():
-    page = PAGE.read_text("utf-8")
-    assert page == architecture.written(page), "run: .venv/bin/python -m tests.docs.architecture"
+@pytest.mark.parametrize("page", [PAGE, INTERNALS], ids=lambda page: page.name)
+def test_the_page_says_what_the_code_says(page: Path):
+    text = page.read_text("utf-8")
+    assert text == architecture.written(page), "run: .venv/bin/python -m tests.docs.architecture"
+    assert len(TABLE.findall(text)) == 1
 
 
-@pytest.mark.parametrize("package", BEGIN_AT)
-def test_modules_to_begin_with_exist(package: str):
-    for module in BEGIN_AT[package]:
-        assert (ROOT / "aclog" / package / module).is_file()
+@pytest.mark.parametrize("package", packages())
+def test_a_package_says_in_five_lines_what_it_contains_and_where_to_begin(package: str):
+    assert len(docstring(package).splitlines()) <= 5
+    files = begin_with(package)
+    assert files
+    assert [name for name in files if not (ROOT / "aclog" / package / name).is_file()] == []
 
 
-def test_every_package_is_in_the_table_or_below_one_that_is():
-    packages = {str(path.parent.relative_to(ROOT / "aclog")) for path in (ROOT / "aclog").rglob("__init__.py")} - {"."}
-    listed = set(BEGIN_AT)
-    unlisted = {package for package in packages if package.split("/")[0] not in listed}
-    assert unlisted == set()
-    assert listed <= packages
+def test_the_questions_of_a_newcomer_are_answered_by_files_that_exist():
+    answers = QUESTIONS.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    assert len(answers) >= 20
+    for answer in answers:
+        files = re.findall(r"`(aclog/[\w/]+\.py)`", answer)
+        assert files, answer
+        assert all((ROOT / file).is_file() for file in files), answer
 
 
 def mentioned(page: Path) -> set[str]:

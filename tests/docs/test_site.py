@@ -13,6 +13,7 @@ from aclog.config.node_settings import CLIENT_PREFIX
 from aclog.config.server_properties import CLIENT_KEYS, OWN_KEYS, USED_KEYS
 from aclog.metalog.errors import MetadataError
 from aclog.server.telemetry import Metrics
+from tests.docs.address import address
 from tests.docs.site.__main__ import site_pages
 from tests.docs.site.check import faults
 from tests.docs.site.links import BrokenLinkError, Links
@@ -62,7 +63,7 @@ def test_each_page_is_in_the_navigation_once(pages):
         ("commands/README.md#times", "commands/index.md#times"),
         ("commands/README.md", "commands/index.md"),
         ("../SECURITY.md", "project/security.md"),
-        ("../aclog/cli/app.py", "https://github.com/aclog/aclog/blob/main/aclog/cli/app.py"),
+        ("../aclog/cli/app.py", f"{address()}/blob/main/aclog/cli/app.py"),
         ("../benchmarks/results/spark.svg", "assets/benchmarks/results/spark.svg"),
         ("https://example.org/a", "https://example.org/a"),
         ("#here", "#here"),

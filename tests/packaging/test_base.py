@@ -99,22 +99,42 @@ def test_the_base_alone_matches_expressions(alone: Environment, tmp_path: Path):
     assert ended.stdout == "['a'] a<b>c\n", ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (("lint", "--log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
-        (("diff", "--log", str(LOG), "--to-log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
-        (("usage", "--log", str(LOG), "--accesses", "seen.parquet"), "usage"),
-        (("spark", "history", "--log", str(LOG), "--out", "out"), "spark"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else value[0],
+NEEDS = (
+    (("lint", "--log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
+    (("diff", "--log", str(LOG), "--to-log", str(LOG), "--accesses", "seen.parquet"), "parquet"),
+    (("usage", "--log", str(LOG), "--accesses", "seen.parquet"), "usage"),
+    (("unused", "--log", str(LOG), "--index", "."), "usage"),
+    (("coverage", "--index", "."), "usage"),
+    (("usage-index", "--log", str(LOG), "--accesses", "seen.parquet", "--index", "."), "usage"),
+    (("plan", "--log", str(LOG), "--want", "w", "--journal", "j", "--accesses", "."), "usage"),
+    (("spark", "history", "--log", str(LOG), "--out", "out"), "spark"),
+    (("spark", "suggest", "--log", str(LOG), "--accesses", "seen.parquet"), "spark"),
+    (("console", "--log", str(LOG)), "web"),
+    (("pdp", "--log", str(LOG)), "web"),
+    (("mcp", "--log", str(LOG)), "mcp"),
+    (("acls", "list", "--authorizer-properties", "zookeeper.connect=127.0.0.1:1"), "zookeeper"),
 )
-def test_what_needs_an_extra_says_which(alone: Environment, tmp_path: Path, words: tuple[str, ...], extra: str):
+"""Command lines, and the extra that each needs. (`kafka`: tests/metalog/topiclog/test_settings.py.)"""
+
+
+def test_what_needs_an_extra_says_which(alone: Environment, wheel: Path, tmp_path: Path):
     (tmp_path / "seen.parquet").write_bytes(b"PAR1")
-    code, out, error = ran(alone, tmp_path, *words)
-    assert (code, out) == (2, "")
-    assert f"pip install 'aclog[{extra}]'" in error.splitlines()[-1]
-    assert "Traceback" not in error
+    for words, extra in NEEDS:  # in one environment: making one takes longer than all of them
+        code, out, error = ran(alone, tmp_path, *words)
+        assert (code, out) == (2, ""), words
+        assert error.splitlines()[-1].endswith(f": uv pip install --python {alone.python} '{wheel}[{extra}]'"), error
+        assert "Traceback" not in error, error
+
+
+def test_the_base_alone_loads_every_command(alone: Environment, tmp_path: Path):
+    code = (
+        "from typer.main import get_command\n"
+        "from aclog.cli.app import LazyCommand, app\n"
+        "loaded = [each.load() for each in get_command(app).commands.values() if isinstance(each, LazyCommand)]\n"
+        "print(len(loaded) > 30)"
+    )
+    ended = alone.run("-c", code, cwd=tmp_path)
+    assert ended.stdout == "True\n", ended.stderr
 
 
 def set_up(made: Path, pinned: str) -> subprocess.CompletedProcess[str]:

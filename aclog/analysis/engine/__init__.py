@@ -1,1 +1,4 @@
-"""The engine of exact differences: the scope in which two policies may differ, and its exploration."""
+"""The engine: where two policies may differ, and what differs there.
+
+Begin with `exploration.py`.
+"""

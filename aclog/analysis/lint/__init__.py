@@ -1,1 +1,4 @@
-"""Lint: rules that do not do what they seem to do, or that do nothing."""
+"""Lint: ACLs that are ineffective, redundant, or broader than intended.
+
+Begin with `linting.py` (runs all lints) and `finding.py` (the catalogue).
+"""

@@ -1,1 +1,4 @@
-"""The review of a change: gained, lost and broken access, and whether it is acceptable. Pure: no I/O."""
+"""A review of a change: what it grants, revokes and breaks, and whether that is acceptable; pure.
+
+Begin with `review.py`; `document.py` is the comment on a pull request.
+"""

@@ -1,1 +1,4 @@
-"""Differences folded into verifiable rows."""
+"""Differences folded into rows that a person can check.
+
+Begin with `row.py` and `folding.py`.
+"""

@@ -26,6 +26,7 @@ from aclog.authorizer.explain import located_text
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
+from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def arrow_table(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "p
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra
     except ImportError:
-        raise ConfigError("to_arrow needs pyarrow: pip install 'aclog[parquet]'") from None
+        raise ConfigError(needs_extra("to_arrow", "pyarrow", "parquet")) from None
     types = {
         Kind.TEXT: pa.string(),
         Kind.NUMBER: pa.int64(),

@@ -1,1 +1,4 @@
-"""`aclog spark`: jobs over metadata logs and access logs."""
+"""`aclog spark`: jobs over metadata logs and access logs.
+
+Begin with `command.py`.
+"""

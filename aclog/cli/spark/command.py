@@ -12,12 +12,12 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
-# where PySpark is not installed (session.spark_session says what to install).
+# where PySpark is not installed (extras.need_spark_extra).
 
 app = typer.Typer(
     name="spark",
     help="Metadata logs and access logs of any size, on Spark: history, when, decisions, usage, what-if. Requires "
-    "`aclog\\[spark]` and Java 17.",
+    "the extra `spark` and Java 17.",
     no_args_is_help=True,
 )
 
@@ -35,6 +35,9 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
       aclog spark history --log DIR --out history.parquet
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.cli.spark.session import check_log, spark_session
     from aclog.pipeline.output_directory import check_new
 
@@ -67,6 +70,9 @@ def when(
       aclog spark when --log DIR --operation READ --topic 'pii-*' \
 --except-principal User:audit
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.analysis.timeline import question_of
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.session import check_log, spark_session
@@ -105,6 +111,9 @@ def authorize(
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.cli.spark.session import spark_session
     from aclog.pipeline.output_directory import check_new
 
@@ -150,6 +159,9 @@ def ingest(
       aclog spark ingest /var/log/kafka --append --out accesses --summary -
       aclog spark ingest t.csv --kind csv --column principal=user --out accesses
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.session import spark_session
     from aclog.pipeline.output_directory import check_new
@@ -190,6 +202,9 @@ def usage(
 
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.cli.spark.session import spark_session
     from aclog.pipeline.output_directory import check_new
 
@@ -233,6 +248,9 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --remove old.jsonl --out x
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
+    from aclog.cli.extras import need_spark_extra
+
+    need_spark_extra()
     from aclog.cli.spark.session import spark_session
     from aclog.pipeline.output_directory import check_new
 
@@ -276,8 +294,9 @@ def usage_index(
 
       aclog spark usage-index --accesses /mnt/logs --log DIR --index usage
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.cli.extras import need_spark_extra, need_usage_extra
 
+    need_spark_extra()
     need_usage_extra()
     from functools import partial
 
@@ -314,8 +333,9 @@ def suggest(
 
       aclog spark suggest --accesses /mnt/logs --log DIR --out want.jsonl
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.cli.extras import need_spark_extra, need_usage_extra
 
+    need_spark_extra()
     need_usage_extra()
     from functools import partial
 

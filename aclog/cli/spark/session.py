@@ -20,16 +20,14 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
     """Open a session for one command, with Spark's progress bar on a terminal, and stop it at the end.
 
     Raises:
-        ConfigError: PySpark is not installed, or the session or a job in it failed; one line with the cause.
+        ConfigError: the session or a job in it failed; one line with the cause.
 
     """
-    try:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
 
-        from aclog.pipeline.session import open_session
-    except ImportError as error:
-        raise ConfigError(f"{error}: `aclog spark` needs PySpark: pip install 'aclog[spark]', and Java 17") from error
+    from aclog.pipeline.session import open_session
+
     root = logging.getLogger()
     root.addFilter(_says_more)
     try:

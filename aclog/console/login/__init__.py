@@ -1,1 +1,4 @@
-"""Access control of the console: logins, sessions, the guard of every request, and the rules that a viewer may see."""
+"""Who may see what in the console: logins, sessions, what guards every request, and what the rules let a viewer see.
+
+Begin with `guard.py` and `sessions.py`.
+"""

@@ -1,15 +1,13 @@
 """A metadata log in a one-partition topic of a real Kafka: one fenced writer, any number of readers, an election.
 
-There is no consensus protocol here: Kafka's transactional id decides who can write, the topic's consumer group who
-should, and the last stable offset what is committed (docs/decisions/0009-topic-log.md).
-
-confluent-kafka (the extra `kafka`) is imported with the first name that needs it; if it is not installed, that name
-raises a ConfigError that says what to install.
+Begin with `topic_log.py` and `reader.py`. Kafka's transactional id fences writers, and the last stable offset commits
+(docs/decisions/0009-topic-log.md). confluent-kafka, an extra, is imported with the first name that needs it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, FencedError
 from aclog.metalog.topiclog.positions import Leader
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
@@ -49,6 +47,4 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("confluent_kafka"):
             raise
-        raise ConfigError(
-            "a topic log needs confluent-kafka, which is not installed: pip install 'aclog[kafka]'"
-        ) from None
+        raise ConfigError(needs_extra("a topic log", "confluent-kafka", "kafka")) from None

@@ -1,4 +1,7 @@
-"""The Spark data source `aclog`: a metadata log (directory, checkpoints or topic) as a table, batch and stream."""
+"""The Spark data source `aclog`: a metadata log (directory, checkpoints or topic) as a table, batch and stream.
+
+Begin with `data_source.py` and `rows.py`.
+"""
 
 import os
 import sys

@@ -1,1 +1,4 @@
-"""Request handling that brokers and controllers share."""
+"""Request handling that brokers and controllers share.
+
+Begin with `acls.py`.
+"""

@@ -1,1 +1,4 @@
-"""Sockets: listeners, connections, limits (kafka.network)."""
+"""Sockets: listeners, connections, limits (kafka.network).
+
+Begin with `listeners.py`, `dispatch.py` and `admission.py`.
+"""

@@ -1,1 +1,4 @@
-"""GitOps files: rules as other tools for Kafka keep them in a repository, each with its file and line."""
+"""GitOps files: rules as other tools for Kafka keep them in a repository, each with its file and line.
+
+Begin with `reading.py` and `files.py`.
+"""

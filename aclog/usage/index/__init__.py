@@ -1,1 +1,4 @@
-"""The index of last use: the accesses that matched and needed each life of an ACL, by day, in an SQLite database."""
+"""The index of last use: what accesses matched and needed of each life of an ACL, by day, in one SQLite database.
+
+Begin with `usage_index.py` and `used.py`.
+"""

@@ -15,6 +15,7 @@ import pytest
 from aclog.cli import extras
 from aclog.cli.mcp_server import ChildCommands
 from aclog.cli.mcp_tools import AskedState, CommandLine
+from aclog.installation import install_command
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS
 
@@ -155,7 +156,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "mcp" else find_spec(name))
     result = aclog("mcp", "--acls", "x")
     assert result.code == 2
-    assert "pip install 'aclog[mcp]'" in result.complaint
+    assert install_command("mcp") in result.complaint
 
 
 @pytest.mark.process

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, acl_text
 from aclog.cli import extras
+from aclog.installation import install_command
 from aclog.planning.plan import parse_plan, plan_digest
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
@@ -194,4 +195,4 @@ def test_accesses_that_tell_nothing_are_refused(tmp_path, estate, log_of_accesse
     assert said.startswith("--accesses: the steps as JSON lines do not tell of them")
     missing = SimpleNamespace(find_spec=lambda name: None if name == "pyroaring" else find_spec(name))
     monkeypatch.setattr(extras, "find_spec", missing.find_spec)
-    assert "pip install 'aclog[usage]'" in plan(estate, "--accesses", index).complaint
+    assert install_command("usage") in plan(estate, "--accesses", index).complaint

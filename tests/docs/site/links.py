@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from tests.docs.address import address
 from tests.docs.site.places import ROOT, page_place
 
 _LINK = re.compile(r"(?<=\]\()([^)\s]+)(?=\))")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_FORGE = "https://github.com/aclog/aclog"
-"""As in project.urls of pyproject.toml: where a file is shown that is no page of the site."""
+_FORGE = address()
+"""Where a file is shown that is no page of the site."""
 
 
 class BrokenLinkError(Exception):

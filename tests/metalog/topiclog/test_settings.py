@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.topiclog import TopicSettings
 
@@ -47,5 +48,5 @@ except Exception as error:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == (
-        "ConfigError a topic log needs confluent-kafka, which is not installed: pip install 'aclog[kafka]'"
+        f"ConfigError a topic log needs confluent-kafka, which is not installed: {install_command('kafka')}"
     )

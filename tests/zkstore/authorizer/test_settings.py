@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.zookeeper.authorizer import acl_authorizer_settings
 from tests.support.zookeeper.real_acl_authorizer import RealError
@@ -94,4 +95,5 @@ except Exception as e:
     print(type(e).__name__, e)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "ConfigError ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"
+    hint = install_command("zookeeper")
+    assert done.stdout == f"ConfigError ZooKeeper needs kazoo, which is not installed: {hint}\n"

@@ -14,6 +14,7 @@ import pytest
 
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.schema import schema_of
+from aclog.installation import install_command
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_segments
@@ -547,5 +548,5 @@ def test_without_kazoo_the_error_names_the_extra(tmp_path):
         f"sys.exit(run(['migrate', '--zookeeper', 'localhost:1', '--log', {str(tmp_path / 'log')!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    message = "aclog: ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"
+    message = f"aclog: ZooKeeper needs kazoo, which is not installed: {install_command('zookeeper')}\n"
     assert (done.returncode, done.stderr) == (2, message)

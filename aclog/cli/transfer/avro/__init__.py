@@ -1,1 +1,4 @@
-"""Avro schemas of exports, and container files."""
+"""Avro schemas of exports, and container files.
+
+Begin with `image.avsc` and `history.avsc`.
+"""
