@@ -18,7 +18,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource
-from aclog.terminal.output import progress, warn
+from aclog.terminal.output import warn
+from aclog.terminal.progress import progress
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import AccessInput, find_accesses
 from aclog.usage.decisions.decisions import Ranges

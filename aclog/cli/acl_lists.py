@@ -39,7 +39,8 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, history_of, log_of
 from aclog.targets.place_state import read_applies, with_applies
 from aclog.terminal.columns import Column, OutputFormat, Row
-from aclog.terminal.output import note, time_text, tracked, value_formatter
+from aclog.terminal.output import note, time_text, value_formatter
+from aclog.terminal.progress import tracked
 from aclog.terminal.tables import print_lines, print_rows
 
 # ACLs in the output format of kafka-acls.sh: its bytes in a pipe, escaped on a terminal.

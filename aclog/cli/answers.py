@@ -18,7 +18,8 @@ from aclog.metalog.errors import printable
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.columns import Column, OutputFormat
-from aclog.terminal.output import note, say, time_text, tracked
+from aclog.terminal.output import note, say, time_text
+from aclog.terminal.progress import tracked
 from aclog.terminal.tables import print_rows
 
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.

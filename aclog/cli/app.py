@@ -420,7 +420,7 @@ def _root(
 ) -> None:
     """Take the options before a sub-command."""
     if no_pager:
-        from aclog.terminal.output import refuse_pager
+        from aclog.terminal.pager import refuse_pager
 
         refuse_pager()
     use_context(context)

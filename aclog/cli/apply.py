@@ -17,7 +17,8 @@ from aclog.planning.applying import ApplyOptions, Remaining
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, parse_plan
 from aclog.targets.opening import PlanApply, counted_rules, told_outcome
 from aclog.targets.place_state import origin_now
-from aclog.terminal.output import confirms_on_terminal, note, progress, say
+from aclog.terminal.output import confirms_on_terminal, note, say
+from aclog.terminal.progress import progress
 
 # `aclog apply`: make the changes of a plan.
 

@@ -48,7 +48,8 @@ from aclog.cli.images import existing_topics
 from aclog.cli.policies import SideFlags, policies_of, read_premises
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, OutputFormat
-from aclog.terminal.output import progress, say, tracked
+from aclog.terminal.output import say
+from aclog.terminal.progress import progress, tracked
 from aclog.terminal.tables import print_rows
 
 # `aclog check`: proofs about states, over all principals, hosts and names; nothing is sampled.

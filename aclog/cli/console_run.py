@@ -44,7 +44,8 @@ from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource, premises_of
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
-from aclog.terminal.output import FewNotices, note, warn
+from aclog.terminal.notices import FewNotices
+from aclog.terminal.output import note, warn
 from aclog.usage.window import check_days
 
 # What `aclog console --edit` writes to.

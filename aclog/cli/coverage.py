@@ -195,7 +195,7 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
 
 def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.cli.access_log import AccessLog, warn_of_rejects
-    from aclog.terminal.output import progress
+    from aclog.terminal.progress import progress
     from aclog.usage.judging import cover_log
 
     log = AccessLog.of(flags.log())

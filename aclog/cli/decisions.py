@@ -33,7 +33,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.sources.acl_lines import blocks, display_name
 from aclog.terminal.columns import Column, OutputFormat, Row, json_string, json_text
-from aclog.terminal.output import BYTES, complain, progress, say
+from aclog.terminal.output import complain, say
+from aclog.terminal.progress import BYTES, progress
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""

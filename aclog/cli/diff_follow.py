@@ -24,7 +24,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Followed, follow
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import OutputFormat, json_text
-from aclog.terminal.output import STALE_SECONDS, AgeWatch, emit, say, time_text
+from aclog.terminal.notices import STALE_SECONDS, AgeWatch
+from aclog.terminal.output import emit, say, time_text
 
 # The ACLs that one step of a log changes.
 

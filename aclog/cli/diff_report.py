@@ -16,7 +16,8 @@ from aclog.cli.policies import SideFlags
 from aclog.metalog.errors import printable
 from aclog.sources.accesses import read_accesses
 from aclog.terminal.columns import OutputFormat, json_text
-from aclog.terminal.output import emit, progress, say, warn
+from aclog.terminal.output import emit, say, warn
+from aclog.terminal.progress import progress
 
 # Differences of two policies, where several generations of Kafka may decide on both: those of each, and of all.
 

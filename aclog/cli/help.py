@@ -50,7 +50,8 @@ def help_(
     from shutil import get_terminal_size
 
     from aclog.metalog.errors import ConfigError
-    from aclog.terminal.output import emit, page_output
+    from aclog.terminal.output import emit
+    from aclog.terminal.pager import page_output
 
     root = context.find_root()
     try:

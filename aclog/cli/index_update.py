@@ -20,7 +20,8 @@ from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, printable
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.output import BYTES, note, progress, say, time_text, warn
+from aclog.terminal.output import note, say, time_text, warn
+from aclog.terminal.progress import BYTES, progress
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.coverage import Coverage
 from aclog.usage.index.tallies import DayTally, Spool

@@ -11,9 +11,9 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from aclog.installation import extra_of, install_command
 from aclog.metalog.errors import MetadataError
-from aclog.terminal.output import complain, paging
+from aclog.terminal.output import complain
+from aclog.terminal.pager import paging
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -69,6 +69,8 @@ def _invoke(arguments: Sequence[str]) -> int:
             complain(text)
         return BAD_INPUT
     except ModuleNotFoundError as error:
+        from aclog.installation import extra_of, install_command
+
         extra = extra_of(error.name)
         if extra is None:
             raise

@@ -32,7 +32,8 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import RepositorySettings, inline_suppressions, repository_root
 from aclog.sources.rule_files import AclsSource
-from aclog.terminal.output import note, progress, warn
+from aclog.terminal.output import note, warn
+from aclog.terminal.progress import progress
 
 
 @frozen

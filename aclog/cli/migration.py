@@ -32,7 +32,8 @@ from aclog.metalog.errors import ConfigError, printable
 from aclog.sources.live import opened_zookeeper
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column, OutputFormat, Row
-from aclog.terminal.output import confirms, note, progress, say, value_formatter, warn
+from aclog.terminal.output import confirms, note, say, value_formatter, warn
+from aclog.terminal.progress import progress
 from aclog.zookeeper.client import ZkSettings, zk_settings
 from aclog.zookeeper.connect import check_not_owned, kraft_controller
 from aclog.zookeeper.migration import (

@@ -40,7 +40,8 @@ from aclog.snapshots.image import METADATA_VERSION, Image
 from aclog.snapshots.publisher import recover
 from aclog.sources.live import connect_to_first
 from aclog.targets.log import LogWriter, batched, check_parent, open_writer
-from aclog.terminal.output import progress, warn
+from aclog.terminal.output import warn
+from aclog.terminal.progress import progress
 from aclog.zookeeper.migration import AccessState, StateChange, difference, record_values, state_of_image
 
 # Which file the first start of a formatted directory reads, and so which one a migration may write.

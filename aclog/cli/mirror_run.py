@@ -18,7 +18,8 @@ from aclog.client.quorum_log import QuorumLog, QuorumMirror
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.filelog.files import LogEnd
 from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
-from aclog.terminal.output import note, progress
+from aclog.terminal.output import note
+from aclog.terminal.progress import progress
 
 _OPTIONS = ObserverOptions(read_seconds=5.0)
 """A short read timeout, so that errors are reported soon."""

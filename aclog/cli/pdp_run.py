@@ -25,7 +25,8 @@ from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.choice import premises_of
-from aclog.terminal.output import FewNotices, note, warn
+from aclog.terminal.notices import FewNotices
+from aclog.terminal.output import note, warn
 
 # What a decision point reads again at SIGHUP.
 

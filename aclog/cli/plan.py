@@ -27,7 +27,8 @@ from aclog.sources.rule_files import find_rules
 from aclog.targets.opening import FoundPlace, ToldSettings, find_place
 from aclog.targets.place_state import origin_now
 from aclog.terminal.columns import OutputFormat, json_text
-from aclog.terminal.output import BYTES, emit, note, progress, say
+from aclog.terminal.output import emit, note, say
+from aclog.terminal.progress import BYTES, progress
 
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 

@@ -15,7 +15,7 @@ from aclog.cli.flags.common import AccessesFlags
 from aclog.metalog.errors import ConfigError
 from aclog.planning.report import RuleUse, RuleUses
 from aclog.targets.opening import FoundPlace
-from aclog.terminal.output import progress
+from aclog.terminal.progress import progress
 from aclog.usage.decisions.intervals import ALWAYS, Rules
 from aclog.usage.index.database import FILE
 from aclog.usage.index.lives import digests

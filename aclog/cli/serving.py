@@ -33,7 +33,8 @@ from aclog.server.http_endpoint import Check, HttpEndpoint
 from aclog.server.network.admission import connections_within_files
 from aclog.sources.choice import ChosenSource
 from aclog.sources.server_flags import parse_servers
-from aclog.terminal.output import FewNotices, say, warn
+from aclog.terminal.notices import FewNotices
+from aclog.terminal.output import say, warn
 
 _POLLED_S = 10.0
 """Between two reads of what is asked whole each time."""

@@ -43,7 +43,8 @@ from aclog.snapshots.state_source import NewerKafka
 from aclog.sources.choice import ChosenSource
 from aclog.sources.rule_files import AclsSource
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.output import BYTES, note, progress, say, time_text, tracked
+from aclog.terminal.output import note, say, time_text
+from aclog.terminal.progress import BYTES, progress, tracked
 
 # The `aclog snapshot` commands.
 

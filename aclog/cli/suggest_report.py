@@ -23,7 +23,8 @@ from aclog.cli.usage_report import time_text
 from aclog.metalog.errors import printable
 from aclog.snapshots.image import Image
 from aclog.terminal.columns import Column, Row, json_text
-from aclog.terminal.output import note, progress, say, warn
+from aclog.terminal.output import note, say, warn
+from aclog.terminal.progress import progress
 from aclog.usage.judging import CountedLog, Each
 from aclog.usage.suggestion import NOT_JUDGED, Needs, Question, SuggestedRule, Suggestion, prove
 from aclog.usage.suggestion import suggest as suggest_acls

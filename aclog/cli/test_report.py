@@ -20,7 +20,8 @@ from aclog.cli.flags.common import Output
 from aclog.cli.testing import LoadedFile, RulesUnderTest, SelectedTests, load_tests
 from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column, OutputFormat, json_text
-from aclog.terminal.output import emit, note, progress, say
+from aclog.terminal.output import emit, note, say
+from aclog.terminal.progress import progress
 
 # What `aclog test` found.
 

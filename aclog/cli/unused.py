@@ -29,7 +29,8 @@ from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unrea
 from aclog.metalog.errors import printable
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.output import note, say, time_text, tracked
+from aclog.terminal.output import note, say, time_text
+from aclog.terminal.progress import tracked
 from aclog.usage.index.used import EVENTS, LastUse, Used
 from aclog.usage.unused import ANSWERS, Answer, StateRules, Unused
 from aclog.usage.window import check_days, micros_of

@@ -45,7 +45,7 @@ def when(
     from aclog.cli.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
     from aclog.sources.logs import history_of, log_of
-    from aclog.terminal.output import tracked
+    from aclog.terminal.progress import tracked
 
     action.check()
     how = output.choose()

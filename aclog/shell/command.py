@@ -33,7 +33,7 @@ from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import OutputFormat
-from aclog.terminal.output import warn_if_stale
+from aclog.terminal.notices import warn_if_stale
 
 # Splitting of a command line into words, with quotes and backslashes.
 #

@@ -51,7 +51,8 @@ from aclog.snapshots.moments import LATEST, moment_text
 from aclog.snapshots.publisher import Followed, follow
 from aclog.terminal.columns import json_text
 from aclog.terminal.moment import take_moment
-from aclog.terminal.output import AgeWatch, note
+from aclog.terminal.notices import AgeWatch
+from aclog.terminal.output import note
 
 # `at`: time travel.
 

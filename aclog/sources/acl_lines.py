@@ -22,7 +22,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.metalog.vectors import Int64s
 from aclog.terminal.columns import json_text
-from aclog.terminal.output import Advance
+from aclog.terminal.progress import Advance
 
 # Lines of a file or of stdin (`-`), gzipped or not.
 

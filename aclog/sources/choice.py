@@ -23,7 +23,9 @@ from aclog.sources.notes import Notify
 from aclog.sources.read_options import ReadOptions
 from aclog.sources.rule_files import AclsSource
 from aclog.terminal.moment import take_moment
-from aclog.terminal.output import BYTES, AgeWatch, note, progress
+from aclog.terminal.notices import AgeWatch
+from aclog.terminal.output import note
+from aclog.terminal.progress import BYTES, progress
 
 
 @runtime_checkable

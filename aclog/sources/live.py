@@ -59,7 +59,8 @@ from aclog.snapshots.publisher import Progress, Recovered, recover_log
 from aclog.snapshots.state_source import NewerKafka
 from aclog.sources.notes import Notify, newer_gaps
 from aclog.sources.server_flags import check_age, parse_servers, run
-from aclog.terminal.output import STALE_SECONDS, utc_text
+from aclog.terminal.notices import STALE_SECONDS
+from aclog.terminal.output import utc_text
 from aclog.zookeeper.client import StoreError, ZkSettings
 from aclog.zookeeper.connect import open_client
 

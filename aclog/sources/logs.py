@@ -42,7 +42,7 @@ from aclog.snapshots.state_source import NewerKafka, StateSource
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.notes import Notify, newer_gaps, tail_gaps
 from aclog.sources.rule_files import AclsSource
-from aclog.terminal.output import Advance
+from aclog.terminal.progress import Advance
 
 # Progress of the replay of a directory in bytes, of which offsets tell only roughly how long they take.
 

@@ -54,7 +54,8 @@ from aclog.targets.place_state import (
     read_applies,
     records_digest,
 )
-from aclog.terminal.output import BYTES, note, progress
+from aclog.terminal.output import note
+from aclog.terminal.progress import BYTES, progress
 
 # The writer of a log directory for commands that change one, with the state that new records must fit.
 

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 import aclog as library
-from aclog.terminal.output import STALE_SECONDS
+from aclog.terminal.notices import STALE_SECONDS
 from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import with_assistant
 from tests.support.nodes.aclog_node import AclogNode, AclogProcess

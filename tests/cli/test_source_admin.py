@@ -62,7 +62,7 @@ def test_an_old_answer_is_said_to_be_old(broker, monkeypatch):
 
 
 def test_a_shell_and_a_stream_of_requests_tell_the_age_of_their_state(broker, monkeypatch):
-    monkeypatch.setattr("aclog.terminal.output.STALE_SECONDS", 0)
+    monkeypatch.setattr("aclog.terminal.notices.STALE_SECONDS", 0)
     told = f"this state was read 0 s ago from {broker.address}, at 20"
     assert told in asked(broker, "shell", "ls").ok().err
     request = b'{"principal":"User:a","host":"::1","operation":"READ","resourceType":"TOPIC","resourceName":"t"}'

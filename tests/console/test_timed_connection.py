@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from aclog.console.connections import TimedConnection
-from aclog.terminal.output import FewNotices
+from aclog.terminal.notices import FewNotices
 from tests.support.nodes.certificates import Authority
 from tests.support.processes.waiting import wait_until
 from tests.support.web.served import ServedApp, post_bytes, read_all

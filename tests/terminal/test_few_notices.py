@@ -1,6 +1,6 @@
 """Notices that a server would repeat for each request."""
 
-from aclog.terminal.output import FewNotices
+from aclog.terminal.notices import FewNotices
 
 
 def test_so_many_a_minute_are_printed_and_the_others_counted() -> None:

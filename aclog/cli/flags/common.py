@@ -29,7 +29,8 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_
 from aclog.authorizer.settings import Generation, named_generation
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
-from aclog.terminal.output import emit, page_output
+from aclog.terminal.output import emit
+from aclog.terminal.pager import page_output
 
 if TYPE_CHECKING:
     from datetime import datetime

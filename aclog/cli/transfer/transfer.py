@@ -59,7 +59,8 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers import UnfitError, write_rules
 from aclog.sources.logs import LogSource
 from aclog.targets.log import LogWriter, open_or_create
-from aclog.terminal.output import BYTES, Advance, note, progress, say, tracked, warn
+from aclog.terminal.output import note, say, warn
+from aclog.terminal.progress import BYTES, Advance, progress, tracked
 
 # Reader of exports, and of ACLs as JSON lines, row by row.
 

@@ -51,7 +51,7 @@ from aclog.pipeline.accesses.tables import (
     source_of,
 )
 from aclog.pipeline.output_directory import new_directory
-from aclog.terminal.output import BYTES, progress
+from aclog.terminal.progress import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
 # The ledger of a table that is appended to: what was taken, how far each source goes, and which files belong to it.

@@ -17,7 +17,7 @@ from aclog.snapshots.freshness import Freshness
 from aclog.sources import live as quorum_source
 from aclog.sources.live import QuorumSource
 from aclog.sources.server_flags import check_age
-from aclog.terminal.output import AgeWatch, age_text
+from aclog.terminal.notices import AgeWatch, age_text
 from tests.nodes.observer.test_follower import acl
 from tests.support.nodes.server_properties import Ports
 from tests.support.processes.waiting import wait_until
