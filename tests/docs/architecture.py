@@ -17,7 +17,7 @@ TABLE = re.compile(r"(?<=public names of `import aclog`\.\n\n).*?(?=\n\n## A nod
 BEGIN_AT = {
     "analysis": ("regions.py", "comparison.py"),
     "analysis/engine": ("exploration.py",),
-    "analysis/lint": ("linting.py", "finding.py"),
+    "analysis/lint": ("finding.py", "single.py", "related.py"),
     "analysis/review": ("review.py",),
     "analysis/rows": ("row.py", "folding.py"),
     "analysis/rule_tests": ("case.py", "expectations.py"),

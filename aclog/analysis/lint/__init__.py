@@ -1,1 +1,1 @@
-"""Lint: rules that do not do what they seem to do, or that do nothing."""
+"""Lint: ACLs that are ineffective, redundant, or broader than intended."""

@@ -3,8 +3,8 @@
 import pytest
 from attrs import evolve
 
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.rule_table import LintContext
+from aclog.analysis.lint.finding import LintContext
+from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import ExistingNames, Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
@@ -167,22 +167,22 @@ def test_idempotent_write_is_a_leftover_since_2_8():
 @pytest.mark.parametrize(
     ("lint_id", "one", "expected"),
     [
-        ("13", rule("*"), "User:a may READ every topic, and join no consumer group"),
-        ("13", rule("a.", prefixed=True), "User:a may READ topics 'a.'*, and join no consumer group"),
+        ("13", rule("*"), "User:a may READ every topic, but may join no consumer group"),
+        ("13", rule("a.", prefixed=True), "User:a may READ topics 'a.'*, but may join no consumer group"),
         (
             "14",
             rule("tx", "WRITE", kind="TRANSACTIONAL_ID"),
-            "User:a holds transactional id 'tx', and WRITE on no topic: its transactions are empty",
+            "User:a has WRITE on transactional id 'tx', but no WRITE on topics: its transactions are empty",
         ),
         (
             "03",
             rule(host="localhost", deny=True),
-            "no client's address is 'localhost': User:a is denied no READ on any topic by it",
+            "no client has the address 'localhost': it denies User:a READ on no topic",
         ),
         (
             "07",
             rule(who="Group:a", deny=True),
-            "clients are of type User, none of type 'Group': Group:a is denied no READ on any topic by it",
+            "clients have the type User, never 'Group': it denies Group:a READ on no topic",
         ),
     ],
 )
@@ -265,7 +265,7 @@ def test_many_literals_below_one_prefix():
     assert {change.acl for change in found.fix[1:]} == set(many)
     assert found_by("25", *many[1:]) == []
     (told,) = lint(Policy(image_of(many)), LintContext(topics=TOPICS), select={"25"})
-    assert told.lost.endswith("a prefix covers 1 more that exist")
+    assert told.lost.endswith("a prefix covers 1 more existing topic")
 
 
 def test_estates_without_anything_to_judge():
@@ -295,7 +295,7 @@ def test_what_is_lost_names_the_rule_that_makes_another_needless():
     policy = Policy(image_of([prefix, deny, one, overridden, dead]))
     told = {each.rules[0]: each.lost for each in lint(policy, select={"08", "09", "10"})}
     assert told == {
-        one: "nothing: User:a may DESCRIBE topic 'a.b' by ALLOW READ topics 'a.'* to User:a",
-        overridden: "User:a may not READ topic 'p.x': DENY ALL topics 'p.'* to User:* wins",
+        one: "nothing: ALLOW READ topics 'a.'* to User:a grants User:a DESCRIBE on topic 'a.b' as well",
+        overridden: "User:a may not READ topic 'p.x': DENY ALL topics 'p.'* to User:* takes precedence",
         dead: "nothing more is denied: DENY ALL topics 'p.'* to User:* denies it as well",
     }
