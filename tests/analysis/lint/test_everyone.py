@@ -11,8 +11,7 @@ from aclog.analysis.lint.related import neutral_fix
 from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
-from tests.analysis.lint.test_linting import ids, rule
-from tests.support.analysis.lint import decides_without, dense_policy, without
+from tests.support.analysis.lint import decides_without, dense_policy, ids, rule, without
 from tests.support.analysis.policies import image_of
 
 EVERYONE, ANONYMOUS = "User:*", "User:ANONYMOUS"

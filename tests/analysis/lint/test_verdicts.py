@@ -11,8 +11,7 @@ from aclog.analysis.lint.finding import RuleTable
 from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
-from tests.analysis.lint.test_linting import rule
-from tests.support.analysis.lint import decides_without, decides_without_by_cells, dense_policy, odd_policy
+from tests.support.analysis.lint import decides_without, decides_without_by_cells, dense_policy, odd_policy, rule
 from tests.support.analysis.policies import image_of
 
 
