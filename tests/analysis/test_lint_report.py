@@ -101,7 +101,7 @@ def test_an_unknown_lint_is_refused_with_the_ones_that_exist():
         (
             "07",
             rule(who="Group:a", deny=True),
-            "clients have the type User, never 'Group': it denies Group:a READ on no topic",
+            "clients have the type User, not 'Group': it denies Group:a READ on no topic",
         ),
     ],
 )

@@ -312,7 +312,7 @@ class UnknownPrincipalType(Lint):
 
         def consequence(rule: StandardAcl) -> Consequence:
             kind = rule.principal.partition(":")[0]
-            return Consequence(f"clients have the type {types}, never {kind!r}: {useless(rule)}")
+            return Consequence(f"clients have the type {types}, not {kind!r}: {useless(rule)}")
 
         return self.findings(table, rows, consequence)
 
