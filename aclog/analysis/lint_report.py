@@ -1,15 +1,19 @@
-"""The report on a run of lint: text, Markdown, JSON lines and SARIF, with suppressions."""
+"""Lint: the catalogue of lints, a run over a policy, and the report on it as text, Markdown, JSON lines and SARIF."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from types import MappingProxyType
+from typing import TypeAlias
 from urllib.parse import quote
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.lint.finding import BY_ID, LINTS, Finding, Lint, Severity
+from aclog.analysis.lint import related, single
+from aclog.analysis.lint.finding import Finding, Lint, LintContext, RuleTable, Severity
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions import JsonObject
 from aclog.analysis.rows.report import SARIF_SCHEMA, markdown_text
 from aclog.authorizer.acl import (
@@ -23,13 +27,92 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.origin import FileOrigin, LogOrigin, Origin, Origins, origin_object, origin_text
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import ConfigError, printable
 
-# The mend of a finding as text that a person can paste into a shell.
+# The catalogue: every lint of the modules of lints.
 
 
-def mend_commands(finding: Finding, place: ChangePlace) -> Iterator[str]:
-    """Yield a command for each change of a finding's fix, as a comment if no flags can say it."""
+LINTS: tuple[Lint, ...] = tuple(
+    sorted(
+        (
+            lint()
+            for module in (single, related)
+            for name, lint in vars(module).items()
+            if isinstance(lint, type) and issubclass(lint, Lint) and lint.__module__ == module.__name__
+            if not name.startswith("_")
+        ),
+        key=lambda lint: lint.id,
+    )
+)
+"""By id, which are the numbers from 1 on."""
+
+BY_ID: Mapping[str, Lint] = MappingProxyType({lint.id: lint for lint in LINTS})
+
+ALL: frozenset[str] = frozenset(BY_ID)
+
+
+def parse_lints(texts: Iterable[str]) -> frozenset[str]:
+    """Return the ids of lints given by id (`08`, `8`) or by name (`shadowed`).
+
+    Raises:
+        ConfigError: there is no such lint; the message lists all of them.
+
+    """
+    by_text = {text: lint.id for lint in LINTS for text in (lint.id, lint.id.lstrip("0"), lint.name)}
+    ids = set()
+    for text in texts:
+        key = text.strip().lower()
+        if key not in by_text:
+            names = ", ".join(f"{lint.id} {lint.name}" for lint in LINTS)
+            raise ConfigError(f"{text[:40]!r} is no lint: expected one of {names}")
+        ids.add(by_text[key])
+    return frozenset(ids)
+
+
+# A run: all findings on a policy.
+
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of lints done and the number of all."""
+
+
+def no_progress(_done: int, _of: int) -> None:
+    """Do nothing."""
+
+
+def no_note(_text: str) -> None:
+    """Do nothing."""
+
+
+def lint(
+    policy: Policy,
+    context: LintContext | None = None,
+    *,
+    select: Collection[str] = ALL,
+    progress: Progress = no_progress,
+    note: Callable[[str], None] = no_note,
+) -> Iterator[Finding]:
+    """Yield the findings of lints on the rules of a policy, lazily: by id of the lint, then in the order of the index.
+
+    `select` are the ids of the lints to run. `note` is called with the rules that a lint did not judge, if any: the
+    shape of the rules would take too long. Lint 26 does not run: a history (aclog.sources) has the past of a pattern, a
+    policy has not.
+    """
+    table, lint_context = RuleTable.of(policy), context or LintContext()
+    lints = [each for each in LINTS if each.id in select and not each.of_history]
+    for done, each in enumerate(lints):
+        progress(done, len(lints))
+        yield from each.find(table, lint_context)
+        if (text := each.not_judged(table)) is not None:
+            note(f"lint {each.id}: {text}")
+    progress(len(lints), len(lints))
+
+
+# The fix of a finding as text to paste into a shell.
+
+
+def fix_commands(finding: Finding, place: ChangePlace) -> Iterator[str]:
+    """Yield a command for each change of a finding's fix, as a comment if no flags can express it."""
     for change in finding.fix:
         command = acl_command(change.acl, add=change.added, place=place)
         if command is None:
@@ -38,35 +121,35 @@ def mend_commands(finding: Finding, place: ChangePlace) -> Iterator[str]:
         yield command
 
 
-def mend_text(finding: Finding, place: ChangePlace) -> str:
-    """Return the mend as lines of a shell: its commands, or its words as a comment if only a person can tell more."""
-    return "\n".join(mend_commands(finding, place)) or f"# {printable(finding.advice)}"
+def fix_text(finding: Finding, place: ChangePlace) -> str:
+    """Return the fix as lines of a shell: its commands, or the advice as a comment if there are none."""
+    return "\n".join(fix_commands(finding, place)) or f"# {printable(finding.advice)}"
 
 
-# Suppressions: findings that somebody has looked at, and accepts for a reason, perhaps until a day.
+# Suppressions: accepted findings, with a reason and an optional expiry date.
 
 
 RULE_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-"""The keys of a rule by which a suppression may choose, as `acls list --format jsonl` names them."""
+"""The keys of a rule by which a suppression may select, as in `acls list --format jsonl`."""
 
 
 @frozen(kw_only=True)
 class Suppression:
-    """Which findings are accepted, why, and until when."""
+    """A selection of accepted findings, the reason, and the expiry date."""
 
     lints: frozenset[str]
     """Ids such as `08`."""
     fields: Mapping[str, str] = field(factory=dict)
-    """Values that one of a finding's rules must have, by RULE_FIELDS: exactly these, a `*` means itself."""
+    """Values that one of a finding's rules must have, by RULE_FIELDS, compared exactly: `*` is no wildcard."""
     file: str | None = None
-    """A glob for the file that states such a rule; its `*` crosses `/`."""
+    """A glob for the file with such a rule; its `*` matches `/` as well."""
     lines: tuple[str, int, int] | None = None
-    """The file, as origins show it, and the first and the last line on which such a rule may stand: of a comment."""
+    """Of a comment: the file, as origins show it, and the first and the last line of such a rule."""
     reason: str
     expires: date | None = None
-    """The first day (UTC) on which it no longer holds."""
+    """The first day (UTC) on which it no longer applies."""
     where: str
-    """File and line that state it."""
+    """Its location: file and line."""
 
     def lints_text(self) -> str:
         """Return the ids: `08, 11`."""
@@ -77,7 +160,7 @@ class Suppression:
         return self.expires is not None and self.expires <= today
 
     def covers(self, lint: str, rules: Iterable["PlacedRule"]) -> bool:
-        """Return whether it is about a finding: its lint, and its rules."""
+        """Return whether it selects a finding: its lint, and its rules."""
         return lint in self.lints and any(self._covers_rule(rule) for rule in rules)
 
     def _covers_rule(self, rule: "PlacedRule") -> bool:
@@ -95,38 +178,38 @@ class Suppression:
 
 @frozen(kw_only=True)
 class PlacedRule:
-    """A rule as a suppression sees it."""
+    """A rule with the fields that suppressions select by."""
 
     fields: Mapping[str, object]
     """By RULE_FIELDS."""
     files: tuple[str, ...] = ()
-    """Each name by which a glob may mean a file that states it."""
+    """The names of its files that a glob may match."""
     lines: tuple[tuple[str, int], ...] = ()
-    """The files as they are shown, and the lines in them."""
+    """Its locations: the files as shown, and the lines in them."""
 
 
-# A finding with the places of its rules.
+# A finding with the locations of its rules.
 
 
 @frozen(kw_only=True)
 class LocatedRule:
-    """A rule, and every place that states it; none if that is not known."""
+    """A rule with its locations; none if they are unknown."""
 
     acl: StandardAcl
     origins: tuple[Origin, ...]
 
     def files(self) -> Iterator[FileOrigin]:
-        """Yield those of the places that are lines of files."""
+        """Yield the locations that are lines of files."""
         return (each for each in self.origins if isinstance(each, FileOrigin))
 
     def places_text(self) -> str:
-        """Return such as `kafka/a.yaml:12, kafka/b.yaml:3`; empty if no place is known."""
+        """Return the locations, such as `kafka/a.yaml:12, kafka/b.yaml:3`; empty if they are unknown."""
         return ", ".join(map(_place_text, self.origins))
 
 
 @frozen(kw_only=True)
 class LocatedFinding:
-    """A finding, where its rules stand, and the suppression that accepts it, if one does."""
+    """A finding, the locations of its rules, and its suppression, if any."""
 
     finding: Finding
     rules: tuple[LocatedRule, ...]
@@ -134,7 +217,7 @@ class LocatedFinding:
 
     @staticmethod
     def of(finding: Finding, origins: Origins) -> "LocatedFinding":
-        """Look up the places of a finding's rules."""
+        """Look up the locations of a finding's rules."""
         return LocatedFinding(
             finding=finding, rules=tuple(LocatedRule(acl=acl, origins=origins.of(acl)) for acl in finding.rules)
         )
@@ -146,7 +229,7 @@ class LocatedFinding:
 
 
 def _place_text(origin: Origin) -> str:
-    """Return a place; with the address in Terraform's state, since one line may state many rules (`for_each`)."""
+    """Return a location; with the address in Terraform's state, since one line may have many rules (`for_each`)."""
     address = origin.address if isinstance(origin, FileOrigin) else None
     return origin_text(origin) if address is None else f"{origin_text(origin)} ({address})"
 
@@ -159,7 +242,7 @@ def rule_object(acl: StandardAcl) -> JsonObject:
 
 
 def located_object(rule: LocatedRule) -> JsonObject:
-    """Return a rule with the keys of its first place, and under `also` those of the others."""
+    """Return a rule with the keys of its first location, and under `also` those of the others."""
     row = rule_object(rule.acl)
     if rule.origins:
         row |= origin_object(rule.origins[0])
@@ -168,7 +251,7 @@ def located_object(rule: LocatedRule) -> JsonObject:
     return row
 
 
-# The report on a run of lint: findings that count, those that are suppressed, and what suppressions are good for.
+# The report on a run: active and suppressed findings, expired and stale suppressions.
 
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1}
@@ -176,15 +259,15 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1}
 
 @frozen(kw_only=True)
 class Suppressions:
-    """Those that are given, and the day on which they are asked."""
+    """All suppressions, and the date of the run."""
 
     listed: tuple[Suppression, ...] = ()
     today: date
     names_of: Callable[[str], Iterable[str]] = field(default=lambda file: (file,))
-    """Each name by which a glob may mean the file that an origin shows."""
+    """Returns the names of an origin's file that a glob may match."""
 
     def for_finding(self, located: LocatedFinding) -> Suppression | None:
-        """Return the first one that accepts a finding; None if none does."""
+        """Return the first one that selects a finding; None if none does."""
         if not self.listed:
             return None
         rules = [self._placed(each) for each in located.rules]
@@ -201,19 +284,19 @@ class Suppressions:
 
 @frozen(kw_only=True)
 class LintReport:
-    """What a run of lint found."""
+    """The findings of a run."""
 
     findings: tuple[LocatedFinding, ...]
-    """Those that count: worst first, then by lint, then in the order of the files, or of the log."""
+    """Those that are not suppressed: errors first, then by lint, then in the order of the files, or of the log."""
     suppressed: tuple[LocatedFinding, ...] = ()
     expired: tuple[Suppression, ...] = ()
-    """Suppressions that no longer hold."""
+    """Suppressions past their expiry date."""
     stale: tuple[Suppression, ...] = ()
-    """Suppressions that hold, and suppress nothing."""
+    """Active suppressions without a finding."""
     rules: int
-    """How many rules were looked at."""
+    """The number of rules."""
     unknown: tuple[str, ...] = ()
-    """What is unknown of what decides: there may be more findings."""
+    """Settings with an unknown value: there may be more findings."""
 
     @staticmethod
     def of(
@@ -224,9 +307,9 @@ class LintReport:
         judged: Collection[str],
         rules: int,
     ) -> "LintReport":
-        """Sort findings into those that count and those that are suppressed; `judged`: the lints that could find some.
+        """Return the report on findings; `judged`: the selected lints that had the facts that they need.
 
-        A suppression is called stale only if all its lints were judged.
+        A suppression is stale only if all its lints were judged.
         """
         reported, suppressed, used = [], [], set()
         for finding in findings:
@@ -248,20 +331,20 @@ class LintReport:
         )
 
     def counts(self) -> Counter[Severity]:
-        """Return how many findings of each severity count."""
+        """Return the number of findings by severity, without suppressed ones."""
         return Counter(each.finding.severity for each in self.findings)
 
     def fails(self, fail_on: str) -> bool:
-        """Return whether a finding is as bad as `error` or `warning`; `never` fails for none."""
+        """Return whether a finding is an error or, for `warning`, there is any finding; `never` fails for none."""
         counts = self.counts()
         return bool(counts[Severity.ERROR] and fail_on != "never") or bool(
             counts[Severity.WARNING] and fail_on == "warning"
         )
 
     def notes(self) -> Iterator[str]:
-        """Yield what is to be said of suppressions."""
+        """Yield the notes on expired and stale suppressions."""
         for each in self.expired:
-            yield f"{each.where}: the suppression of {each.lints_text()} has expired ({each.expires}): it holds no more"
+            yield f"{each.where}: the suppression of {each.lints_text()} has expired ({each.expires})"
         for each in self.stale:
             yield f"{each.where}: the suppression of {each.lints_text()} is stale: there is no such finding"
 
@@ -274,11 +357,11 @@ class LintReport:
         if not self.unknown:
             return text
         names = " and ".join(self.unknown)
-        return f"{text}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} not known"
+        return f"{text}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} unknown"
 
 
 def grouped(findings: Sequence[LocatedFinding]) -> Iterator[list[LocatedFinding]]:
-    """Yield the findings of each lint, those of one severity together, in their order."""
+    """Yield the findings by lint and severity, in their order."""
     groups: dict[tuple[str, Severity], list[LocatedFinding]] = {}
     for each in findings:
         groups.setdefault((each.finding.lint, each.finding.severity), []).append(each)
@@ -290,7 +373,7 @@ def _rank(located: LocatedFinding) -> tuple[int, str, str, int]:
 
 
 def _place(located: LocatedFinding) -> tuple[str, int]:
-    """Return what puts findings of one lint into the order of their files, or of their log."""
+    """Return the sort key of findings of one lint: the order of their files, or of their log."""
     origin = next(iter(located.rules[0].origins), None)
     match origin:
         case FileOrigin():
@@ -310,30 +393,30 @@ def plural(count: int, word: str) -> str:
 
 
 def finding_object(located: LocatedFinding, place: ChangePlace) -> JsonObject:
-    """Return a finding as an object; its mend is for the place where the rules can be changed."""
+    """Return a finding as an object; its fix is for the place where the rules can be changed."""
     return {
         "lint": located.finding.lint,
         "severity": located.finding.severity.value,
         "rules": [located_object(rule) for rule in located.rules],
         "lost": located.finding.lost,
-        "fix": mend_text(located.finding, place),
+        "fix": fix_text(located.finding, place),
     }
 
 
 def json_lines(report: LintReport, place: ChangePlace) -> Iterator[JsonObject]:
-    """Yield an object for each finding that counts."""
+    """Yield an object for each finding, without suppressed ones."""
     return (finding_object(located, place) for located in report.findings)
 
 
 # Findings as a table in markdown, for a merge request.
 
 
-_TITLES = ("severity", "lint", "rules", "where", "lost or opened", "mend")
+_TITLES = ("severity", "lint", "rules", "location", "impact", "fix")
 _RULES = 3
 
 
 def markdown_lines(report: LintReport) -> Iterator[str]:
-    """Yield a table of the findings that count, and a summary."""
+    """Yield a table of the findings, without suppressed ones, and a summary."""
     if report.findings:
         yield from finding_table(report.findings)
         yield ""
@@ -364,13 +447,13 @@ def _cells(located: LocatedFinding) -> tuple[str, ...]:
     )
 
 
-# Findings of two states beside one another.
+# The findings of two states compared.
 
 
 def parted(
     findings: Iterable[LocatedFinding], others: Iterable[LocatedFinding]
 ) -> tuple[list[LocatedFinding], list[LocatedFinding]]:
-    """Return those that are not among the others, and those that are: the same lint was said of all their rules."""
+    """Return the findings that are not among the others, and those that are: the same lint found all their rules."""
     rules_by_lint: dict[tuple[str, StandardAcl], list[frozenset[StandardAcl]]] = {}
     for each in others:
         rules = frozenset(each.finding.rules)
@@ -389,7 +472,7 @@ def parted(
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 _STDIN = "stdin"
-"""The file of a rule that was read from there: no place to go to."""
+"""The file of a rule that was read from stdin: no location."""
 _FINGERPRINT = "aclogFinding/v1"
 _INDEX = {lint.id: number for number, lint in enumerate(LINTS)}
 
@@ -408,20 +491,20 @@ def sarif_log(
 
 def lint_descriptor(lint: Lint) -> JsonObject:
     """Return a lint as a reportingDescriptor."""
-    text = f"{lint.harm}\nMend: {lint.mend}"
+    text = f"{lint.rationale}\nFix: {lint.fix}"
     return {
         "id": lint.id,
         "name": lint.name,
         "shortDescription": {"text": lint.title},
-        "fullDescription": {"text": lint.harm},
-        "help": {"text": text, "markdown": f"{lint.harm}\n\n**Mend:** {lint.mend}"},
+        "fullDescription": {"text": lint.rationale},
+        "help": {"text": text, "markdown": f"{lint.rationale}\n\n**Fix:** {lint.fix}"},
         "defaultConfiguration": {"level": _LEVELS[lint.severity]},
         "properties": {"precision": "very-high" if lint.exact else "medium", "tags": ["security", "kafka", "acl"]},
     }
 
 
 def fingerprint(located: LocatedFinding) -> str:
-    """Return what tells a finding from others, wherever its lines move: its lint and the contents of its rules."""
+    """Return the fingerprint of a finding, independent of its lines: of its lint and the contents of its rules."""
     contents = sorted(repr(sorted(rule_object(rule.acl).items())) for rule in located.rules)
     return sha256("\n".join((located.finding.lint, *contents)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -435,16 +518,16 @@ def _result(located: LocatedFinding, place: ChangePlace, uri_of: Callable[[str],
         "ruleId": finding.lint,
         "ruleIndex": _INDEX[finding.lint],
         "level": _LEVELS[finding.severity],
-        "message": {"text": f"{located.lint.title}: {rules}{more}\n{finding.lost}\nMend: {finding.advice}"},
+        "message": {"text": f"{located.lint.title}: {rules}{more}\n{finding.lost}\nFix: {finding.advice}"},
         "locations": [_location(first, uri_of, 0)],
         "partialFingerprints": {_FINGERPRINT: fingerprint(located)},
-        "properties": {"rules": [located_object(rule) for rule in located.rules], "fix": mend_text(finding, place)},
+        "properties": {"rules": [located_object(rule) for rule in located.rules], "fix": fix_text(finding, place)},
     }
     related = _related(first, others, uri_of)
     if related:
         result["relatedLocations"] = related
     by = located.suppressed_by
-    # An empty array says that it is known to be none.
+    # SARIF: an empty array means "not suppressed", a missing one "unknown".
     result["suppressions"] = (
         [] if by is None else [{"kind": "external", "status": "accepted", "justification": f"{by.reason} ({by.where})"}]
     )
@@ -474,11 +557,11 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
     return location
 
 
-# Findings as lines for people: by lint, the worst first, as much as fits a screen.
+# Findings as lines for people: by lint, errors first, limited to a screen.
 
 
 _FINDING_LIMIT, _TEXT_RULES = 5, 3
-"""Findings of a lint, and rules of a finding, that are shown; the JSON lines have all."""
+"""The number of shown findings per lint, and of shown rules per finding; the JSON lines have all."""
 
 
 def text_lines(report: LintReport, place: ChangePlace, *, limit: int = _FINDING_LIMIT) -> Iterator[str]:
@@ -498,11 +581,11 @@ def _group_lines(group: Sequence[LocatedFinding], place: ChangePlace) -> Iterato
     for located in group:
         yield from finding_lines(located, place, advised=not shared)
     if shared:
-        yield f"  mend: {group[0].finding.advice}"
+        yield f"  fix: {group[0].finding.advice}"
 
 
 def finding_lines(located: LocatedFinding, place: ChangePlace, *, advised: bool = True) -> Iterator[str]:
-    """Yield the lines of a finding: its rules with their places, what is lost, and the mend."""
+    """Yield the lines of a finding: its rules with their locations, the impact, and the fix."""
     for rule in located.rules[:_TEXT_RULES]:
         where = rule.places_text()
         yield f"  {where}: {acl_text(rule.acl)}" if where else f"  {acl_text(rule.acl)}"
@@ -510,16 +593,16 @@ def finding_lines(located: LocatedFinding, place: ChangePlace, *, advised: bool 
         yield f"  and {len(located.rules) - _TEXT_RULES:,} more rules"
     yield f"    {located.finding.lost}"
     if advised:
-        yield f"    mend: {located.finding.advice}"
+        yield f"    fix: {located.finding.advice}"
     yield from (f"    {line}" for line in _fix_lines(located, place))
 
 
 def _fix_lines(located: LocatedFinding, place: ChangePlace) -> Iterator[str]:
-    """Yield what to do: commands, or lines of files to change if the rules are kept in files."""
+    """Yield the fix: commands, or the changes of files if the rules are in files."""
     fix = located.finding.fix
     by_acl = {rule.acl: rule for rule in located.rules}
     if not any(True for rule in located.rules for _ in rule.files()):
-        lines = list(mend_commands(located.finding, place))
+        lines = list(fix_commands(located.finding, place))
     else:
         lines = [_edit(change, by_acl.get(change.acl)) for change in fix]
     yield from lines[:_TEXT_RULES]

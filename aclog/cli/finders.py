@@ -10,10 +10,8 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.rule_table import LintContext
-from aclog.analysis.lint_report import LintReport, LocatedRule
+from aclog.analysis.lint.finding import Finding, LintContext
+from aclog.analysis.lint_report import LintReport, LocatedRule, lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import ChangePlace, StandardAcl
 from aclog.authorizer.acls_image import AclsImage, contents_of

@@ -11,13 +11,16 @@ import typer
 from attrs import evolve, field, frozen
 
 from aclog.analysis.comparison import differences
-from aclog.analysis.lint.finding import BY_ID, LINTS, Lint, parse_lints
-from aclog.analysis.lint.redundant import neutral_fix
+from aclog.analysis.lint.finding import Lint
+from aclog.analysis.lint.related import neutral_fix
 from aclog.analysis.lint_report import (
+    BY_ID,
+    LINTS,
     LintReport,
     LocatedFinding,
     json_lines,
     markdown_lines,
+    parse_lints,
     plural,
     rule_object,
     sarif_log,
@@ -68,7 +71,7 @@ def complete_ids(incomplete: str) -> Iterator[tuple[str, str]]:
 
 def complete_one(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield ids that begin so, or names if no id does, with what each finds."""
-    from aclog.analysis.lint.finding import LINTS
+    from aclog.analysis.lint_report import LINTS
 
     by_id = [(lint.id, f"{lint.name}: {lint.title}") for lint in LINTS if lint.id.startswith(incomplete)]
     yield from by_id or ((lint.name, lint.title) for lint in LINTS if lint.name.startswith(incomplete))
@@ -297,8 +300,8 @@ def catalogue_rows(texts: Iterable[str] | None) -> Iterator[Row]:
             "name": lint.name,
             "exact": lint.exact,
             "title": lint.title,
-            "harm": lint.harm,
-            "mend": lint.mend,
+            "harm": lint.rationale,
+            "mend": lint.fix,
             "needs": lint.needs,
         }
 
@@ -322,8 +325,8 @@ def _explained(lint: Lint) -> Iterator[str]:
     kind = "a fact" if lint.exact else "a guess from names and habits"
     yield f"{lint.id} {lint.name} ({lint.severity.value}; a finding is {kind})"
     yield from _paragraph("", lint.title)
-    yield from _paragraph("", lint.harm)
-    yield from _paragraph("Mend: ", lint.mend)
+    yield from _paragraph("", lint.rationale)
+    yield from _paragraph("Fix: ", lint.fix)
     if lint.needs:
         yield f"  Needs {lint.needs}."
 

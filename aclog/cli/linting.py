@@ -11,11 +11,18 @@ from uuid import UUID
 from attrs import evolve, frozen
 
 from aclog.analysis.comparison import opened
-from aclog.analysis.lint.finding import ALL, BY_ID, Finding, parse_lints
-from aclog.analysis.lint.holders import GROWN_REACH, TopicTimes, grown_reach, judged_rules
-from aclog.analysis.lint.linting import Progress, lint, no_progress
-from aclog.analysis.lint.rule_table import SEPARATORS, LintContext
-from aclog.analysis.lint_report import LintReport, Suppressions
+from aclog.analysis.lint.finding import SEPARATORS, Facts, Finding, LintContext
+from aclog.analysis.lint.single import GROWN_REACH, TopicTimes, grown_reach, judged_rules
+from aclog.analysis.lint_report import (
+    ALL,
+    BY_ID,
+    LintReport,
+    Progress,
+    Suppressions,
+    lint,
+    no_progress,
+    parse_lints,
+)
 from aclog.analysis.policy import Policy, merged, only_on
 from aclog.analysis.regions import ExistingNames
 from aclog.authorizer.acl import StandardAcl
@@ -84,15 +91,8 @@ class LintInputs:
 
     def judged(self, *, history: bool) -> frozenset[str]:
         """Return the selected lints that have what they need."""
-        context = self.context
-        lacking = {
-            _NEAR_MISS: not context.active_principals(),
-            "18": context.topics is None and context.groups is None,
-            "21": context.topics is None,
-            "22": not context.accesses and self.allow_everyone,
-            GROWN_REACH: not history,
-        }
-        return self.select - {lint for lint, lacks in lacking.items() if lacks}
+        facts = Facts(context=self.context, allow_everyone=self.allow_everyone, history=history)
+        return frozenset(each for each in self.select if BY_ID[each].is_ready(facts))
 
 
 def lint_inputs(

@@ -16,8 +16,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.intents import Intent
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint_report import LocatedFinding, parted
+from aclog.analysis.lint_report import LocatedFinding, lint, parted
 from aclog.analysis.policy import Policy
 from aclog.analysis.review.document import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids

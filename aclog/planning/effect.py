@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.engine.host_classes import is_address
-from aclog.analysis.lint.holders import Responsible
+from aclog.analysis.lint.finding import Responsible
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import (
     RESOURCE_TYPES,

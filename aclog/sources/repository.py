@@ -8,8 +8,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from aclog.analysis.lint.finding import parse_lints
-from aclog.analysis.lint_report import RULE_FIELDS, Suppression
+from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.formats.format import AclsFormat

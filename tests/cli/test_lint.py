@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.analysis.lint.finding import LINTS
+from aclog.analysis.lint_report import LINTS
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL
@@ -331,7 +331,7 @@ def test_what_everyone_may_do_is_suppressed_like_all_else(write):
     flags = ("lint", "--acls", write("acls.jsonl", wide, *FINE), "--format", "jsonl")
     [error, *warnings] = lines_of(aclog(*flags, "--select", "08,27"))
     assert (error["lint"], error["severity"]) == ("27", "error")
-    assert error["fix"] == "# Rules for the principals, names and operations that need it."
+    assert error["fix"] == "# Grant access to the principals, on the names and for the operations that need it."
     assert [(line["lint"], line["rules"][0]["principal"]) for line in warnings] == [("08", "User:b")]
     assert "suspect is ALLOW READ every topic to User:*" in warnings[0]["lost"]
     assert warnings[0]["fix"].startswith("# Keep it")
@@ -500,7 +500,7 @@ def test_grown_reach_of_a_log_that_a_kafka_wrote():
     [line] = lines_of(aclog("lint", *flags).ok())
     [rule] = line["rules"]
     assert (rule["resourceName"], rule["offset"], rule["principal"]) == ("pay", 38, "User:bob")
-    assert line["lost"] == "User:bob has ALL on 2 topics by it, on 1 at first; of other owners: pay.late"
+    assert line["lost"] == "grants User:bob ALL on 2 topics now, 1 at first; of other owners: pay.late"
     assert "--add" in line["fix"]
     assert "--topic payments. --resource-pattern-type prefixed" in line["fix"]
     assert aclog("lint", *flags, "--as-of", 178).ok().out == ""

@@ -838,7 +838,7 @@ def test_no_page_claims_what_it_does_not_know(lengthened, path, premise):
 
 
 FINDERS = {
-    "lint": ("DENY denies nothing", ALL - {USERS}),
+    "lint": ("DENY blocks nothing", ALL - {USERS}),
     "index": ("removable", ONLY_ONE),
     "log": ("removable", ALL - {USERS}),
     "tests": ("1 of 1 tests pass", ALL),
@@ -885,7 +885,7 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
     looked = finders[kind].look(state)
     text = "\n".join([looked.summary, *looked.notes, *(f"{each.text} {each.advice}" for each in looked.items)])
     return {
-        "DENY denies nothing": "denies nothing" in text,
+        "DENY blocks nothing": "DENY blocks nothing" in text,
         "removable": any(each.changes for each in looked.items),
         "1 of 1 tests pass": "1 of 1 tests pass" in text,
     }

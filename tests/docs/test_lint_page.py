@@ -1,17 +1,30 @@
-"""docs/lint.md has an entry for each lint, with what the catalogue says of it."""
+"""docs/lint.md has a section for each lint, as its class has it."""
 
 import re
-from pathlib import Path
 
-from aclog.analysis.lint.finding import LINTS
+import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
+from aclog.analysis.lint_report import LINTS
+from tests.docs import lint_page
+
+PAGE = lint_page.PAGE.read_text("utf-8")
+
+
+def test_the_page_is_as_the_classes_have_it():
+    assert lint_page.written(PAGE) == PAGE, "run: .venv/bin/python -m tests.docs.lint_page"
 
 
 def test_the_page_lists_the_catalogue():
-    entries = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    entries = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
     assert [entry.splitlines()[0] for entry in entries] == [f"{lint.id} {lint.name}" for lint in LINTS]
     for lint, entry in zip(LINTS, entries, strict=True):
         kind = "exact" if lint.exact else "heuristic"
         assert re.match(rf"{lint.severity.value}, {kind}[.;]", entry.splitlines()[2]), lint.id
         assert ("Example: " in entry, "Fix: " in entry) == (True, True), lint.id
+
+
+@pytest.mark.parametrize("lint", LINTS, ids=lambda lint: lint.id)
+def test_a_lint_has_sentences_where_it_has_text(lint):
+    assert not lint.title.endswith(".")
+    sentences = (lint.rationale, lint.example, lint.fix, lint.fix_details)
+    assert all(text.endswith(".") for text in sentences if text), lint.id

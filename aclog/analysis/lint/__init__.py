@@ -1,4 +1,4 @@
 """Lint: ACLs that are ineffective, redundant, or broader than intended.
 
-Begin with `linting.py` (runs all lints) and `finding.py` (the catalogue).
+Begin with `finding.py` (what a lint rule declares, and all of them), then `single.py` and `related.py` (the rules).
 """

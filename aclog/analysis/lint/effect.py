@@ -1,4 +1,4 @@
-"""What each ACL adds: something, or nothing and why."""
+"""The effect of each ACL: whether the policy needs it, and if not, why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -10,8 +10,7 @@ from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from aclog.analysis.engine.host_classes import is_address
-from aclog.analysis.lint.finding import PLAIN_HOST, texts_among, texts_matching
-from aclog.analysis.lint.rule_table import NamePlaces, RuleTable
+from aclog.analysis.lint.finding import PLAIN_HOST, NamePlaces, RuleTable, texts_among, texts_matching
 from aclog.analysis.regions import REQUESTED
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, address_number, cidr_range
 from aclog.authorizer.index.layout import expanded, mask_table
@@ -21,7 +20,7 @@ from aclog.metalog.vectors import Bools, Int64s
 
 
 _MAPPED = (0xFFFF << 32, (0x10000 << 32) - 1)
-"""IPv6 addresses of clients that show up as IPv4: no client has one."""
+"""IPv6 addresses of clients that Kafka shows as IPv4: no client has one."""
 
 
 class _Range(NamedTuple):
@@ -35,19 +34,19 @@ class HostTree:
     """Hosts by number, those of the table first. Two texts of one range are one host."""
 
     of_text: Int64s
-    """By host of the table: its number here; -1 for a text that matches no client."""
+    """By host of the table: its number in the tree; -1 for a text that matches no client."""
     parents: Int64s
     """By number: the narrowest host that contains it; -1 for `*`."""
     anywhere: int
     """The number of `*`."""
     parts: dict[int, tuple[int, ...]]
-    """Ranges all of whose addresses are in narrower hosts, and those hosts; each of them has an address of its own."""
+    """Ranges whose addresses are all in narrower hosts, and those hosts; each of them has an address of its own."""
     inner: Bools
-    """By number: whether another host lies inside of it."""
+    """By number: whether it contains another host."""
 
     @classmethod
     def of(cls, table: RuleTable) -> "HostTree":
-        """Return the tree of the hosts of a table; ranges count if the settings say so."""
+        """Return the tree of the hosts of a table; ranges match if the settings enable them."""
         count = len(table.hosts)
         of_text = np.arange(count, dtype=np.int64)
         parents = np.full(count + 1, count, np.int64)
@@ -73,13 +72,13 @@ class HostTree:
         return cls(of_text=of_text, parents=parents, anywhere=count, parts=parts, inner=inner)
 
     def chain(self, hosts: Int64s) -> Iterator[Int64s]:
-        """Yield the hosts themselves, then those around them, until `*`; -1 where there is no more."""
+        """Yield the hosts, then their parents, up to `*`; -1 after that."""
         while (hosts >= 0).any():
             yield hosts
             hosts = np.where(hosts >= 0, self.parents[hosts], -1)
 
     def around(self, outer: Int64s, inner: Int64s) -> Bools:
-        """Return where the first host contains the second, or is it."""
+        """Return where the first host contains, or equals, the second."""
         matches = np.zeros(len(outer), np.bool_)
         for hosts in self.chain(inner):
             matches |= hosts == outer
@@ -100,7 +99,7 @@ def _addresses(table: RuleTable, of_text: Int64s, ranges: dict[_Range, int]) -> 
 
 
 def _nest(table: RuleTable, of_text: Int64s, parents: Int64s, ranges: dict[_Range, int]) -> None:
-    """Hang ranges and addresses below the narrowest range around them."""
+    """Set the parent of each range and address to the narrowest range that contains it."""
     entries = [(span.version, span.first, -span.last, 0, number) for span, number in ranges.items()]
     for number, span in _addresses(table, of_text, ranges).items():
         if span != (4, 0, 0):  # no range contains it
@@ -129,7 +128,7 @@ def _parts(ranges: dict[_Range, int], parents: Int64s, addresses: dict[int, _Ran
 
 
 def _counts(number: int, span: _Range, addresses: dict[int, _Range]) -> bool:
-    """Return whether a host takes all addresses of its span: a rule on an IPv6 address leaves out other scopes."""
+    """Return whether a host matches all addresses of its span: a rule on an IPv6 address matches no other scope."""
     return span.version == 4 or number not in addresses
 
 
@@ -139,18 +138,18 @@ def _flat(inside: Sequence[tuple[int, _Range]], parts: dict[int, tuple[int, ...]
 
 
 def _members(span: _Range) -> int:
-    """Return how many addresses that clients may have are in a span."""
+    """Return the number of addresses in a span that clients can have."""
     size = span.last - span.first + 1
     if span.version == 4:
         return size - (span.first == 0)
     return size - max(0, min(span.last, _MAPPED[1]) - max(span.first, _MAPPED[0]) + 1)
 
 
-# States of requests as numbers: which operations some rules allow and deny, and which of these more than one does.
+# States of requests as numbers: the operations that rules allow and deny, and those that more than one rule does.
 #
-# Four lanes of 16 bits, by the codes of AclOperation: allowed by a rule, denied by a rule, allowed by two or more,
-# denied by two or more. So one number tells whether a rule could be missed: an operation that is denied, and not by
-# two, depends on the one rule that denies it.
+# Four planes of 16 bits, by the codes of AclOperation: allowed by a rule, denied by a rule, allowed by two or more,
+# denied by two or more. So one number shows whether a rule is needed: an operation that is denied, and not by two
+# rules, depends on the one rule that denies it.
 
 
 States: TypeAlias = NDArray[np.uint64]
@@ -159,11 +158,11 @@ _LANE = np.uint64(0xFFFF)
 _ONCE = np.uint64(0xFFFFFFFF)
 _TO_TWICE = np.uint64(32)
 DENIED_TO_ALL = np.uint64(0xFFFF_0000_FFFF_0000)
-"""Every operation denied, whatever else is removed."""
+"""Every operation denied, independently of any single rule."""
 
 
 def combined(one: States, other: States) -> States:
-    """Return the state of the rules of both."""
+    """Return the state of the rules of both states."""
     return one | other | (one & other & _ONCE) << _TO_TWICE
 
 
@@ -196,7 +195,7 @@ _MASKS = mask_table().astype(np.uint64) & _REQUEST_BITS
 
 @frozen(eq=False, kw_only=True)
 class Points:
-    """Requests that stand for all that are decided alike: a place of names, a principal, a host."""
+    """Representatives of all requests with the same decision: a place of names, a principal, a host."""
 
     places: Int64s
     principals: Int64s
@@ -212,7 +211,7 @@ class Points:
 
 @frozen(eq=False, kw_only=True)
 class Cells:
-    """Cells by number. Left out is what no request matches, what super users hold, and colonless principals."""
+    """Cells by number, without rules that no request matches, and those of super users and of colonless principals."""
 
     table: RuleTable
     hosts: HostTree
@@ -224,11 +223,11 @@ class Cells:
     colonless: Bools
     """By principal: Kafka's authorizer throws when it reaches a rule of one."""
     throwing: Int64s
-    """Resources with a rule of a colonless principal: nobody is allowed anything there."""
+    """Resources with a rule of a colonless principal: every request on them is denied."""
     of_row: Int64s
-    """By row of the table; -1 for a row that is left out."""
+    """By row of the table; -1 for a row without a cell."""
     row_states: States
-    """By row of the table: what it allows and denies of what requests ask."""
+    """By row of the table: the operations of requests that it allows and denies."""
     states: States
     resources: Int64s
     principals: Int64s
@@ -237,12 +236,12 @@ class Cells:
     @classmethod
     def of(cls, table: RuleTable) -> "Cells":
         """Return the cells of a table."""
-        hosts, names = HostTree.of(table), NamePlaces.of(table)
+        hosts, names = HostTree.of(table), table.derived(NamePlaces.of)
         everyone = next(
             iter(np.flatnonzero(texts_among(table.principals, (WILDCARD_PRINCIPAL,))).tolist()), len(table.principals)
         )
         is_super = np.append(texts_among(table.principals, table.settings.super_users), False)
-        is_super[everyone] = False  # as a super user it is a name like any other
+        is_super[everyone] = False  # as a super user it is an ordinary name
         colonless = np.append(~texts_matching(table.principals, ":"), False)
         has_place = np.zeros(len(table.names), np.bool_)
         has_place[names.resource_of] = True
@@ -279,10 +278,10 @@ class Cells:
         return len(self.states)
 
     def points(self) -> tuple[Int64s, Points]:
-        """Return the points at which the cells are looked at, with the cell of each, ascending.
+        """Return the points that represent the cells, with the cell of each, ascending.
 
-        Whatever covers all points of a cell covers the cell; where two cells meet is a point with the place of one, and
-        the principal and the host of one.
+        A pattern that covers all points of a cell covers the cell; where two cells overlap there is a point with the
+        place, the principal and the host of one of them each.
         """
         names = self.names
         low = np.searchsorted(names.top_resource_of, self.resources)
@@ -294,7 +293,7 @@ class Cells:
         return cells, Points(places=places, principals=self.principals[cells], hosts=hosts)
 
     def _in_parts(self, cells: Int64s, places: Int64s, hosts: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """Return the same with the narrower hosts in place of a range that consists of them."""
+        """Return the points with each range replaced by the narrower hosts that make it up."""
         counts = np.ones(len(self.hosts.parents), np.int64)
         for number, parts in self.hosts.parts.items():
             counts[number] = len(parts)
@@ -315,13 +314,13 @@ def _summed(states: States, starts: Int64s) -> States:
     return sums
 
 
-# Intervals that are nested in one another, or apart.
+# Intervals that are nested or disjoint.
 
 
 def nested(opens: Int64s, closes: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
-    """Yield the intervals that lie in others, and the narrowest one around each: those in one, in two, and so on.
+    """Yield the nested intervals with the narrowest one around each: those at depth one, at depth two, and so on.
 
-    They are numbered by where they open, ascending; of two that open together the wider one is first.
+    Intervals are numbered by their start, ascending; of two with one start the wider one is first.
     """
     depths = np.arange(len(opens)) - np.searchsorted(np.sort(closes), opens, side="right")
     by_depth = np.argsort(depths, kind="stable")
@@ -331,7 +330,7 @@ def nested(opens: Int64s, closes: Int64s) -> Iterator[tuple[Int64s, Int64s]]:
         yield here, above[np.searchsorted(above, here) - 1]
 
 
-# What the rules of one subject say at a place: those on all its patterns that cover the place, together.
+# The state of one subject at a place: of its rules on all patterns that cover the place.
 
 
 _PLACE_BITS = 31
@@ -339,7 +338,7 @@ _PLACE_BITS = 31
 
 @frozen(eq=False, kw_only=True)
 class Chains:
-    """States by subject and place: each holds from one place, of one subject, up to the next."""
+    """States by subject and place: each applies from its place up to the next one of the subject."""
 
     keys: Int64s
     """subject << 31 | place, ascending."""
@@ -347,7 +346,7 @@ class Chains:
 
     @classmethod
     def of(cls, subjects: Int64s, starts: Int64s, ends: Int64s, states: States) -> "Chains":
-        """Add up intervals [start, end): those of one subject are nested in one another, or apart."""
+        """Combine intervals [start, end): those of one subject are nested or disjoint."""
         order = np.lexsort((-ends, starts, subjects))
         subjects, starts, ends, states = subjects[order], starts[order], ends[order], states[order]
         opens, closes = subjects << _PLACE_BITS | starts, subjects << _PLACE_BITS | ends
@@ -355,7 +354,7 @@ class Chains:
         for here, around in nested(opens, closes):
             outside[here] = sums[around]
             sums[here] = combined(sums[around], states[here])
-        # Where several intervals begin or end, the last one counts: the outermost that ends, the innermost that begins.
+        # Of several intervals that begin or end at a place the last one counts: the outermost end, the innermost begin.
         keys = np.concatenate((closes[::-1], opens))
         sequence = np.argsort(keys, kind="stable")
         keys = keys[sequence]
@@ -383,7 +382,7 @@ class Chains:
         return states
 
 
-# Decides points: what all rules say there that match.
+# Decides points: the state of all rules that match.
 
 
 @frozen(eq=False, kw_only=True)
@@ -396,7 +395,7 @@ class Intervals:
 
     @classmethod
     def of(cls, cells: Cells, resources: Int64s) -> "Intervals":
-        """Return those of patterns: `cells` are positions in `resources`."""
+        """Return the intervals of patterns: `cells` are positions in `resources`."""
         names = cells.names
         order = np.argsort(names.resource_of, kind="stable")
         sorted_resources = names.resource_of[order]
@@ -407,7 +406,7 @@ class Intervals:
 
 @frozen(eq=False, kw_only=True)
 class Decider:
-    """Subjects, each a principal and a host that some cell has, and what the cells of each say at each place."""
+    """Subjects, each a principal and a host with cells, and the state of each at each place."""
 
     cells: Cells
     intervals: Intervals
@@ -437,7 +436,7 @@ class Decider:
         return cls(cells=cells, intervals=own, subjects=subjects, chains=chains, single=single)
 
     def states(self, points: Points) -> States:
-        """Return what the rules that match each point say."""
+        """Return the state of the rules that match each point."""
         states = np.zeros(len(points), np.uint64)
         everyone = np.full(len(points), self.cells.everyone, np.int64)
         other = points.principals != self.cells.everyone
@@ -458,18 +457,18 @@ class Decider:
         return np.where((self.subjects[at] == codes) & (hosts >= 0), at, -1)
 
 
-# Questions whether something stands in an interval of places.
+# Whether an interval of places contains one of a set.
 
 
 @frozen(eq=False)
 class Standing:
-    """Places that belong to groups, by both."""
+    """Places of groups, sorted by group and place."""
 
     _keys: Int64s
 
     @classmethod
     def of(cls, groups: Int64s, places: Int64s) -> "Standing":
-        """Take places, each of a group."""
+        """Return the index of places, each of a group."""
         return cls(np.sort(groups << _PLACE_BITS | places))
 
     def any(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Bools:
@@ -481,9 +480,9 @@ class Standing:
 
 # Which DENY rules are needed: those that deny, alone, a request that some rule allows.
 #
-# Where a DENY meets an ALLOW, the request has the longer of both names, and the narrower of both principals and
+# Where a DENY and an ALLOW overlap, the request has the longer of both names, and the narrower of both principals and
 # hosts. If the DENY is the wider one in all three, that is a point of the ALLOW's cell; if in none, one of its own.
-# What is mixed is looked at here: rules from any host, exactly and all at once. mixed_hosts.py looks at the others.
+# The mixed cases of rules for any host are settled here, exactly and all at once; those of other hosts further below.
 
 
 BITS = tuple(bit for bit in range(16) if REQUESTED >> bit & 1)
@@ -512,23 +511,23 @@ class Spans:
 
 @define(eq=False, kw_only=True)
 class DenySearch:
-    """DENY rules, and what is known of them."""
+    """A search for the needed ones of some DENY rules."""
 
     decider: Decider
     points: Points
     point_cells: Int64s
-    """By point: the cell that it stands for, ascending."""
+    """By point: the cell that it represents, ascending."""
     states: States
     """By point."""
     cells: Int64s
     """By DENY rule: its cell."""
     operations: States
-    """By DENY rule: what it denies."""
+    """By DENY rule: the operations that it denies."""
     needed: Bools
-    """By DENY rule: whether it is known to be needed."""
+    """By DENY rule: whether the search has shown that it is needed."""
 
     def settle(self) -> None:
-        """Find the needed ones but for those that only meet ALLOWs on other hosts than `*` or their own."""
+        """Mark the needed ones, except those that overlap only ALLOWs for other hosts than `*` or their own."""
         critical = allowed(self.states) & self._once()
         for bit in BITS:
             self._by_points(self.unsettled(bit), self.points.select(has(critical, bit)))
@@ -536,7 +535,7 @@ class DenySearch:
             self._below_everyone(self.unsettled(bit), bit)
 
     def unsettled(self, bit: int) -> Spans:
-        """Return the intervals of the rules that deny an operation and are not known to be needed."""
+        """Return the intervals of the rules that deny an operation and are not yet marked as needed."""
         cells, intervals = self.decider.cells, self.decider.intervals
         which = np.flatnonzero(~self.needed & has(self.operations, bit))
         of_cell = self.cells[which]
@@ -554,13 +553,13 @@ class DenySearch:
         return denied(self.states) & ~denied_twice(self.states)
 
     def _by_points(self, spans: Spans, points: Points) -> None:
-        """Settle those that cover a point at which one rule alone denies what is allowed: they are that rule."""
+        """Settle the rules that cover a point at which only one rule denies what is allowed: it is that rule."""
         cells = self.decider.cells
         if not len(spans.denies) or not len(points):
             return
         width = len(cells.hosts.parents)
         anywhere, for_all = spans.hosts == cells.hosts.anywhere, spans.principals == cells.everyone
-        # Hosts inside of a range are left to the search.
+        # The search below settles hosts inside of a range.
         leaf = ~cells.hosts.inner[spans.hosts]
         for which, of_span, of_point in (
             (anywhere & for_all, spans.hosts * 0, points.hosts * 0),
@@ -576,7 +575,7 @@ class DenySearch:
                 self.needed[some.denies[standing.any(at[matching], some.starts, some.ends)]] = True
 
     def _for_everyone(self, bit: int) -> None:
-        """Settle DENYs for everyone where somebody is allowed more by wider names."""
+        """Settle DENYs for everyone where wider names allow a principal more."""
         cells, chains = self.decider.cells, self.decider.chains
         which = ~self.needed & has(self.operations, bit) & (cells.principals[self.cells] == cells.everyone)
         which &= cells.host_numbers[self.cells] == cells.hosts.anywhere
@@ -596,7 +595,7 @@ class DenySearch:
         self.needed |= which & decisive[self.cells]
 
     def _below_everyone(self, spans: Spans, bit: int) -> None:
-        """Settle DENYs for one principal where everyone is allowed something by longer names."""
+        """Settle DENYs for one principal where longer names allow everyone something."""
         cells, chains = self.decider.cells, self.decider.chains
         spans = spans.select((spans.hosts == cells.hosts.anywhere) & (spans.principals != cells.everyone))
         if not len(spans.denies):
@@ -619,21 +618,21 @@ def has(states: States, bit: int) -> Bools:
     return present
 
 
-# Which DENY rules are needed against ALLOWs from other hosts: those that deny_search.py leaves.
+# Which DENY rules are needed against ALLOWs for other hosts: those that DenySearch.settle does not mark.
 
 
 MOST_POINTS = 20_000_000
-"""Points that are looked at before the search gives up: seconds."""
+"""Points that the search examines before it gives up: seconds."""
 _FIRST, _MORE = 64, 16
-"""Candidates that are looked at first, and how many times more each time after that."""
+"""The size of the first chunk of candidates, and the growth of the following ones."""
 _OVERHEAD = 5_000
-"""What looking at any number of points costs besides, in points."""
+"""The fixed cost of examining a chunk of points, in points."""
 _LEVELS = 4
-"""Wider names that are looked at for many rules at once."""
+"""Levels of wider names that are examined for many rules at once."""
 
 
 def settle_mixed(search: DenySearch, most: int) -> Bools:
-    """Find the needed rules among those that are left; return those that the search gave up on, which may be needed."""
+    """Mark the needed ones among the remaining rules; return the undecided ones, on which the search gave up."""
     possible = np.zeros(len(search.needed), np.bool_)
     for bit in BITS:
         spans = search.unsettled(bit)
@@ -650,7 +649,7 @@ def settle_mixed(search: DenySearch, most: int) -> Bools:
 
 @frozen(eq=False, kw_only=True)
 class _Allows:
-    """The cells that allow one operation: where they stand, and what they cover."""
+    """The cells that allow one operation: their places, and the places that they cover."""
 
     which: Bools
     """By cell."""
@@ -659,7 +658,7 @@ class _Allows:
 
     @classmethod
     def of(cls, search: DenySearch, bit: int, *, specific: bool) -> "_Allows":
-        """Take all cells, or only those that are not from any host."""
+        """Return all such cells; with `specific` only those that are not for any host."""
         cells = search.decider.cells
         which = has(allowed(cells.states), bit)
         if specific:
@@ -672,7 +671,7 @@ class _Allows:
         )
 
     def mark(self, search: DenySearch, spans: Spans, possible: Bools) -> None:
-        """Mark the DENY rules that may meet one of them."""
+        """Mark the DENY rules that may overlap one of them."""
         if not self.which.any():
             return
         everyone = search.decider.cells.everyone
@@ -707,16 +706,16 @@ class _Allows:
 
 @define(eq=False, kw_only=True)
 class _Candidates:
-    """Points of cells that allow something, to be looked at for one DENY rule after the other."""
+    """Points of cells that allow something, to be examined for one DENY rule at a time."""
 
     _search: DenySearch
     _allowing: Points
     """Of cells that allow something."""
     _resources: Int64s
-    """By point of these: the pattern of its cell, ascending."""
+    """By allowing point: the pattern of its cell, ascending."""
     _by_place: Points
     _by_principal: Points
-    """The same, sorted by place; by principal and place."""
+    """The allowing points sorted by place; by principal and place."""
     _principal_keys: Int64s
     _around: Int64s
     """By interval of a pattern: the one around it; -1 for none."""
@@ -744,7 +743,7 @@ class _Candidates:
         )
 
     def settle(self, denies: Int64s, most: int) -> Int64s:
-        """Look for a point that shows that each rule is needed; return the rules that were not looked at to the end."""
+        """Search a point for each rule that shows that it is needed; return the rules whose search was not finished."""
         needed = self._search.needed
         for each, points in self._samples(denies):
             open_ = np.flatnonzero(~needed[each])
@@ -764,7 +763,7 @@ class _Candidates:
         return any(self._shows(np.full(len(some), deny), some).any() for some in _in_chunks(candidates))
 
     def _shows(self, denies: Int64s, points: Points) -> Bools:
-        """Return which DENYs alone deny something where they meet the ALLOWs of these points, one each."""
+        """Return which DENYs alone deny something where they overlap the ALLOWs of these points, one each."""
         search, cells = self._search, self._search.decider.cells
         self._looked_at += len(points) + _OVERHEAD
         of_deny = search.cells[denies]
@@ -784,7 +783,7 @@ class _Candidates:
         return decisive
 
     def _parts(self, hosts: Int64s) -> Iterator[Int64s]:
-        """Yield the hosts, or those that a range consists of, one of each at a time."""
+        """Yield the hosts, or the narrower hosts that make up a range, one of each at a time."""
         parts = self._search.decider.cells.hosts.parts
         if not parts:
             yield hosts
@@ -794,7 +793,7 @@ class _Candidates:
             yield np.array([each[min(at, len(each) - 1)] for each in of_each], np.int64)
 
     def _samples(self, denies: Int64s) -> Iterator[tuple[Int64s, Points]]:
-        """Yield a few candidates for many rules at once: mostly the first one shows that a rule is needed."""
+        """Yield a few candidates for many rules at once: usually the first one shows that a rule is needed."""
         cells, intervals = self._search.decider.cells, self._search.decider.intervals
         of_deny = self._search.cells[denies]
         first = np.searchsorted(intervals.cells, of_deny)
@@ -856,7 +855,7 @@ class _Candidates:
                 at = int(self._around[at])
 
     def _on(self, resource: int, top: int, principal: int) -> Points:
-        """Return the points of the cells on a pattern that concern a principal, moved to a place of longer names."""
+        """Return the points of the cells on a pattern that match a principal, moved to a place of longer names."""
         cells = self._search.decider.cells
         bounds = np.searchsorted(self._resources, [resource, resource + 1])
         points = self._allowing.select(slice(*bounds))
@@ -866,7 +865,7 @@ class _Candidates:
 
 
 def _in_chunks(candidates: Iterable[Points]) -> Iterator[Points]:
-    """Yield the candidates, few at first: the first one mostly shows it."""
+    """Yield the candidates in growing chunks: usually the first one suffices."""
     for points in candidates:
         at, size = 0, _FIRST
         while at < len(points):
@@ -878,7 +877,7 @@ def _in_chunks(candidates: Iterable[Points]) -> Iterator[Points]:
 
 
 def closing(cells: Cells) -> Bools:
-    """Return the rows without which some names have no rule at all, of whomever."""
+    """Return the rows without which some names have no rule at all."""
     table, names = cells.table, cells.names
     alone = np.bincount(table.resource_of, minlength=len(table.names)) == 1
     opens = np.zeros(len(table.names), np.bool_)
@@ -888,14 +887,14 @@ def closing(cells: Cells) -> Bools:
 
 
 def open_anyway(cells: Cells, decider: Decider, rows: Bools) -> Bools:
-    """Return those of some closing rows that may go: ALLOWs of everything to everyone, if no longer name needs them."""
+    """Return the redundant ones of some closing rows: ALLOWs of everything to everyone that no longer name needs."""
     table, names = cells.table, cells.names
     to_all: Bools = rows & (allowed(cells.row_states) == REQUESTED) & (table.principal_of == cells.everyone)
     to_all &= cells.hosts.of_text[table.host_of] == cells.hosts.anywhere
     candidates = np.flatnonzero(to_all)
     if not len(candidates):
         return to_all
-    # Names with other rules on them are closed without this one. There, whoever is a stranger to them must not need it.
+    # Names with other rules are closed without this one: principals without a rule of their own must not need it there.
     places = names.tops[_covering(cells) > 1]
     states = decider.states(
         Points(
@@ -913,34 +912,34 @@ def open_anyway(cells: Cells, decider: Decider, rows: Bools) -> Bools:
 
 
 def _covering(cells: Cells) -> Int64s:
-    """Return how many patterns cover each top of the patterns."""
+    """Return the number of patterns that cover each top of the patterns."""
     names = cells.names
     opened = np.searchsorted(np.sort(names.starts), names.tops, side="right")
     counts: Int64s = opened - np.searchsorted(np.sort(names.ends), names.tops, side="right")
     return counts
 
 
-# What each rule of a table adds: something, or nothing and why.
+# The verdict on each rule of a table.
 
 
 class Verdict(IntEnum):
-    """Whether the policy without a rule decides some request otherwise; if not, why."""
+    """Whether the policy without a rule decides some request differently; if not, why."""
 
     NEEDED = 0
     COVERED = 1
-    """An ALLOW: other rules, or super.users, allow all that it allows and no rule denies."""
+    """An ALLOW: other rules, or super.users, allow everything that it allows and no rule denies."""
     OVERRIDDEN = 2
-    """An ALLOW: nothing that it allows is allowed in the end, or ever asked for."""
+    """An ALLOW: rules deny everything that it allows, or no request has it."""
     DEAD = 3
     """A DENY: nothing that it denies would be allowed without it."""
     SET_ASIDE = 4
-    """It matches nobody by its own text, or makes Kafka's authorizer throw: other lints say so."""
+    """It matches no client by its own text, or makes Kafka's authorizer throw: findings of other lints."""
     UNDECIDED = 5
-    """A DENY that would take too long."""
+    """A DENY whose verdict would take too long."""
 
 
 def verdicts(table: RuleTable, *, most_points: int = MOST_POINTS) -> NDArray[np.uint8]:
-    """Return the verdict on each row, each by itself: of two that are not needed, one may stand in for the other.
+    """Return the verdict on each row alone: of two redundant rules each may be redundant because of the other.
 
     `most_points` bounds the search for what DENY rules deny to other hosts.
     """
@@ -986,7 +985,7 @@ def verdicts(table: RuleTable, *, most_points: int = MOST_POINTS) -> NDArray[np.
 
 
 def _without_cell(cells: Cells) -> NDArray[np.uint8]:
-    """Return the verdicts on rows that no cell has, and NEEDED for all others."""
+    """Return the verdicts on rows without a cell, and NEEDED for all others."""
     table, allows = cells.table, cells.table.allows
     by_row = np.full(len(table), Verdict.NEEDED, np.uint8)
     left_out = cells.of_row < 0
@@ -1002,7 +1001,7 @@ def _without_cell(cells: Cells) -> NDArray[np.uint8]:
 
 
 def _judge_allows(by_row: NDArray[np.uint8], cells: Cells, uncovered: Int64s, denied_all: Int64s) -> None:
-    """Judge the ALLOW rules of cells: by what no other rule allows or denies, and by what is denied throughout."""
+    """Judge the ALLOW rules of cells: by the operations without another rule, and by those denied everywhere."""
     rows = np.flatnonzero((cells.of_row >= 0) & cells.table.allows)
     of_row, operations = cells.of_row[rows], allowed(cells.row_states[rows])
     overridden = operations & ~denied_all[of_row] == 0

@@ -1,425 +1,529 @@
-"""The catalogue of lints, and findings: ACLs that hardly mean what they say, with what that costs."""
+"""What lints read and what they return: ACLs in columns, the facts beside them, findings, and the base of all lints."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from enum import StrEnum
-from types import MappingProxyType
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-from attrs import frozen
+from attrs import define, field, frozen
 
-from aclog.analysis.lint.rule_table import RuleTable
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions import REQUESTED, ExistingNames, Request
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    code_name,
+)
 from aclog.authorizer.acls_image import RuleChange
-from aclog.authorizer.index.layout import Int32s
-from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Bools, Int64s
+from aclog.authorizer.index.acl_index import AclIndex, Resource
+from aclog.authorizer.index.base import Base, row_keys
+from aclog.authorizer.index.layout import OPERATIONS, TYPES, ByteStrings, Int32s, known_type, rule_mask
+from aclog.authorizer.index.names import prefix_range
+from aclog.authorizer.index.queries import rules_of
+from aclog.authorizer.index.scan_order import name_ranks
+from aclog.authorizer.index.tables import tables_of
+from aclog.authorizer.settings import Settings
+from aclog.metalog.vectors import Bools, Bytes, Int64s, unsigned_varints
 
-# A finding: rules that hardly mean what they say, what that costs, and how it is mended.
+_T = TypeVar("_T")
+
+# The rules of a policy in columns: a million rules without an object for each.
+
+
+@define(eq=False, slots=False)
+class RuleTable:
+    """Rules by row, and their distinct texts by number. Immutable by convention, but for the cache of `derived`."""
+
+    base: Base
+    settings: Settings
+    _derived: dict[Callable[["RuleTable"], Any], Any] = field(factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, policy: Policy) -> "RuleTable":
+        """Return the table of a policy; changes since the base of its image was built are merged into it first."""
+        acls = policy.acls
+        return cls((acls.merged() if acls.overlay_size else acls).index.base, policy.settings)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def derived(self, compute: Callable[["RuleTable"], _T]) -> _T:
+        """Return what a function computes from the table, computed once for all lints that need it."""
+        if compute not in self._derived:
+            self._derived[compute] = compute(self)
+        value: _T = self._derived[compute]
+        return value
+
+    def rule(self, row: int) -> StandardAcl:
+        """Return the rule of a row."""
+        return self.base.rule(row).acl
+
+    @cached_property
+    def _keys(self) -> tuple[Int32s, Int32s]:
+        return row_keys(self.base)
+
+    @property
+    def resource_of(self) -> Int32s:
+        """By row: the resource pattern."""
+        return self._keys[0]
+
+    @property
+    def pair_of(self) -> Int32s:
+        """By row: the pair of principal and host."""
+        return self._keys[1]
+
+    @cached_property
+    def principal_of(self) -> Int32s:
+        """By row: the principal."""
+        return tables_of(self.base).principal_of[self.pair_of]
+
+    @cached_property
+    def host_of(self) -> Int32s:
+        """By row: the host."""
+        return tables_of(self.base).host_of[self.pair_of]
+
+    @cached_property
+    def operation_of(self) -> Bytes:
+        """By row: the operation as Kafka reads it."""
+        codes = np.frombuffer(self.base.operations, np.uint8)
+        return np.where(codes < OPERATIONS, codes, 0).astype(np.uint8)
+
+    @cached_property
+    def allows(self) -> Bools:
+        """By row: whether it is an ALLOW; every other permission acts as DENY."""
+        rows: Bools = np.frombuffer(self.base.permissions, np.uint8) == AclPermissionType.ALLOW
+        return rows
+
+    @cached_property
+    def _resource_data(self) -> tuple[Int64s, Bytes]:
+        keys = self.base.resources
+        return np.asarray(keys.offsets).astype(np.int64), np.frombuffer(keys.data, np.uint8)
+
+    @cached_property
+    def type_of_resource(self) -> Bytes:
+        """By resource: its type, 0..7."""
+        offsets, data = self._resource_data
+        return data[offsets[:-1]]
+
+    @cached_property
+    def type_of(self) -> Bytes:
+        """By row: the type of the resource."""
+        return self.type_of_resource[self.resource_of]
+
+    @cached_property
+    def literal_resource(self) -> Bools:
+        """By resource: whether the pattern is LITERAL; every other one acts as PREFIXED."""
+        offsets, data = self._resource_data
+        literal: Bools = data[offsets[1:] - 1] == PatternType.LITERAL
+        return literal
+
+    @cached_property
+    def names(self) -> list[str]:
+        """By resource: its name."""
+        offsets, data = self._resource_data
+        _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
+        return _texts(data, starts, offsets[1:] - 1)
+
+    @cached_property
+    def principals(self) -> list[str]:
+        """By number: the principal."""
+        return _plain(tables_of(self.base).principals)
+
+    @cached_property
+    def hosts(self) -> list[str]:
+        """By number: the host."""
+        return _plain(tables_of(self.base).hosts)
+
+
+def _plain(compact: ByteStrings) -> list[str]:
+    """Return compact strings as texts."""
+    _, starts, _ = unsigned_varints(compact.data, compact.starts)
+    return _texts(compact.data, starts, compact.ends)
+
+
+def _texts(data: Bytes, starts: Int64s, ends: Int64s) -> list[str]:
+    whole = data.tobytes()
+    return [whole[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+# Resource patterns as intervals in the order of names: two intervals overlap if the patterns cover a common name.
+#
+# The patterns of a type are sorted by name, so the names that start with a prefix directly follow it. A place is a
+# class of names: those that start with a pattern's name and with no longer one, or the one name of a LITERAL pattern.
+# A pattern covers the places of its interval; LITERAL `*` has several, since it stops at longer names that start with
+# `*`.
+
+
+_GAP = 4
+"""The distance between places: it leaves room for the places that every type has."""
+_BETWEEN_TYPES = 2
+"""Gaps between types, for the places after the last name."""
+
+
+class Span(NamedTuple):
+    """The places that every type has, with or without rules."""
+
+    top: int
+    """Names that start with no pattern's name, nor with `*`."""
+    star: int
+    """Longer names that start with `*`, and with no longer pattern's name."""
+    star_itself: int
+    """The name `*`."""
+    behind_star: int
+    """The first place after all names that start with `*`."""
+    end: int
+    """The end of the last place."""
+
+
+@frozen(eq=False, kw_only=True)
+class NamePlaces:
+    """The intervals of all resource patterns of a table, and the places that stand for their names."""
+
+    resource_of: Int64s
+    starts: Int64s
+    ends: Int64s
+    """Intervals [start, end), sorted by start, the wider one first; most patterns have one."""
+    top_resource_of: Int64s
+    tops: Int64s
+    """Places that stand for a pattern: a pattern that covers all of them covers all its names.
+
+    One for most patterns, sorted by resource; where two patterns overlap, a top of one of them is a place of both.
+    """
+
+    @classmethod
+    def of(cls, table: RuleTable) -> "NamePlaces":
+        """Return the places of the patterns of a table; a pattern that no resource can have (CLUSTER `x`) has none."""
+        ranks = name_ranks(table.base).of_resource
+        order = np.lexsort((table.literal_resource, ranks, table.type_of_resource))
+        names = table.names
+        ordered = [names[resource] for resource in order.tolist()]
+        literal = table.literal_resource[order]
+        kinds = table.type_of_resource[order]
+        shifts = kinds.astype(np.int64) * _BETWEEN_TYPES
+        places = (np.arange(len(order)) + shifts + 1) * _GAP
+        ends = (_ends(ordered, literal, kinds.tolist()) + shifts) * _GAP + 1
+        bounds = np.searchsorted(kinds, np.arange(TYPES + 1)).tolist()
+        intervals = _Intervals(order=order, starts=places, ends=np.where(literal, places + 1, ends))
+        for kind in ResourceType:
+            low, high = bounds[kind], bounds[kind + 1]
+            if kind <= ResourceType.ANY or low == high:
+                intervals.drop(range(low, high))
+            elif kind == ResourceType.CLUSTER:
+                intervals.keep_cluster(range(low, high), ordered, literal)
+            else:
+                span = _span(range(low, high), ordered, kind * _BETWEEN_TYPES)
+                intervals.special(range(low, high), ordered, literal, span, documented=table.settings.documented)
+        return intervals.done()
+
+
+@define(eq=False, kw_only=True)
+class _Intervals:
+    """Builder of NamePlaces, by position in the order of names."""
+
+    _order: Int64s
+    _starts: Int64s
+    _ends: Int64s
+    _dropped: Bools = field(init=False)
+    _pieces: list[tuple[int, int, int]] = field(factory=list, init=False)
+    _tops: list[tuple[int, int]] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._dropped = np.zeros(len(self._order), np.bool_)
+
+    def drop(self, positions: Sequence[int]) -> None:
+        """Drop patterns that cover no name."""
+        self._dropped[list(positions)] = True
+
+    def keep_cluster(self, positions: range, names: Sequence[str], literal: Bools) -> None:
+        """Map all patterns that cover the cluster to one place: it is the only resource of its type."""
+        place = self._starts[positions.start]
+        for at in positions:
+            name = names[at]
+            covers = name in (CLUSTER_NAME, WILDCARD) if literal[at] else CLUSTER_NAME.startswith(name)
+            self._dropped[at] = not covers
+            self._starts[at], self._ends[at] = place, place + 1
+
+    def special(self, positions: range, names: Sequence[str], literal: Bools, span: Span, *, documented: bool) -> None:
+        """Set the intervals and tops of the patterns on `*` and on the empty name."""
+        for at in range(positions.start, min(positions.start + 2, positions.stop)):
+            if names[at] == "":
+                self._dropped[at] = True
+                if not literal[at]:
+                    self._put(at, [(span.top, span.end)], (span.top, span.star))
+        for at in _positions_of(WILDCARD, positions, names):
+            self._dropped[at] = True
+            if not literal[at]:
+                self._put(at, [(span.star, span.behind_star)], (span.star, span.star_itself))
+            elif documented:
+                self._put(at, [(span.top, span.end)], (span.top, span.star_itself))
+            else:
+                pieces = [
+                    (span.top, span.star),
+                    (span.star_itself, span.star_itself + 1),
+                    (span.behind_star, span.end),
+                ]
+                self._put(at, pieces, (span.top, span.star_itself))
+
+    def _put(self, at: int, pieces: Sequence[tuple[int, int]], tops: Sequence[int]) -> None:
+        resource = int(self._order[at])
+        self._pieces += [(resource, start, end) for start, end in pieces if start < end]
+        self._tops += [(resource, top) for top in tops]
+
+    def done(self) -> NamePlaces:
+        """Return the places."""
+        remaining = ~self._dropped
+        pieces = np.array(self._pieces, np.int64).reshape(-1, 3)
+        resources = np.concatenate((self._order[remaining], pieces[:, 0]))
+        starts = np.concatenate((self._starts[remaining], pieces[:, 1]))
+        ends = np.concatenate((self._ends[remaining], pieces[:, 2]))
+        sequence = np.lexsort((-ends, starts))
+        special = np.array(self._tops, np.int64).reshape(-1, 2)
+        top_resources = np.concatenate((self._order[remaining], special[:, 0]))
+        tops = np.concatenate((self._starts[remaining], special[:, 1]))
+        by_resource = np.argsort(top_resources, kind="stable")
+        return NamePlaces(
+            resource_of=resources[sequence],
+            starts=starts[sequence],
+            ends=ends[sequence],
+            top_resource_of=top_resources[by_resource],
+            tops=tops[by_resource],
+        )
+
+
+def _span(positions: range, names: Sequence[str], shift: int) -> Span:
+    low, high = prefix_range(names, WILDCARD, low=positions.start, high=positions.stop)
+    star = (low + shift) * _GAP + 2
+    # An empty interval of names that start with `*` still has the place of `*` itself.
+    behind = max((high + shift) * _GAP + 1, star + 2)
+    return Span(
+        top=(positions.start + shift) * _GAP + 1,
+        star=star,
+        star_itself=star + 1,
+        behind_star=behind,
+        end=max((positions.stop + shift) * _GAP + 1, behind),
+    )
+
+
+def _positions_of(name: str, positions: range, names: Sequence[str]) -> list[int]:
+    low, high = prefix_range(names, name, low=positions.start, high=positions.stop)
+    return [at for at in range(low, min(low + 2, high)) if names[at] == name]
+
+
+def _ends(names: Sequence[str], literal: Bools, kinds: Sequence[int]) -> Int64s:
+    """Return for each prefix the number of names before it and below it, in the order of names."""
+    ends = np.arange(1, len(names) + 1, dtype=np.int64)
+    is_literal = literal.tolist()
+    stack: list[tuple[str, int]] = []
+    kind = -1
+    for at, name in enumerate(names):
+        if kinds[at] != kind:
+            for _, opened in stack:
+                ends[opened] = at
+            stack.clear()
+            kind = kinds[at]
+        while stack and not name.startswith(stack[-1][0]):
+            ends[stack.pop()[1]] = at
+        if not is_literal[at]:
+            stack.append((name, at))
+    for _, opened in stack:
+        ends[opened] = len(names)
+    return ends
+
+
+# Facts beside the rules: existing names, active principals, accesses, conventions of the cluster.
+
+
+SEPARATORS = ".-_"
+"""The default separators between the parts of names."""
+
+
+@frozen(eq=False, kw_only=True)
+class LintContext:
+    """Facts that lints use. A lint whose facts are missing (None, or empty) finds nothing."""
+
+    topics: ExistingNames | None = None
+    """The topics that exist."""
+    groups: ExistingNames | None = None
+    """The consumer groups that exist."""
+    seen_principals: frozenset[str] = frozenset()
+    """Principals that make requests; those of the accesses count as well."""
+    accesses: Collection[Request] = ()
+    """Past requests, allowed or denied; hosts in the form of `host_address`."""
+    broker_version: tuple[int, ...] | None = None
+    """The oldest Kafka among the brokers, such as (3, 9, 1); None: a current one."""
+    broker_principals: frozenset[str] = frozenset()
+    """The principals of brokers, which need cluster rights."""
+    separators: str = SEPARATORS
+    """The characters that separate the parts of names."""
+    principal_types: frozenset[str] = frozenset(("User",))
+    """The types of principals that the cluster's principal builder makes."""
+
+    def active_principals(self) -> frozenset[str]:
+        """Return every principal that makes requests."""
+        return self.seen_principals | {access.principal for access in self.accesses}
+
+
+# A finding: the ACLs that a lint reports, their impact, and the fix.
 
 
 class Severity(StrEnum):
-    """How much a finding matters: an error fails a pull request unless told otherwise."""
+    """How much a finding matters: by default an error fails a pull request."""
 
     ERROR = "error"
-    """The rule does not do what it says, or opens what hardly anybody meant to open."""
+    """The rule is ineffective, or grants access that was probably unintended."""
     WARNING = "warning"
 
 
 @frozen(kw_only=True)
 class Finding:
-    """Something that a lint says about one rule, or about several together."""
+    """A lint's report on one rule, or on several together."""
 
     lint: str
-    """The id of the lint, such as `08` (aclog.analysis.lint.finding)."""
+    """The id of the lint, such as `08`."""
     severity: Severity
     rules: tuple[StandardAcl, ...]
-    """The rules that it is about, at least one; the one to mend first, if they are not all alike."""
+    """The rules concerned, at least one; the one to fix first, if they differ."""
     lost: str
-    """What is lost or opened, in one clause: who is given, refused or not kept from what."""
+    """The impact, in one clause: the access that is granted, denied or ineffective."""
     fix: tuple[RuleChange, ...] = ()
-    """Changes that mend it, to be applied in this order; empty if only a person can tell what was meant."""
+    """Changes that fix it, in this order; empty if the intention is needed for a fix."""
     advice: str
-    """The mend in words."""
+    """The fix in words."""
     neutral: bool = False
-    """Whether the fix, by itself, changes no decision: on the same rules without any other change.
+    """Whether the fix alone changes no decision: on the same rules without any other change.
 
-    Several such fixes need not be neutral together: each of two rules may stand in for the other. See
-    aclog.analysis.lint.redundant.
+    Several such fixes need not be neutral together: two rules may each be redundant because of the other. See
+    aclog.analysis.lint.related.neutral_fix.
     """
-
-
-# The catalogue: every lint, what it finds, why that hurts and how it is mended (docs/lint.md).
-
-
-@frozen(kw_only=True)
-class Lint:
-    """One lint."""
-
-    id: str
-    """Two digits; never used again for another lint."""
-    name: str
-    """In kebab case, for people and SARIF."""
-    title: str
-    """What is wrong, in one clause, about one rule or several."""
-    severity: Severity
-    """Of its findings; those of lint 27 may be less severe."""
-    exact: bool
-    """Whether a finding is a fact; else it is a guess about what was meant, from names and habits."""
-    harm: str
-    """Why it hurts."""
-    mend: str
-    """What to do."""
-    needs: str = ""
-    """What must be known for it to find anything, as flags of `aclog lint`; empty if the rules suffice."""
-
-
-_E, _W = Severity.ERROR, Severity.WARNING
-
-LINTS: tuple[Lint, ...] = (
-    Lint(
-        id="01",
-        name="prefixed-star",
-        severity=_E,
-        title="PREFIXED `*` covers only names that begin with a star",
-        harm="It reads like every name, and covers none that exists: an ALLOW gives nothing, a DENY protects nothing.",
-        mend="LITERAL `*`, if every name is meant; or the prefix that was.",
-        exact=True,
-    ),
-    Lint(
-        id="02",
-        name="glob-in-name",
-        severity=_E,
-        title="a LITERAL name holds a glob or a regular expression",
-        harm="Kafka compares it as it stands: the rule covers the one name that looks like that, and no other.",
-        mend="PREFIXED covers all names that begin alike; for other patterns, a rule for each name or prefix.",
-        exact=True,
-    ),
-    Lint(
-        id="03",
-        name="host-not-an-address",
-        severity=_E,
-        title="the host is neither `*` nor an address as brokers see it",
-        harm="Kafka compares the host with the text of the client's address: a name, a glob or `::1` matches nobody.",
-        mend="The address in the form that Kafka prints: IPv6 as eight groups without leading zeros.",
-        exact=True,
-    ),
-    Lint(
-        id="04",
-        name="cidr-host",
-        severity=_E,
-        title="the host is a CIDR range, which brokers take for a plain text",
-        harm="Without ranges (KIP-1276) the rule matches nobody: an ALLOW gives nothing, a DENY protects nothing.",
-        mend="A rule for each address, or brokers that know ranges (`--cidr`).",
-        exact=True,
-    ),
-    Lint(
-        id="05",
-        name="principal-without-type",
-        severity=_E,
-        title="the principal has no type",
-        harm="Kafka's authorizer throws when it reaches the rule: requests on the resource fail, whoever makes them.",
-        mend="A type and a colon before the name: User:alice.",
-        exact=True,
-    ),
-    Lint(
-        id="06",
-        name="near-miss-principal",
-        severity=_E,
-        title="the principal is unknown, and another one differs only in case, blanks or a part of its name",
-        harm="Principals are compared as they stand: the rule is for nobody, and whoever was meant goes without.",
-        mend="The name exactly as the broker logs it.",
-        exact=False,
-        needs="--accesses",
-    ),
-    Lint(
-        id="07",
-        name="unknown-principal-type",
-        severity=_E,
-        title="the principal is of a type that no client has",
-        harm="Kafka's own principal builder makes User and nothing else: a rule for a group or a role matches nobody.",
-        mend="A rule for each user; or name the types that your principal builder makes (`--principal-types`).",
-        exact=True,
-    ),
-    Lint(
-        id="08",
-        name="shadowed",
-        severity=_W,
-        title="other rules allow all that this ALLOW allows",
-        harm="It gives nothing, and whoever removes it to take access away takes nothing. Where only a wide rule for "
-        "everyone makes it needless, that one is the suspect: keep this one.",
-        mend="Remove it.",
-        exact=True,
-    ),
-    Lint(
-        id="09",
-        name="overridden-allow",
-        severity=_E,
-        title="the ALLOW allows nothing: DENY rules override all of it",
-        harm="Any DENY that matches wins, however short its prefix: the access that it promises is refused.",
-        mend="Narrow the DENY, or remove the ALLOW.",
-        exact=True,
-    ),
-    Lint(
-        id="10",
-        name="dead-deny",
-        severity=_W,
-        title="the DENY denies nothing that any rule allows",
-        harm="What nobody is allowed is denied without it; it seems to protect, and does not say what.",
-        mend="Remove it, unless it stands guard against rules to come.",
-        exact=True,
-    ),
-    Lint(
-        id="11",
-        name="implied",
-        severity=_W,
-        title="another ALLOW on the same resource implies this one",
-        harm="READ, WRITE, DELETE and ALTER allow DESCRIBE as well, and ALTER_CONFIGS allows DESCRIBE_CONFIGS.",
-        mend="Remove it.",
-        exact=True,
-    ),
-    Lint(
-        id="12",
-        name="unsupported-operation",
-        severity=_E,
-        title="the operation does not exist on this type of resource",
-        harm="No client ever asks for it: the rule gives or denies nothing that it names.",
-        mend="The operation that was meant (consuming needs READ on the group), or no rule.",
-        exact=True,
-    ),
-    Lint(
-        id="13",
-        name="consumer-without-group",
-        severity=_W,
-        title="a principal may read topics, and no consumer group",
-        harm="A consumer that subscribes needs READ on its group as well: it fails with GROUP_AUTHORIZATION_FAILED.",
-        mend="READ on the group; none is needed by a reader that assigns partitions by hand.",
-        exact=False,
-    ),
-    Lint(
-        id="14",
-        name="transaction-without-write",
-        severity=_W,
-        title="a principal may use a transactional id, and not what a transaction needs",
-        harm="A transactional producer needs WRITE on its transactional id and on the topics it writes to.",
-        mend="WRITE on the transactional id and on the topics.",
-        exact=False,
-    ),
-    Lint(
-        id="15",
-        name="idempotent-write",
-        severity=_W,
-        title="IDEMPOTENT_WRITE on the cluster beside WRITE on a topic",
-        harm="Since Kafka 2.8 whoever may write to any topic may write idempotently: the rule is a leftover.",
-        mend="Remove it, once no broker is older than 2.8.",
-        exact=True,
-    ),
-    Lint(
-        id="16",
-        name="everyone-may-write",
-        severity=_E,
-        title="everyone may write to every resource of a type",
-        harm="User:* is every client of any type, and LITERAL `*` every name that exists or will exist.",
-        mend="Rules for the principals and names that need it.",
-        exact=True,
-    ),
-    Lint(
-        id="17",
-        name="cluster-rights",
-        severity=_E,
-        title="a principal that is neither a broker nor a super user holds rights over the whole cluster",
-        harm="ALTER on the cluster changes ACLs, so it is every right; CLUSTER_ACTION reads topics as a replica does.",
-        mend="Keep it to brokers (`--broker-principals`) and super users (`--super-users`).",
-        exact=True,
-    ),
-    Lint(
-        id="18",
-        name="no-such-name",
-        severity=_W,
-        title="the rule covers no topic, or no group, that exists",
-        harm="It is a leftover, or its name has a typo: then those for whom it is go without.",
-        mend="A name that exists, or no rule.",
-        exact=False,
-        needs="--topics or --groups",
-    ),
-    Lint(
-        id="19",
-        name="shared-group",
-        severity=_W,
-        title="several principals may join one consumer group",
-        harm="Members of a group share its partitions: one application takes messages from the other.",
-        mend="A group for each application.",
-        exact=False,
-    ),
-    Lint(
-        id="20",
-        name="shared-transactional-id",
-        severity=_W,
-        title="several principals may use one transactional id",
-        harm="A producer fences every other one with its id: two applications keep throwing each other out.",
-        mend="A transactional id, or a prefix, for each application.",
-        exact=False,
-    ),
-    Lint(
-        id="21",
-        name="prefix-without-separator",
-        severity=_W,
-        title="a prefix ends inside of a word, and covers names of other owners",
-        harm="`pay` covers `payroll.out` as well as `pay.in`, today and in future.",
-        mend="End the prefix with a separator: `pay.`.",
-        exact=False,
-        needs="--topics",
-    ),
-    Lint(
-        id="22",
-        name="closes-open-resource",
-        severity=_E,
-        title="rules close a resource to principals that used it when no rule did",
-        harm="With allow.everyone.if.no.acl.found the first rule on a resource ends everybody's access but its own.",
-        mend="Rules for everybody who uses the resource, before or together with the first one.",
-        exact=False,
-        needs="--accesses",
-    ),
-    Lint(
-        id="23",
-        name="name-below-star",
-        severity=_E,
-        title="the name begins with a character below `*`",
-        harm="Kafka 4.3.1 loops forever, or throws, when it decides on another name with the same first character.",
-        mend="A name that begins with none of: blank ! \" # $ % & ' ( ).",
-        exact=True,
-    ),
-    Lint(
-        id="24",
-        name="illegal-topic-name",
-        severity=_E,
-        title="no topic can have such a name",
-        harm="Topic names have up to 249 of the characters a-z A-Z 0-9 . _ -: the rule covers nothing.",
-        mend="The name of the topic.",
-        exact=True,
-    ),
-    Lint(
-        id="25",
-        name="many-literals",
-        severity=_W,
-        title="many LITERAL rules of one principal that one PREFIXED rule would replace",
-        harm="Each new topic needs another rule, and the list hides what is missing from it.",
-        mend="One PREFIXED rule, if all names below the prefix belong together.",
-        exact=False,
-    ),
-    Lint(
-        id="26",
-        name="grown-reach",
-        severity=_W,
-        title="a pattern covers more topics than when it was added",
-        harm="Topics that came later are open to whoever held the pattern before, though nobody decided that.",
-        mend="A longer prefix, or the names that were meant.",
-        exact=False,
-        needs="a source with a history",
-    ),
-    Lint(
-        id="27",
-        name="everyone-reaches-far",
-        severity=_E,
-        title="everyone holds a right that reaches far",
-        harm="User:* is every client of any type, User:ANONYMOUS every one that does not log in: all names of a type, "
-        "internal topics, the cluster or all operations are theirs. To describe, or from one host only: a warning.",
-        mend="Rules for the principals, names and operations that need it.",
-        exact=True,
-    ),
-)
-"""By id, which are the numbers from 1 on."""
-
-BY_ID: Mapping[str, Lint] = MappingProxyType({lint.id: lint for lint in LINTS})
-
-ALL: frozenset[str] = frozenset(BY_ID)
-
-
-def parse_lints(texts: Iterable[str]) -> frozenset[str]:
-    """Return the ids of lints given by id (`08`, `8`) or by name (`shadowed`).
-
-    Raises:
-        ConfigError: there is no such lint; the message lists all of them.
-
-    """
-    by_text = {text: lint.id for lint in LINTS for text in (lint.id, lint.id.lstrip("0"), lint.name)}
-    ids = set()
-    for text in texts:
-        key = text.strip().lower()
-        if key not in by_text:
-            names = ", ".join(f"{lint.id} {lint.name}" for lint in LINTS)
-            raise ConfigError(f"{text[:40]!r} is no lint: expected one of {names}")
-        ids.add(by_text[key])
-    return frozenset(ids)
-
-
-# Findings made from rows of a table, with what the catalogue says about their lint.
 
 
 class Consequence(NamedTuple):
-    """What a lint tells about a rule: what is lost, and the mend if changes can express it."""
+    """What a finding says of a rule: the impact, and the fix if changes can express it."""
 
     lost: str
     fix: tuple[RuleChange, ...] = ()
 
 
-def finding(lint: str, rules: Sequence[StandardAcl], consequence: Consequence, *, neutral: bool = False) -> Finding:
-    """Return a finding of a lint about some rules, as severe and with the mend that the catalogue says."""
-    about = BY_ID[lint]
-    return Finding(
-        lint=lint,
-        severity=about.severity,
-        rules=tuple(rules),
-        lost=consequence.lost,
-        fix=consequence.fix,
-        advice=about.mend,
-        neutral=neutral,
-    )
+class Facts(NamedTuple):
+    """The facts available to a run, besides the rules."""
+
+    context: LintContext
+    allow_everyone: bool
+    """Whether allow.everyone.if.no.acl.found is true."""
+    history: bool
+    """Whether the source has a history of rules and topics."""
 
 
-def findings(
-    lint: str, table: RuleTable, rows: Bools, tell: Callable[[StandardAcl], Consequence], *, neutral: bool = False
-) -> Iterator[Finding]:
-    """Yield a finding for each of the chosen rows."""
-    for row in np.flatnonzero(rows).tolist():
-        rule = table.rule(row)
-        yield finding(lint, (rule,), tell(rule), neutral=neutral)
+class Lint:
+    """A lint: what it finds, why that matters, the fix, and the finder.
+
+    A lint is a subclass with these texts and a `find`, defined in one of the modules that
+    aclog.analysis.lint_report.LINTS collects; a leading underscore marks a base of several lints. The texts are
+    Markdown. `aclog lint --list` and `--explain`, SARIF and docs/lint.md print them.
+    """
+
+    id: ClassVar[str]
+    """Two digits; never reused for another lint."""
+    name: ClassVar[str]
+    """In kebab case, for people and SARIF."""
+    title: ClassVar[str]
+    """The problem, in one clause, about one rule or several."""
+    severity: ClassVar[Severity]
+    """Of its findings; those of lint 27 may be less severe."""
+    exact: ClassVar[bool]
+    """Whether a finding is a fact; else it is a guess at the intention, from names and conventions."""
+    rationale: ClassVar[str]
+    """Why it matters, in sentences."""
+    details: ClassVar[str] = ""
+    """More facts for docs/lint.md: exceptions, limits. Paragraphs and lists."""
+    example: ClassVar[str]
+    """A rule that it finds, for docs/lint.md."""
+    fix: ClassVar[str]
+    """What to do: the advice of its findings, in sentences."""
+    fix_details: ClassVar[str] = ""
+    """More about the fix for docs/lint.md."""
+    needs: ClassVar[str] = ""
+    """The facts that it needs besides the rules, as flags of `aclog lint`; empty if the rules suffice."""
+    of_history: ClassVar[bool] = False
+    """Whether its findings come from a history of rules and topics; then it has no `find`."""
+
+    def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
+        """Yield the findings on the rules of a table, in the order of the index."""
+        raise NotImplementedError
+
+    def is_ready(self, _facts: Facts) -> bool:
+        """Return whether the facts in `needs` are available: without them, no findings is no result."""
+        return True
+
+    def not_judged(self, _table: RuleTable) -> str | None:
+        """Return which rules `find` skipped and why; None if it skipped none."""
+        return None
+
+    def finding(self, rules: Sequence[StandardAcl], consequence: Consequence, *, neutral: bool = False) -> Finding:
+        """Return a finding on some rules, with the severity and the advice of the lint."""
+        return Finding(
+            lint=self.id,
+            severity=self.severity,
+            rules=tuple(rules),
+            lost=consequence.lost,
+            fix=consequence.fix,
+            advice=self.fix,
+            neutral=neutral,
+        )
+
+    def findings(
+        self, table: RuleTable, rows: Bools, consequence: Callable[[StandardAcl], Consequence]
+    ) -> Iterator[Finding]:
+        """Yield a finding for each of the selected rows."""
+        for row in np.flatnonzero(rows).tolist():
+            rule = table.rule(row)
+            yield self.finding((rule,), consequence(rule))
+
+
+# Helpers of finders.
 
 
 def replaced(rule: StandardAcl, *by: StandardAcl) -> tuple[RuleChange, ...]:
-    """Return the changes that put some rules in the place of one: an added DENY comes before a removal."""
+    """Return the changes that replace a rule: additions come before the removal, so that no DENY is missing."""
     added = tuple(RuleChange(added=True, acl=each) for each in by if each != rule)
     return (*added, RuleChange(added=False, acl=rule))
 
 
 def texts_matching(texts: Sequence[str], pattern: str) -> Bools:
-    """Return which texts a regular expression finds itself in."""
+    """Return which texts contain a match of a regular expression."""
     search = re.compile(pattern).search
     return np.fromiter(map(search, texts), np.bool_, len(texts))  # a match is true, None is not
 
 
 def texts_among(texts: Sequence[str], members: Iterable[str]) -> Bools:
-    """Return which texts are some of these."""
+    """Return which texts are among these."""
     return np.fromiter(map(frozenset(members).__contains__, texts), np.bool_, len(texts))
 
 
 def one_of(characters: str) -> str:
-    """Return these characters as they stand in a class of a regular expression."""
+    """Return these characters escaped for a character class of a regular expression."""
     return "".join(f"\\U{ord(each):08x}" for each in characters)
 
 
 def types_of(principals: Iterable[str]) -> list[str]:
-    """Return the type of each principal: what stands before the first colon."""
+    """Return the type of each principal: the part before the first colon."""
     return [principal.partition(":")[0] for principal in principals]
 
 
-# What a rule gives or denies, in words for findings.
+# Rules in words, for findings.
 
 
 _BYTE = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 PLAIN_HOST = rf"^(\*|{_BYTE}(\.{_BYTE}){{3}})\Z"
-"""A regular expression for `*` and IPv4 addresses: nearly all hosts, and no question."""
+"""A regular expression for `*` and IPv4 addresses: nearly all hosts, all of them valid."""
 
 _NOUNS: dict[int, str] = {
     ResourceType.TOPIC: "topic",
@@ -432,17 +536,17 @@ _NOUNS: dict[int, str] = {
 
 
 def noun(resource_type: int) -> str:
-    """Return what resources of a type are called: `topic`."""
+    """Return the noun for resources of a type: `topic`."""
     return _NOUNS.get(resource_type, "resource")
 
 
 def who(acl: StandardAcl) -> str:
-    """Return for whom a rule is, and from where if not from everywhere: `User:a from 10.0.0.1`."""
+    """Return the principal of a rule, and the host unless it is `*`: `User:a from 10.0.0.1`."""
     return acl.principal if acl.host == "*" else f"{acl.principal} from {acl.host}"
 
 
 def what(acl: StandardAcl) -> str:
-    """Return what a rule is about: `topic 'a'`, `topics 'a'*` for a prefix, `every topic` for LITERAL `*`."""
+    """Return the resources of a rule: `topic 'a'`, `topics 'a'*` for a prefix, `every topic` for LITERAL `*`."""
     kind = noun(acl.resource_type)
     if acl.pattern_type != PatternType.LITERAL:
         return f"{kind}s {acl.resource_name!r}*"
@@ -462,16 +566,18 @@ def verb(acl: StandardAcl) -> str:
 
 
 def is_allow(acl: StandardAcl) -> bool:
-    """Return whether a rule allows; every permission but ALLOW denies."""
+    """Return whether a rule allows; every permission except ALLOW denies."""
     return acl.permission_type == AclPermissionType.ALLOW
 
 
+def effect_verb(acl: StandardAcl) -> str:
+    """Return `grants` or `denies`."""
+    return "grants" if is_allow(acl) else "denies"
+
+
 def useless(acl: StandardAcl) -> str:
-    """Return what a rule that matches nothing fails to do."""
-    kind = noun(acl.resource_type)
-    if is_allow(acl):
-        return f"{who(acl)} gets no {verb(acl)} on any {kind} by it"
-    return f"{who(acl)} is denied no {verb(acl)} on any {kind} by it"
+    """Return the clause on a rule that matches nothing: `it grants User:a READ on no topic`."""
+    return f"it {effect_verb(acl)} {who(acl)} {verb(acl)} on no {noun(acl.resource_type)}"
 
 
 # Rows grouped by equal numbers.
@@ -480,7 +586,7 @@ def useless(acl: StandardAcl) -> str:
 def groups_of(
     keys: Int32s | Int64s, rows: Bools, more_keys: Int64s | None = None, *, least: int = 1
 ) -> Iterator[list[int]]:
-    """Yield the chosen rows in groups with equal keys, of at least so many rows, ascending by key."""
+    """Yield the selected rows in groups with equal keys, of `least` rows or more, ascending by key."""
     selection = np.flatnonzero(rows)
     if not len(selection):
         return
@@ -493,3 +599,71 @@ def groups_of(
     large = ends - starts >= least
     for start, end in zip(starts[large].tolist(), ends[large].tolist(), strict=True):
         yield selection[order[start:end]].tolist()
+
+
+# The rules that make another one redundant: a finding names one if a single rule suffices.
+
+
+@frozen(eq=False, kw_only=True)
+class Responsible:
+    """Finds the rules that cover another one: its names, its principal, its host and its operation."""
+
+    index: AclIndex
+    documented: bool
+    requestable: int = REQUESTED
+    """The operations that requests can have, as a mask."""
+
+    @classmethod
+    def of(cls, table: RuleTable) -> "Responsible":
+        """Return the finder for the rules of a table."""
+        return cls(index=AclIndex(table.base), documented=table.settings.documented)
+
+    def covering(self, rule: StandardAcl, *, allows: bool) -> StandardAcl | None:
+        """Return a rule that alone allows, or denies, everything that another one names; None if there is none."""
+        bits = rule_mask(rule.operation, rule.permission_type)
+        operations = (bits | bits >> 16) & self.requestable
+        for resource in self._around(rule):
+            for other in self._on(resource, rule):
+                mask = rule_mask(other.operation, other.permission_type)
+                mask = mask if allows else mask >> 16
+                if other != rule and is_allow(other) is allows and operations and not operations & ~mask:
+                    return other
+        return None
+
+    def sharing(self, rule: StandardAcl, among: Container[StandardAcl]) -> Iterator[StandardAcl]:
+        """Yield those of some ALLOWs that allow an operation of another one on all its names."""
+        bits = rule_mask(rule.operation, rule.permission_type) & self.requestable
+        for resource in self._around(rule):
+            for other in self._on(resource, rule):
+                if other in among and other != rule and bits & rule_mask(other.operation, other.permission_type):
+                    yield other
+
+    def implying(self, rule: StandardAcl) -> StandardAcl | None:
+        """Return an ALLOW of another operation, for the same principal on the same pattern, that implies an ALLOW."""
+        literal, prefixed = self.index.named(known_type(rule.resource_type), rule.resource_name)
+        resource = literal if rule.pattern_type == PatternType.LITERAL else prefixed
+        bits = rule_mask(rule.operation, rule.permission_type)
+        for other in self._on(resource, rule):
+            of_same = other.principal == rule.principal and other.operation not in (rule.operation, AclOperation.ALL)
+            if of_same and is_allow(other) and rule_mask(other.operation, other.permission_type) & bits == bits:
+                return other
+        return None
+
+    def _around(self, rule: StandardAcl) -> Iterator[Resource]:
+        """Yield the patterns that cover all names of a rule's pattern."""
+        kind, name = known_type(rule.resource_type), rule.resource_name
+        literal = rule.pattern_type == PatternType.LITERAL
+        if literal:
+            yield self.index.literal(kind, name)
+        # No prefix but the empty one covers LITERAL `*`.
+        star = literal and name == WILDCARD
+        yield from self.index.prefixes(kind, "" if star else name)
+        hidden = name.startswith(WILDCARD) and not self.documented
+        if not star and not hidden and (name or literal):
+            yield self.index.literal(kind, WILDCARD)
+
+    def _on(self, resource: Resource, rule: StandardAcl) -> Iterator[StandardAcl]:
+        hosts = dict.fromkeys((rule.host, WILDCARD))
+        keys = [(who, host) for who in dict.fromkeys((rule.principal, WILDCARD_PRINCIPAL)) for host in hosts]
+        subject = self.index.base.subject(keys)
+        return (each.acl for each in rules_of(self.index, resource, subject))

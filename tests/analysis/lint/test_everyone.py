@@ -6,13 +6,12 @@ import pytest
 from attrs import evolve
 
 from aclog.analysis.comparison import differences
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.redundant import neutral_fix
-from aclog.analysis.lint.rule_table import LintContext
+from aclog.analysis.lint.finding import LintContext
+from aclog.analysis.lint.related import neutral_fix
+from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
-from tests.analysis.lint.test_linting import ids, rule
-from tests.support.analysis.lint import decides_without, dense_policy, without
+from tests.support.analysis.lint import decides_without, dense_policy, ids, rule, without
 from tests.support.analysis.policies import image_of
 
 EVERYONE, ANONYMOUS = "User:*", "User:ANONYMOUS"
@@ -28,10 +27,10 @@ def told(*rules, context=None, select=("27",), **settings):
 @pytest.mark.parametrize(
     ("one", "severity", "reach"),
     [
-        (rule("*"), "error", "READ every topic, the internal ones too"),
-        (rule("", "READ", prefixed=True), "error", "READ every topic, the internal ones too"),
-        (rule("*", "DESCRIBE"), "warning", "DESCRIBE every topic, the internal ones too"),
-        (rule("*", "DELETE"), "error", "DELETE every topic, the internal ones too"),
+        (rule("*"), "error", "READ every topic, including internal topics"),
+        (rule("", "READ", prefixed=True), "error", "READ every topic, including internal topics"),
+        (rule("*", "DESCRIBE"), "warning", "DESCRIBE every topic, including internal topics"),
+        (rule("*", "DELETE"), "error", "DELETE every topic, including internal topics"),
         (rule("*", kind="GROUP"), "error", "READ every group"),
         (rule("*", "DESCRIBE_TOKENS", kind="USER"), "warning", "DESCRIBE_TOKENS every user"),
         (rule("__consumer_offsets"), "error", "READ the internal topic '__consumer_offsets'"),
@@ -39,7 +38,7 @@ def told(*rules, context=None, select=("27",), **settings):
         (
             rule("__c", "WRITE", prefixed=True),
             "error",
-            "WRITE topics '__c'*, __cluster_metadata, __consumer_offsets among them",
+            "WRITE topics '__c'*, including __cluster_metadata, __consumer_offsets",
         ),
         (rule("__share_group_state", "DESCRIBE", prefixed=True), "warning", "DESCRIBE topics '__share_group_state'*"),
         (rule("kafka-cluster", "CREATE", kind="CLUSTER"), "error", "CREATE the cluster"),
@@ -53,7 +52,7 @@ def told(*rules, context=None, select=("27",), **settings):
 def test_what_everyone_may_do_is_a_finding_by_its_reach(who, one, severity, reach):
     one = evolve(one, principal=who)
     ((found, said),) = told(one).values()
-    client = "every client" if who == EVERYONE else "every client that does not log in"
+    client = "every client" if who == EVERYONE else "every unauthenticated client"
     assert (found, said.startswith(f"{client} may {reach}")) == (severity, True), said
 
 
@@ -62,7 +61,7 @@ def test_a_host_makes_it_a_warning_and_is_named():
     assert told(one) == {
         one: (
             "warning",
-            "every client that does not log in from 10.0.0.7 may WRITE every topic, the internal ones too",
+            "every unauthenticated client from 10.0.0.7 may WRITE every topic, including internal topics",
         )
     }
 
@@ -127,7 +126,7 @@ def test_settings_and_denies_count():
     assert told(rule("*", who=EVERYONE, host="10.0.0.0/8"), cidr=True) != {}
     some = rule("pii.", "ALL", who="User:a", deny=True, prefixed=True)
     ((_, said),) = told(anonymous, some).values()
-    assert said.endswith(", but for what DENY rules deny")
+    assert said.endswith(", except what DENY rules deny")
 
 
 NARROW = [rule(f"t{number}", who=f"User:{number}") for number in range(5)]
@@ -140,7 +139,10 @@ def test_below_a_wide_rule_for_everyone_that_one_is_the_suspect(allow_everyone):
     found = list(lint(policy, select={"08"}))
     assert {each.rules for each in found} == {(one,) for one in NARROW}
     for each in found:
-        assert each.lost == "nothing today; the suspect is ALLOW READ every topic to User:*: without that it is needed"
+        assert (
+            each.lost
+            == "nothing today; the suspect is ALLOW READ every topic to User:*: without it this rule is needed"
+        )
         assert (each.fix, each.neutral) == ((), False)
         assert each.advice.startswith("Keep it")
     assert neutral_fix(policy, found) == ()

@@ -1,6 +1,6 @@
 """Lint 26: what a prefix covered at first and covers now, told from when rules and topics came into being."""
 
-from aclog.analysis.lint.holders import MANY_MORE, TopicTimes, grown_reach, judged_rules
+from aclog.analysis.lint.single import MANY_MORE, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
@@ -25,7 +25,7 @@ def test_topics_of_another_owner_that_came_later():
     spans = {"pay.in": [(5, None)], "pay-old": [(5, 40)], "payroll.x": [(20, None)], "zoo": [(1, None)]}
     [found] = judged(prefix("pay"), 10, spans)
     assert (found.lint, found.severity.value) == ("26", "warning")
-    assert found.lost == "User:a has READ on 2 topics by it, on 2 at first; of other owners: payroll.x"
+    assert found.lost == "grants User:a READ on 2 topics now, 2 at first; of other owners: payroll.x"
     assert names(found) == [(True, "pay-", PREFIXED), (True, "pay.", PREFIXED), (False, "pay", PREFIXED)]
 
 
@@ -54,7 +54,7 @@ def test_notably_more_topics_of_the_same_owner():
     assert judged(prefix("pay."), 10, few) == []
     many = few | {"pay.one-more": [(20, None)]}
     [found] = judged(prefix("pay."), 10, many)
-    assert found.lost == f"User:a has READ on {MANY_MORE + 1} topics by it, on 1 at first"
+    assert found.lost == f"grants User:a READ on {MANY_MORE + 1} topics now, 1 at first"
     assert found.fix == ()
     three = many | {f"pay.old{number}": [(5, None)] for number in range(2)}
     assert judged(prefix("pay."), 10, three) == []  # seven times as many

@@ -5,12 +5,11 @@ from random import Random
 import pytest
 
 from aclog.analysis.comparison import differences
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.redundant import neutral_fix
+from aclog.analysis.lint.related import neutral_fix
+from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
-from tests.analysis.lint.test_linting import rule
-from tests.support.analysis.lint import decides_without, dense_policy, odd_policy, without
+from tests.support.analysis.lint import decides_without, dense_policy, odd_policy, rule, without
 from tests.support.analysis.policies import image_of
 
 NEEDLESS = {"08", "09", "10", "11"}

@@ -5,14 +5,13 @@ from random import Random
 
 import pytest
 
-from aclog.analysis.lint import redundant
+from aclog.analysis.lint import related
 from aclog.analysis.lint.effect import Verdict, verdicts
-from aclog.analysis.lint.linting import lint
-from aclog.analysis.lint.rule_table import RuleTable
+from aclog.analysis.lint.finding import RuleTable
+from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.settings import Settings
-from tests.analysis.lint.test_linting import rule
-from tests.support.analysis.lint import decides_without, decides_without_by_cells, dense_policy, odd_policy
+from tests.support.analysis.lint import decides_without, decides_without_by_cells, dense_policy, odd_policy, rule
 from tests.support.analysis.policies import image_of
 
 
@@ -98,7 +97,7 @@ def test_a_deny_that_would_take_too_long_is_undecided_and_a_note_says_so(monkeyp
     allow = rule("a.b", who="User:*", host="10.0.0.1")
     policy = Policy(image_of([outer, inner, allow]))
     assert verdict_of(policy)[outer] is Verdict.DEAD
-    monkeypatch.setattr(redundant, "verdicts", partial(verdicts, most_points=-1))
+    monkeypatch.setattr(related, "verdicts", partial(verdicts, most_points=-1))
     notes = []
     assert [each.rules for each in lint(policy, select={"10"}, note=notes.append)] == [(inner,)]
     assert notes == ["lint 10: DENY rules not judged, since it would take too long: 1"]

@@ -5,8 +5,10 @@ from random import Random
 from attrs import evolve
 
 from aclog.analysis.comparison import differences
+from aclog.analysis.lint_report import lint
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import distinct, image_of, random_rule, random_settings
@@ -64,3 +66,28 @@ def decides_without_by_cells(policy: Policy, rule: StandardAcl) -> bool:
         for kind, name, principal, host in Cells.of(policy).all()
         if kind == rule.resource_type
     )
+
+
+def rule(name="orders", operation="READ", *, kind="TOPIC", prefixed=False, deny=False, who="User:a", host="*"):
+    return StandardAcl(
+        resource_type=ResourceType[kind],
+        resource_name=name,
+        pattern_type=PatternType.PREFIXED if prefixed else PatternType.LITERAL,
+        principal=who,
+        host=host,
+        operation=AclOperation[operation],
+        permission_type=AclPermissionType.DENY if deny else AclPermissionType.ALLOW,
+    )
+
+
+def ids(*rules, context=None, **settings):
+    """The ids of the lints that find something about each rule."""
+    policy = Policy(image_of(rules), Settings(**settings))
+    found = list(lint(policy, context))
+    return [{each.lint for each in found if one in each.rules} for one in rules]
+
+
+def found_by(lint_id, *rules, context=None, **settings):
+    """The rules that one lint names, a set for each finding."""
+    found = lint(Policy(image_of(rules), Settings(**settings)), context, select={lint_id})
+    return [set(each.rules) for each in found]
