@@ -4,7 +4,7 @@ There is no consensus protocol here: Kafka's transactional id decides who can wr
 should, and the last stable offset what is committed (docs/decisions/0009-topic-log.md).
 
 confluent-kafka (the extra `kafka`) is imported with the first name that needs it; if it is not installed, that name
-raises a ConfigError that says what to install.
+raises a ConfigError with the package to install.
 """
 
 from importlib import import_module
