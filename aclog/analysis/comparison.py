@@ -235,7 +235,7 @@ class Comparison:
         if self.flips is not None:
             more = f", and {self.flips.unread:,} more, not readable or decidable, may flip" if self.flips.unread else ""
             total = self.flips.total
-            yield f"total: {total:,} access{' flips' if total == 1 else 'es flip'}{more}"
+            yield f"{total:,} of the accesses flip{'s' * (total == 1)}{more}"
 
     def _report(self, row: Row, behind: ChangedRules) -> ReportRow:
         return ReportRow(

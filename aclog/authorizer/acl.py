@@ -1,6 +1,6 @@
 """ACLs, resource patterns and filters, with Kafka's names and codes, and their hosts.
 
-As records, JSON objects and command lines.
+Also their forms as records, JSON objects and command lines.
 """
 
 import re
@@ -28,7 +28,7 @@ _Enum = TypeVar("_Enum", bound=IntEnum)
 
 
 class NamedCode(IntEnum):
-    """A code of Kafka's that prints as its name: as an int, which it is, it would print as a number."""
+    """A code of Kafka's that prints as its name, not as a number."""
 
     def __str__(self) -> str:
         return self.name
@@ -134,9 +134,9 @@ def find_name(values: Iterable[_Enum], text: str) -> _Enum | None:
 
 
 def folded_name(text: str) -> str:
-    """Return one form for all spellings of a name; a text that is not ASCII stays as it is, and so is no name.
+    """Return one form for all spellings of a name; a text that is not ASCII is returned unchanged, and matches no name.
 
-    In capitals some other letters would be ASCII ones, such as a dotless i (U+0131) and a long s (U+017F).
+    Some non-ASCII letters, such as a dotless i (U+0131) and a long s (U+017F), have ASCII capitals.
     """
     return text.strip().upper().replace("_", "").replace("-", "") if text.isascii() else text
 
@@ -242,12 +242,12 @@ class StandardAclWithId:
 
     @property
     def principal(self) -> str:
-        """Whom it is for: `User:alice`, or `User:*` for everybody."""
+        """The principal: `User:alice`, or `User:*` for everyone."""
         return self.acl.principal
 
     @property
     def host(self) -> str:
-        """The address it is for, or `*`."""
+        """The client address, or `*`."""
         return self.acl.host
 
     @property
@@ -349,16 +349,16 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
-# Where the ACLs of a state can be changed, for the commands that an explanation advises.
+# The target where the ACLs of a state can be changed, for the commands in an explanation.
 
 
 ANY_CLUSTER = "kafka-acls.sh --bootstrap-server HOST:PORT"
-"""The command of a cluster whose address is not known."""
+"""The command for a cluster of unknown address."""
 
 
 @frozen(kw_only=True)
 class ChangePlace:
-    """A log's directory, or the servers of a cluster; with none of them, a cluster whose address is not known."""
+    """The directory of a log, or the servers of a cluster; without any, a cluster of unknown address."""
 
     log: str | None = None
     """A directory that `aclog acls` may change."""
@@ -415,7 +415,7 @@ def object_of_rule(acl: StandardAcl) -> dict[str, str]:
 
 
 def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
-    """Return the ACL in an object, None unless all of it is as nearly always: ASCII texts and known names."""
+    """Return the ACL in an object of the usual form, with ASCII texts and known names; None for any other."""
     try:
         name, principal, host = value["resourceName"], value["principal"], value["host"]
         if not (name.isascii() and principal.isascii() and host.isascii()):
@@ -429,7 +429,7 @@ def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
             operation=_OPERATIONS[value["operation"]],
             permission_type=_PERMISSION_TYPES[value["permissionType"]],
         )
-    except (KeyError, AttributeError, TypeError):  # a missing or unknown one, a number, a list
+    except (KeyError, AttributeError, TypeError):  # a missing key, an unknown name, a number, a list
         return None
 
 
@@ -598,7 +598,7 @@ def _resource_flags(acl: StandardAcl) -> str | None:
 
 
 def _word(text: str) -> str | None:
-    """Return a value as a word; None if it is empty, or begins or ends with what the commands cut off."""
+    """Return a value as a word; None if it is empty, or if the commands would trim it."""
     # kafka-acls.sh trims as Java's String.trim, which takes all of C0; aclog takes blanks of all of Unicode.
     cut = not text or text != text.strip() or text[0] <= " " or text[-1] <= " "
     return None if cut else shell_word(text)
@@ -824,50 +824,50 @@ def _no_range(text: str) -> ConfigError:
 
 
 def looks_like_cidr(text: str) -> bool:
-    """Return whether a host was meant as a range, well-formed or not; Kafka 4.3.1 stores it and never matches it."""
+    """Return whether a host looks like a range, well-formed or not; Kafka 4.3.1 stores it and never matches it."""
     return _LIKE_A_RANGE.fullmatch(text) is not None
 
 
-# ACLs that match nobody: valid for Kafka, and hardly what was meant. A DENY among them denies nothing.
+# ACLs that never match: valid for Kafka, but probably a mistake. A DENY among them has no effect.
 
 
 _COMMA = re.compile(r"(?<!\\),")
-"""Not one that is escaped, as in the value of a distinguished name (RFC 2253)."""
+"""An unescaped comma; the value of a distinguished name may have escaped ones (RFC 2253)."""
 _TYPE = re.compile(r"\s*\w+:")
 
 
 def reasons_unmatched(acl: StandardAcl, *, cidr: bool) -> Iterator[str]:
-    """Yield that no request can match the ACL, and why, once for each field; nothing for an ACL that may match.
+    """Yield the reasons why no request can match the ACL, one per field; nothing for an ACL that may match.
 
-    `cidr`: hosts may be ranges (KIP-1276). Of a name that looks like a list it is not certain: somebody may have it.
+    `cidr`: hosts may be ranges (KIP-1276). A principal that looks like a list is only probably a mistake.
     """
     if acl.resource_type == ResourceType.USER and is_no_principal(acl):
         name = repr(acl.resource_name)
-        yield f"matches nobody: the USER resource {name} is no principal: expected its type, too, as in User:NAME"
+        yield f"never matches: the USER resource {name} is not a principal: expected TYPE:NAME, as in User:NAME"
     if acl.host != WILDCARD:
         problem = host_problem(acl.host, cidr=cidr)
         if problem is not None:
-            yield problem if is_cidr(acl.host) else f"matches nobody: {problem}"
+            yield problem if is_cidr(acl.host) else f"never matches: {problem}"
     if listed_principals(acl.principal):
         one = f"{acl.principal} is one principal whose name has a comma, not a list"
-        yield f"probably matches nobody: {one}: add an ACL for each"
+        yield f"probably never matches: {one}: add an ACL for each"
 
 
 def is_no_principal(acl: StandardAcl) -> bool:
-    """Return whether the ACL is on a literal name without a colon: no USER resource, whose names are principals."""
+    """Return whether the ACL is on a literal name without a colon, which is not a USER resource."""
     return acl.pattern_type == PatternType.LITERAL and ":" not in acl.resource_name and acl.resource_name != WILDCARD
 
 
 @lru_cache(1 << 16)
 def host_problem(host: str, *, cidr: bool) -> str | None:
-    """Return why the host of an ACL equals no client's address; None for `*`, and for an address as Java prints it.
+    """Return why the host of an ACL matches no client's address; None for `*`, and for an address as Java formats it.
 
-    With `cidr` a range is a host, too.
+    With `cidr`, a range is valid, too.
     """
     if host == WILDCARD:
         return None
     if is_cidr(host):
-        return None if cidr else f"the host {host} is a CIDR range, which matches nobody unless ranges are enabled"
+        return None if cidr else f"the host {host} is a CIDR range, which matches no client unless ranges are enabled"
     try:
         address = host_address(host)
     except ConfigError:
@@ -878,7 +878,7 @@ def host_problem(host: str, *, cidr: bool) -> str | None:
 def listed_principals(principal: str) -> tuple[str, ...]:
     """Return the principals that the text lists with commas; nothing for a single one, a distinguished name included.
 
-    `User:bob,User:eve` and `User:bob,eve` list User:bob and User:eve; `User:CN=bob,O=acme` lists nobody.
+    `User:bob,User:eve` and `User:bob,eve` list User:bob and User:eve; `User:CN=bob,O=acme` is not a list.
     """
     if "," not in principal:
         return ()

@@ -61,7 +61,7 @@ PROBE = "hardcode"
 
 
 class Verdict(IntEnum):
-    """What the ACLs say. NO_CANDIDATE is an ALLOWED with allow.everyone.if.no.acl.found; NO_MATCH never is."""
+    """The result of the ACLs. NO_CANDIDATE becomes ALLOWED with allow.everyone.if.no.acl.found; NO_MATCH does not."""
 
     NO_CANDIDATE = 0
     NO_MATCH = 1
@@ -96,9 +96,9 @@ class AclsImage:
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
     in_ranges: bool = field(init=False)
-    """Whether some host may be a range: if none is, nothing depends on `cidr`."""
+    """Whether the host of any ACL may be a range: otherwise `cidr` has no effect."""
     semantics: int = field(init=False)
-    """What the native core is told of all that (aclog.authorizer.index.layout)."""
+    """The options as bits for the native core (aclog.authorizer.index.layout)."""
 
     def __attrs_post_init__(self) -> None:
         self.in_ranges = self.cidr and self.index.has_slashes
@@ -176,7 +176,7 @@ class AclsImage:
         return subjects.resolve(self.index, principal, host)
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
-        """Return what the ACLs say about one request.
+        """Return the result of the ACLs for one request.
 
         Raises:
             InvalidRequestError: the principal has no colon or is `User:*`, or an ACL that Kafka visits has a principal
@@ -230,7 +230,7 @@ class AclsImage:
         )
 
     def has_candidate(self, resource_type: int, name: str) -> bool:
-        """Return whether any ACL covers this name, whomever it is for."""
+        """Return whether any ACL covers this name, for any principal."""
         core = self.index.core
         if core is not None:
             candidate = core.has_candidate(resource_type, name, self.semantics)
@@ -242,7 +242,7 @@ class AclsImage:
     def covers(self, pattern: ResourcePattern) -> bool:
         """Return whether any ACL covers the resource of a question.
 
-        For all names that begin with a prefix, it is False: some of them may have no ACL, whatever the others have.
+        For all names with a prefix it is False: some of them may have no ACL.
         """
         return not is_set(pattern) and self.has_candidate(pattern.resource_type, pattern.name)
 
@@ -265,7 +265,7 @@ class AclsImage:
         )
 
     def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
-        """Yield every ACL that covers a name, whomever it is for, in the order in which Kafka visits them."""
+        """Yield every ACL that covers a name, for any principal, in the order in which Kafka visits them."""
         return queries.candidates(self.index, known_type(resource_type), name, documented=self.documented)
 
     def get(self, id: UUID) -> StandardAcl | None:  # noqa: A002
@@ -387,9 +387,9 @@ def _unpickled(data: bytes, checksum: int, documented: bool, cidr: bool) -> Acls
     return AclsImage(index=AclIndex(base_of(memoryview(data))), documented=documented, cidr=cidr)
 
 
-# The content of an ACL as bytes: its record from behind the id on. Sets of many ACLs are compared by it.
+# The content of an ACL as bytes: its record after the id. Sets of many ACLs are compared by content.
 #
-# As objects, a hundred thousand ACLs take a second to make and to hash; as bytes, a tenth of that.
+# As objects, a hundred thousand ACLs take a second to create and hash; as bytes, a tenth of that.
 
 
 _SHORT = 0x7E
@@ -425,7 +425,7 @@ def acl_of_content(content: bytes) -> StandardAcl:
 
 
 def pattern_of_content(content: bytes) -> tuple[int, str, int, str]:
-    """Return resource type, resource name, pattern type and principal; it is faster than making the whole ACL."""
+    """Return resource type, resource name, pattern type and principal, faster than through the ACL."""
     size = content[1] - 1
     at = 2 + size  # of the pattern type, if both lengths take one byte
     if size < _SHORT and content[at + 1] <= _SHORT:
@@ -438,7 +438,7 @@ def pattern_of_content(content: bytes) -> tuple[int, str, int, str]:
 def ranges_among(contents: Iterable[bytes]) -> Iterator[str]:
     """Yield the hosts that are ranges of addresses of the ACLs with these contents."""
     for content in contents:
-        if b"/" in content:  # nearly none has it, and to make an ACL takes longer
+        if b"/" in content:  # rare, and creating the ACL takes longer
             host = acl_of_content(content).host
             if is_cidr(host):
                 yield host
@@ -455,7 +455,7 @@ def image_of(contents: Iterable[bytes]) -> AclsImage:
 
 
 def _plain_content(value: Mapping[str, object]) -> bytes | None:
-    """Return the content if all of the object is as nearly always: short ASCII texts, and known names."""
+    """Return the content of an object of the usual form, with short ASCII texts and known names; None for any other."""
     types, patterns, operations, permissions = CODES
     try:
         name, principal, host = (value[key].encode("ascii") for key in _TEXTS)  # type: ignore[attr-defined]
@@ -494,7 +494,7 @@ _HEAD = encode_record(
 )[:ACL_CONTENT]
 
 
-# A change of one rule, and what it makes of a set of rules.
+# Changes of ACLs, and their application to a set of ACLs.
 
 
 _ID, _REST = 3, 19
@@ -505,7 +505,7 @@ _MANY = 100
 
 
 class Action(StrEnum):
-    """What a change does with a rule."""
+    """The kind of a change of an ACL."""
 
     ADD = "ADD"
     REMOVE = "REMOVE"
@@ -544,9 +544,9 @@ def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
 
 @frozen
 class ChangedOrigins:
-    """Where the rules of a state and of changes of it stand (aclog.authorizer.acls_image.Origins).
+    """The locations of the ACLs of a state and of its changes (aclog.authorizer.origin.Origins).
 
-    A rule that the state's source does not locate stands where a change adds or removes it.
+    An ACL that the state's source does not locate has the location of the change that adds or removes it.
     """
 
     _before: Origins
@@ -554,17 +554,17 @@ class ChangedOrigins:
 
     @staticmethod
     def of_changes(before: Origins, changes: Iterable[RuleChange]) -> "ChangedOrigins":
-        """Return those of the state before the changes, and after them."""
+        """Return the locations before and after the changes."""
         return ChangedOrigins(before, {each.acl: each.origin for each in changes if each.origin is not None})
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return every place that states a rule."""
+        """Return every location of an ACL."""
         origins = self._before.of(acl)
         return origins or ((self._changed[acl],) if acl in self._changed else ())
 
 
 def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:
-    """Return the changes that are left of some that were applied in order: none of an ACL that came and went."""
+    """Return the net changes of some that were applied in order, without ACLs that were added and removed."""
     net: dict[StandardAcl, RuleChange] = {}
     for change in changes:
         if net.pop(change.acl, None) is None:
@@ -573,8 +573,8 @@ def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:
 
 
 def changes_between(old: AclsImage, new: AclsImage) -> list[RuleChange]:
-    """Return the changes that make the contents of one image those of another; ids do not count."""
-    # Bytes are compared, as objects for a million ACLs would take far longer to make.
+    """Return the changes from the contents of one image to those of another; ids are ignored."""
+    # Contents are compared as bytes: a million ACLs as objects would take far longer.
     only_old = {record[:_ID] + record[_REST:]: record for record in old.records()}
     only_new: dict[bytes, bytes] = {}
     for record in new.records():

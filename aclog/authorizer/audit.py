@@ -1,6 +1,6 @@
 """The audit log.
 
-Kafka's line for a decision, its level, the hooks that receive decisions, and the reader of such lines.
+Kafka's line for a decision, its level, the hooks that receive decisions, and a parser of such lines.
 """
 
 import re
@@ -50,14 +50,14 @@ DEFAULT_DENY = Decision(result=AuthorizationResult.DENIED, basis=Basis.DEFAULT_D
 """The decisions that no ACL determines."""
 
 
-# Audit hooks: what an authorizer reports its decisions to, and which of them a hook wants.
+# Audit hooks: receivers of an authorizer's decisions, and the outcomes that a hook selects.
 
 
 ALLOWED_LOGGED: Final = 1
 ALLOWED_UNLOGGED: Final = 2
 DENIED_LOGGED: Final = 4
 DENIED_UNLOGGED: Final = 8
-"""The four outcomes of an action, as bits: allowed or denied, and whether the action asks for a line in that case
+"""The four outcomes of an action, as bits: allowed or denied, and whether the action requests a log line then
 (`log_if_allowed`, `log_if_denied`)."""
 EVERY_OUTCOME: Final = ALLOWED_LOGGED | ALLOWED_UNLOGGED | DENIED_LOGGED | DENIED_UNLOGGED
 EITHER_LOGGED: Final = ALLOWED_LOGGED | DENIED_LOGGED
@@ -72,18 +72,18 @@ A hook with an attribute `wanted` (SelectiveHook) is called for those outcomes o
 
 @runtime_checkable
 class SelectiveHook(Protocol):
-    """An audit hook that says beforehand which outcomes it wants.
+    """An audit hook that selects outcomes.
 
-    Finding the ACL that determined a decision takes several times as long as the decision, and is done for wanted
-    outcomes only.
+    Finding the ACL that determined a decision takes several times as long as the decision, and is done only for
+    selected outcomes.
     """
 
     @property
     def wanted(self) -> int:
-        """The outcomes it wants now (bits). Read at every call of authorize(), so it may change at any time."""
+        """The selected outcomes (bits). Read at every call of authorize(), so it may change at any time."""
 
     def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
-        """Take one decision. What it raises, authorize() raises."""
+        """Receive one decision. authorize() passes on its errors."""
 
 
 @frozen
@@ -98,7 +98,7 @@ class _EveryDecision:
 
 
 def selective(hook: AuditHook) -> SelectiveHook:
-    """Return the hook itself if it says what it wants, else one that wants every outcome."""
+    """Return the hook itself if it selects outcomes, otherwise a hook that selects all of them."""
     return hook if isinstance(hook, SelectiveHook) else _EveryDecision(hook)
 
 
@@ -109,36 +109,36 @@ def outcome_of(action: Action, result: AuthorizationResult) -> int:
     return DENIED_LOGGED if action.log_if_denied else DENIED_UNLOGGED
 
 
-# Observers of accesses: they learn what was asked and by which image it was decided, but not which ACL decided.
+# Observers of accesses: they receive the requests and the image that decided them, without the deciding ACL.
 
 
 class AccessTally(Protocol):
-    """What is told of the decisions on one image, by any thread; nothing here may raise or wait for long."""
+    """Receives the decisions on one image, from any thread; its methods must not raise or block."""
 
     def decided(
         self, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
     ) -> None:
-        """Take decisions made by the ACLs of the image: the first of `actions`, as many as have a result."""
+        """Receive decisions made by the ACLs of the image: the first of `actions`, as many as have a result."""
 
     def left_to_super_users(self, actions: Sequence[Action]) -> None:
-        """Take that a super user was allowed these, without a look at any ACL."""
+        """Receive actions that were allowed to a super user, without any ACL."""
 
     def not_ready(self, actions: Sequence[Action]) -> None:
-        """Take that these were refused since the log had not been replayed."""
+        """Receive actions that were refused because the log had not been replayed."""
 
 
 class AccessObserver(Protocol):
     """Called with every image by which an authorizer is about to decide (StandardAuthorizer.set_observer).
 
-    Unlike an audit hook it does not make the authorizer look for the ACL that determined a decision, which takes
-    several times as long as the decision.
+    Unlike an audit hook, it does not need the ACL that determined a decision, which takes several times as long as the
+    decision.
     """
 
     def begin(self, image: AclsImage) -> AccessTally:
-        """Return what is to be told of the decisions on an image; called in the order of the images."""
+        """Return the receiver of the decisions on an image; called in the order of the images."""
 
 
-# Why a line or row of an access log is not an access, whoever reads it.
+# The reasons why a line or row of an access log is not an access, for all readers.
 
 
 MAX_EXCERPT = 80
@@ -195,17 +195,17 @@ def bad_value(reason: Reason, value: str) -> str:
 # type either).
 #
 # Clients choose principals and names, so a line may contain parts of the layout twice and be ambiguous. Every part is
-# searched for in the whole line; a line that has one twice is rejected rather than guessed at.
+# searched for in the whole line; a line with a repeated part is rejected.
 #
-# A line that cannot be read may tell of an access all the same, in another layout or torn: `access_trace` says
-# whether it does, and as much of the access as is certain.
+# An unreadable line may still contain an access, in another layout or torn: `access_trace` returns as much of it as is
+# certain.
 
 
 TIME: Final = r"\[\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}[,.]\d{3}"
 """As log4j's `%d` and `%d{ISO8601}` write it, in 1 and 2, and logback's."""
 TIME_SIZE: Final = len("[2026-11-21 10:00:00,123")
 HEAD: Final = rf"^{TIME}\] [A-Z]+ Principal = "
-"""How a line about an access begins."""
+"""The beginning of a line about an access."""
 
 # All quantifiers but those of free text are possessive or bounded, and a part that occurs twice is found before the
 # free texts between the parts are matched: so the time for a hostile line is linear in its length.
@@ -261,7 +261,7 @@ class ParsedLine(NamedTuple):
 
 
 class AccessTrace(NamedTuple):
-    """What is certain of an access whose line cannot be read; None where nothing is."""
+    """The certain parts of an access whose line cannot be read; None for the others."""
 
     principal: str | None = None
     decision: str | None = None
@@ -269,14 +269,14 @@ class AccessTrace(NamedTuple):
 
 
 def is_headed(line: str) -> bool:
-    """Return whether a line begins as one about an access does; its rest after TIME_SIZE is for `read_line`."""
+    """Return whether a line begins like an access; `read_line` parses its rest after TIME_SIZE."""
     return _HEADED.match(line) is not None
 
 
 def access_trace(line: str) -> AccessTrace | None:
-    """Return what a line that cannot be read tells of an access; None if it is about none.
+    """Return the certain parts of an access in an unreadable line; None if it is not about an access.
 
-    A line may be two torn ones, and clients choose principals and names: what is there twice tells nothing.
+    A line may consist of two torn ones, and clients choose principals and names: a repeated part is not certain.
     """
     allowed, denied = line.count("is Allowed"), line.count("is Denied")
     heads = line.count(_PRINCIPAL)

@@ -27,7 +27,7 @@ from aclog.authorizer.settings import RANGES_LEVEL, Generation, no_colon
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
-# What CreateAcls checks in a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order.
+# The checks of CreateAcls on a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order.
 
 
 _UNSUPPORTED_VERSION, _INVALID_REQUEST = 35, 42
@@ -46,9 +46,9 @@ def refusal(acl: StandardAcl, *, cidr: bool = False) -> str | None:
 
 
 def filter_value(acl: StandardAcl) -> str | None:
-    """Return Kafka's message about ANY or MATCH, which only a filter may hold (ResourcePattern, AccessControlEntry).
+    """Return Kafka's message about ANY or MATCH, which only filters may contain (ResourcePattern, AccessControlEntry).
 
-    A broker fails to parse a whole request with such an ACL: it logs this message, and answers without one.
+    A broker fails to parse a request with such an ACL: it logs this message, and responds without one.
     """
     return _filter_value(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
 
@@ -67,7 +67,7 @@ def _filter_value(resource_type: int, pattern_type: int, operation: int, permiss
 
 
 def broker_check(acl: StandardAcl) -> str | None:
-    """Return the message about what a broker finds before it forwards the request (AclApis)."""
+    """Return the message of the broker's check before it forwards the request (AclApis)."""
     if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.resource_name:
@@ -76,7 +76,7 @@ def broker_check(acl: StandardAcl) -> str | None:
 
 
 def controller_check(acl: StandardAcl, *, cidr: bool) -> str | None:
-    """Return the message about what the controller finds (AclControlManager.validateNewAcl), ANY and MATCH aside.
+    """Return the message of the controller's check (AclControlManager.validateNewAcl), ANY and MATCH aside.
 
     With `cidr`, a host with a slash must be a valid range.
     """
@@ -112,7 +112,7 @@ def host_check(host: str, level: int) -> tuple[int, str] | None:
 
 
 def _why_no_range(host: str) -> str:
-    """Return the message of commons-net about a text that is no range (SubnetUtils, SubnetUtils6)."""
+    """Return the message of commons-net about a text that is not a range (SubnetUtils, SubnetUtils6)."""
     base, _, prefix = host.partition("/")
     if ":" not in host:
         numbers = _IPV4_RANGE.fullmatch(host)
@@ -286,17 +286,17 @@ def filter_error(acl_filter: AclBindingFilter) -> AclRequestError | None:
     return None
 
 
-# Odd ACLs: those that only a record can hold, because CreateAcls refuses them. What Kafka 4.3.1 does with them.
+# Odd ACLs: only records can contain them, as CreateAcls refuses them; and their effect on Kafka 4.3.1.
 
 
 def failure_in_kafka(acl: StandardAcl) -> str | None:
-    """Return what fails in a Kafka 4.3.1 whose log holds this ACL; None if Kafka throws on nothing.
+    """Return what fails in a Kafka 4.3.1 whose log contains this ACL; None if nothing does.
 
     Seen on a real one (tests/data/kafka-4.3.1-admin/odd-rules.json): StandardAcl.toBinding throws on ANY and MATCH,
     before any filter is asked; the checks of responses on UNKNOWN; StandardAcl.kafkaPrincipal without a colon.
     """
     if filter_value(acl) is not None:
-        return "every listing and every removal of ACLs, whatever they ask for"
+        return "every listing and every removal of ACLs, with any filter"
     if unknown_field(acl) is not None:
         return "every listing and every removal that selects it"
     if ":" not in acl.principal:

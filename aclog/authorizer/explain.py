@@ -1,6 +1,6 @@
 """Explanation of a decision.
 
-Every ACL that covers the resource, what decides, near misses, and the changes that would reverse it.
+Every ACL that covers the resource, the deciding one, near misses, and the changes that would reverse it.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import is_set, pattern_text
 from aclog.metalog.errors import ConfigError, printable
 
-# What an explanation depends on besides the ACLs and the request.
+# The options of an explanation, besides the ACLs and the request.
 
 
 MOST_RULES = 40
@@ -50,22 +50,22 @@ MOST_RULES = 40
 
 @frozen(kw_only=True)
 class ExplainOptions:
-    """The settings of an explanation; the defaults are those of a question about the newest state of some cluster."""
+    """The options of an explanation; the defaults are for the newest state of some cluster."""
 
     allow_everyone: bool = False
     """The setting allow.everyone.if.no.acl.found, with which the decision was made."""
     host_given: bool = True
-    """Whether the request named a host; if not, an advised ACL is for any host."""
+    """Whether the request has a host; if not, a suggested ACL is for any host."""
     as_of: str | None = None
-    """The moment of a state of the past; None for the newest."""
+    """The moment of a past state; None for the newest."""
     place: ChangePlace = field(factory=ChangePlace)
-    """Where the advised commands make their changes."""
+    """The target of the suggested commands."""
     origins: Origins = NO_ORIGINS
-    """Where the ACLs stand."""
+    """The locations of the ACLs."""
     premises: Premises = ALL_KNOWN
-    """What is unknown of the settings with which the decision was made."""
+    """The unknown settings with which the decision was made."""
     limit: int = MOST_RULES
-    """How many ACLs are listed, and how many removals are advised."""
+    """How many ACLs are listed, and how many removals are suggested."""
 
 
 # The explanation of a decision as a value.
@@ -102,7 +102,7 @@ class Change:
     add: bool
     acl: StandardAcl
     command: str | None
-    """The command line that makes the change; None if none can express the ACL."""
+    """The command line of the change; None if the ACL cannot be expressed."""
 
     def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
@@ -145,13 +145,13 @@ class Explanation:
     implied_by: AclOperation | None
     quirks: tuple[str, ...]
     near_misses: tuple[str, ...]
-    """A sentence for each group of ACLs that match nobody, and were probably meant to match this request."""
+    """A sentence for each group of ACLs that match no client, but were probably meant to match this request."""
     premises: Premises = ALL_KNOWN
-    """What is unknown, and could turn the decision."""
+    """The unknown premises that could change the decision."""
     remedy: Remedy
     options: ExplainOptions = field(repr=False)
     example: str | None = None
-    """Of a request for all names that begin so: one of them, whose decision this is; all are decided alike."""
+    """For a request for all names with a prefix: one of the names, whose decision this is; all are decided alike."""
 
     def __bool__(self) -> bool:
         """Return whether the request is allowed."""
@@ -206,12 +206,13 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     operation = code_name(AclOperation, explanation.action.operation)
     kind = code_name(ResourceType, pattern.resource_type)
     answer = explanation.premises.decided(explanation.decision.result.value)
-    none = "" if explanation.options.host_given else " (no host was given)"
-    name = repr(pattern.name) if explanation.example is None else f"{pattern_text(pattern)} (all names that begin so)"
+    none = "" if explanation.options.host_given else " (no host given)"
+    example = explanation.example
+    name = repr(pattern.name) if example is None else f"{pattern_text(pattern)} (all names with this prefix)"
     yield f"{answer}: {context.principal} {operation} {kind} {name} from {context.host}{none}"
     yield f"based on {explanation.decision.text}"
     if explanation.example is not None:
-        yield f"The rule is that of {explanation.example!r}; all of these names are decided alike."
+        yield f"The rule shown decides {explanation.example!r}; all of these names are decided alike."
     if explanation.implied_by is not None:
         yield f"A permission to {explanation.implied_by.name} implies {operation}."
     yield ""
@@ -225,6 +226,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options))
 
 
+def _acls(count: int, what: str = "ACL") -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def _rules(explanation: Explanation) -> Iterator[str]:
     total = sum(explanation.counts.values())
     is_one = explanation.example is None
@@ -232,7 +237,8 @@ def _rules(explanation: Explanation) -> Iterator[str]:
         yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
         return
     parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
-    yield f"{total} ACL(s) cover {'this resource' if is_one else 'some or all of these names'}: {parts}"
+    covers = f"{_acls(total)} {'covers' if total == 1 else 'cover'}"
+    yield f"{covers} {'this resource' if is_one else 'some or all of these names'}: {parts}"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width, explanation.options.origins)
@@ -247,14 +253,14 @@ def _rule(examined: ExaminedRule, width: int, origins: Origins) -> Iterable[str]
 
 
 def located_text(acl: StandardAcl, origins: Origins) -> str:
-    """Return an ACL as one line of text, and where it stands, if that is known."""
+    """Return an ACL as one line of text, with its location if known."""
     return acl_text(acl) + places_text(acl, origins)
 
 
 def _remedy(remedy: Remedy, options: ExplainOptions) -> Iterator[str]:
     as_of = options.as_of
     if as_of is not None and any(change.command is not None for change in remedy.changes):
-        yield f"(of the state as of {as_of}; the commands change the newest one, which may differ: explain it first)"
+        yield f"(for the state as of {as_of}; the commands change the newest one, which may differ: explain it first)"
     for change in remedy.changes:
         yield from _change(change, options.origins)
     if remedy.left_off:
@@ -268,7 +274,7 @@ def _change(change: Change, origins: Origins) -> Iterator[str]:
         yield f"  {change.command}"
 
 
-# Near misses of a decision: ACLs that were probably meant to match this request, and match nobody.
+# Near misses: ACLs that were probably meant to match this request, but match no client.
 
 
 @define(kw_only=True)
@@ -287,7 +293,7 @@ class NearMisses:
             self._counts[reason] = self._counts.get(reason, 0) + 1
 
     def reason(self, acl: StandardAcl, role: Role) -> str | None:
-        """Return why the ACL misses the request by its principal or host; None if it was meant for another one."""
+        """Return why the ACL misses the request by its principal or host; None if it was meant for another request."""
         if role is Role.OTHER_PRINCIPAL and self.context.principal in listed_principals(acl.principal):
             return f"{acl.principal} is one principal whose name has a comma, not a list"
         if role is Role.OTHER_HOST and _may_mean(acl.host, self.context.host):
@@ -297,11 +303,11 @@ class NearMisses:
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each reason."""
         for reason, count in self._counts.items():
-            yield f"{count} ACL(s) on this resource do not match this request: {reason}"
+            yield f"{_acls(count)} on this resource {'does' if count == 1 else 'do'} not match this request: {reason}"
 
 
 def _may_mean(text: str, host: str) -> bool:
-    """Return whether the host of an ACL may stand for an address; a name may stand for any."""
+    """Return whether the host of an ACL may be meant as an address; a name may be meant as any."""
     if is_cidr(text):
         return in_cidr(text, host)
     try:
@@ -315,13 +321,13 @@ def user_near_misses(
 ) -> Iterator[str]:
     """Yield a sentence if the name of a requested USER resource, or of ACLs, lacks its principal type (KIP-373).
 
-    `matches` is asked whether an ACL matches the request in all but its resource.
+    `matches` returns whether an ACL matches the request in all but its resource.
     """
     if pattern.resource_type != ResourceType.USER:
         return
     kind, colon, name = pattern.name.partition(":")
     if not colon:
-        yield f"the USER resource {kind!r} is no principal: expected its type, too, as in User:{kind}"
+        yield f"the USER resource {kind!r} is not a principal: expected TYPE:NAME, as in User:{kind}"
     literal = AclBindingFilter(
         resource_type=ResourceType.USER,
         resource_name=name if colon else f"User:{kind}",
@@ -329,7 +335,8 @@ def user_near_misses(
     )
     count = sum(matches(rule.acl) for rule in image.matching(literal))
     if count:
-        yield f"{count} ACL(s) on the USER resource {literal.resource_name!r} do not cover {pattern.name!r}"
+        what = f"{_acls(count)} on the USER resource {literal.resource_name!r}"
+        yield f"{what} {'does' if count == 1 else 'do'} not cover {pattern.name!r}"
 
 
 # Requests for which Kafka 4.3.1 differs from its documentation, or does not return (docs/semantics.md).
@@ -354,15 +361,15 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
     if not count:
         return None
     hidden = (
-        f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
-        "with *. "
+        f"{_acls(count)} on LITERAL * {'does' if count == 1 else 'do'} not cover this resource: in Kafka * does not "
+        "match a longer name that begins with *. "
     )
     documented = image.with_options(documented=True, cidr=image.cidr)
     try:
         other = documented.verdict(
             context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
         )
-    except InvalidRequestError as error:  # a principal without a colon, among ACLs that Kafka does not look at
+    except InvalidRequestError as error:  # a principal without a colon, in an ACL that Kafka does not visit
         return f"{hidden}As documented they would, and there would be no answer: {error}."
     if other is verdict:
         return f"{hidden}The answer would be the same if they did."
@@ -669,8 +676,8 @@ class _RuleSorter:
     def quirks(self) -> Iterator[str]:
         if self.failing_open:
             yield (
-                f"{self.failing_open} DENY ACL(s) are meant for a range of addresses that contains "
-                f"{self.context.host}. Kafka 4.3.1 does not support ranges: they deny nobody."
+                f"{_acls(self.failing_open, 'DENY ACL')} {'is' if self.failing_open == 1 else 'are'} for a range of "
+                f"addresses that contains {self.context.host}, but Kafka 4.3.1 does not support ranges: no effect."
             )
 
     def examined_rules(self) -> tuple[ExaminedRule, ...]:
@@ -685,7 +692,7 @@ def _implied_by(decision: Decision, operation: int) -> AclOperation | None:
 
 
 def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool) -> Iterator[str]:
-    """Yield what to know about an ACL besides its role."""
+    """Yield notes about an ACL besides its role."""
     if acl.principal.endswith(":*") and acl.principal != WILDCARD_PRINCIPAL:
         yield f"only {WILDCARD_PRINCIPAL} matches everyone; {acl.principal} matches one principal with that name"
     if role is Role.OTHER_HOST:
@@ -700,11 +707,15 @@ def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool)
 
 def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
     if cidr and "/" in text:
-        yield f"the range {text} does not contain {host}" if is_cidr(text) else f"{text} is no range: it matches nobody"
+        yield (
+            f"the range {text} does not contain {host}"
+            if is_cidr(text)
+            else f"{text} is not a range: it matches no client"
+        )
         return
     if looks_like_cidr(text):
         inside = "would contain" if in_cidr(text, host) else "would not contain"
-        yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as text: it matches nobody"
+        yield f"{text} looks like a range, which {inside} {host}, but Kafka 4.3.1 compares hosts as text"
         return
     try:
         if host_address(text) == host:

@@ -1,4 +1,4 @@
-"""Where a rule was read: a line of a file, or a record of a log."""
+"""The location of an ACL: a line of a file, or a record of a log."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeAlias
@@ -12,10 +12,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class FileOrigin:
-    """The line of a file on which the statement begins that makes a rule."""
+    """The line of a file on which the statement of an ACL begins."""
 
     file: str
-    """As shown to people: the path as it was given, or `GITREF:path`."""
+    """For display: the path as it was given, or `GITREF:path`."""
     line: int
     """From 1."""
     address: str | None = None
@@ -24,7 +24,7 @@ class FileOrigin:
 
 @frozen(kw_only=True)
 class LogOrigin:
-    """The record of a log that added a rule."""
+    """The record of a log that added an ACL."""
 
     offset: int
     timestamp: int
@@ -43,37 +43,37 @@ def origin_text(origin: Origin) -> str:
 
 
 def origin_object(origin: Origin) -> dict[str, object]:
-    """Return the keys that follow those of a rule in JSON: file and line, or offset and timestamp."""
+    """Return the JSON keys after those of an ACL: file and line, or offset and timestamp."""
     if isinstance(origin, FileOrigin):
         return {"file": origin.file, "line": origin.line}
     return {"offset": origin.offset, "timestamp": origin.timestamp}
 
 
 class Origins(Protocol):
-    """Tells where rules were read."""
+    """Returns the locations of ACLs."""
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return every place that states a rule, in the order of reading; none if it is not known."""
+        """Return every location of an ACL, in the order of reading; empty if unknown."""
         ...
 
 
 @frozen
 class NoOrigins:
-    """Those of a source that does not tell."""
+    """The origins of a source without locations."""
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:  # noqa: ARG002
-        """Return nothing."""
+        """Return no locations."""
         return ()
 
 
 NO_ORIGINS: Origins = NoOrigins()
 
 _MAX_PLACES = 2
-"""Places of one rule that are shown to people."""
+"""How many locations of one ACL are shown."""
 
 
 def places_text(acl: StandardAcl, origins: Origins) -> str:
-    """Return where a rule stands, such as ` (kafka/a.yaml:12)`, to be put after its text; empty if it is not known."""
+    """Return the locations of an ACL, such as ` (kafka/a.yaml:12)`, to append to its text; empty if unknown."""
     places = origins.of(acl)
     if not places:
         return ""
@@ -82,14 +82,14 @@ def places_text(acl: StandardAcl, origins: Origins) -> str:
 
 
 def place_object(acl: StandardAcl, origins: Origins) -> dict[str, object]:
-    """Return the keys that follow those of a rule in JSON: of the first place that states it; none if not known."""
+    """Return the JSON keys after those of an ACL, for its first location; empty if unknown."""
     places = origins.of(acl)
     return origin_object(places[0]) if places else {}
 
 
 @frozen(kw_only=True)
 class TwoOrigins:
-    """Where the rules of two states stand that are compared."""
+    """The locations of the ACLs of two compared states."""
 
     old: Origins = NO_ORIGINS
     new: Origins = NO_ORIGINS

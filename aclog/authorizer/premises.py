@@ -1,4 +1,4 @@
-"""Premises: what an answer rests on and could not be read, such as the settings of a live cluster."""
+"""Premises: inputs of an answer that could not be read, such as the settings of a live cluster."""
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,11 +13,11 @@ from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG,
 from aclog.authorizer.standard import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.metalog.errors import ConfigError
 
-# Premises: what an answer rests on and could not be read, what each could change, and what settles it.
+# Premises: unknown inputs of an answer, with their possible effects, and the flags that settle them.
 
 
 UNKNOWN = " is unknown: "
-"""What the note of every premise has, and no other note of a command."""
+"""Occurs in the note of every premise, and in no other note of a command."""
 
 
 @frozen(kw_only=True)
@@ -25,24 +25,24 @@ class Premise:
     """One unknown premise."""
 
     name: str
-    """What is unknown, such as `super.users`."""
+    """The unknown input, such as `super.users`."""
     problem: str
-    """Why it is unknown, and on which nodes; a clause."""
+    """The reason why it is unknown, and the nodes; a clause."""
     unless: str
-    """With what the answer would be another one; a clause, such as `the principal is a super user`."""
+    """The condition under which the answer would change; a clause, such as `the principal is a super user`."""
     settled_by: str
-    """What to give so that it is known, such as `--super-users USERS`."""
+    """The flag that settles it, such as `--super-users USERS`."""
     allows: bool = True
-    """Whether it could allow what is denied without it."""
+    """Whether it could allow requests that are denied without it."""
     denies: bool = False
-    """Whether it could deny what is allowed without it."""
+    """Whether it could deny requests that are allowed without it."""
 
     def note(self) -> str:
         """Return the premise as a sentence for stderr."""
         turned = {
-            (True, False): "what is DENIED may be allowed",
-            (False, True): "what is ALLOWED may be denied",
-            (True, True): "any decision may be another one",
+            (True, False): "DENIED requests may be allowed",
+            (False, True): "ALLOWED requests may be denied",
+            (True, True): "any decision may differ",
         }[self.allows, self.denies]
         return f"{self.name}{UNKNOWN}{self.problem}: {turned}; known with {self.settled_by}"
 
@@ -59,7 +59,7 @@ class Premise:
 
 @frozen
 class Premises:
-    """All unknown premises of an answer; none if everything that decides is known."""
+    """All unknown premises of an answer; empty if every input is known."""
 
     unknown: tuple[Premise, ...] = ()
 
@@ -68,36 +68,36 @@ class Premises:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is unknown."""
+        """The names of the unknown inputs."""
         return tuple(premise.name for premise in self.unknown)
 
     def turning(self, *, allowed: bool) -> Self:
-        """Return those that could turn a request that is allowed, or one that is denied, to the opposite."""
+        """Return those that could reverse an allowed, or a denied, request."""
         return type(self)(tuple(each for each in self.unknown if (each.denies if allowed else each.allows)))
 
     def also(self, more: Self) -> Self:
-        """Return these and more of them, each once."""
+        """Return these and others, each once."""
         return type(self)(tuple(dict.fromkeys((*self.unknown, *more.unknown)))) if more else self
 
     def without(self, names: AbstractSet[str]) -> Self:
-        """Return those that have none of these names."""
+        """Return those without one of these names."""
         return type(self)(tuple(each for each in self.unknown if each.name not in names))
 
     def bearing_on(self, *, allowed: bool, has_candidate: bool) -> Self:
-        """Return those that could turn one decision; `has_candidate`: whether an ACL covers its resource."""
+        """Return those that could change one decision; `has_candidate`: whether an ACL covers its resource."""
         turning = self.turning(allowed=allowed)
         return turning.without({ALLOW_EVERYONE_CONFIG}) if has_candidate else turning
 
     def decided(self, decision: str) -> str:
-        """Return a decision with what could turn it: `DENIED unless ...`; `self`: those that bear on it."""
+        """Return a decision with its conditions: `DENIED unless ...`; `self`: the premises that affect it."""
         return f"{decision} unless {self.unless()}" if self.unknown else decision
 
     def unless(self) -> str:
-        """Return with what an answer would be another one, and what settles that, as a clause; empty if nothing."""
+        """Return the conditions under which an answer would change, with their flags, as a clause; empty if none."""
         return " or ".join(f"{each.unless} ({each.settled_by})" for each in self.unknown)
 
     def settled_by(self) -> str:
-        """Return all that settles them, as a list in a sentence."""
+        """Return all flags that settle the premises, as a list in a sentence."""
         return " and ".join(each.settled_by for each in self.unknown)
 
     def to_dicts(self) -> list[Row]:
@@ -105,27 +105,27 @@ class Premises:
         return [premise.to_dict() for premise in self.unknown]
 
     def key(self) -> dict[str, list[Row]]:
-        """Return the key of an object in JSON: left out if everything is known."""
+        """Return the JSON key with the premises; empty if there are none."""
         return {"premises": self.to_dicts()} if self.unknown else {}
 
 
 ALL_KNOWN = Premises()
 
 
-# What the nodes of a running cluster answer of the settings of their authorizer, and which premises stay unknown.
+# The authorizer settings that the nodes of a running cluster return, and the premises that stay unknown.
 
 
 SETTLED = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
-"""The properties whose values flags can give."""
+"""The properties whose values flags can provide."""
 READ_CONFIGS = (*sorted(SETTLED), AUTHORIZER_CLASS_NAME_CONFIG)
-"""The properties that decide besides the ACLs."""
+"""The properties that affect decisions, besides ACLs."""
 
 KNOWN_AUTHORIZERS = frozenset(
     {KAFKAS_STANDARD_AUTHORIZER, "aclog.authorizer.standard.StandardAuthorizer", *ACL_AUTHORIZERS}
 )
-"""Those whose properties, with their defaults, and whose decisions are known."""
+"""The authorizer classes whose properties, defaults and decisions are known."""
 
-_SETTLED_BY_FILE = "--acls FILE, which asks what Kafka's StandardAuthorizer decides by the same ACLs"
+_SETTLED_BY_FILE = "--acls FILE, which decides as Kafka's StandardAuthorizer with the same ACLs"
 _LISTED = 5
 """How many nodes a premise names."""
 _FLAGS = {
@@ -141,7 +141,7 @@ _UNLESS = {
 def _is_no_super_user(value: str) -> bool:
     try:
         return not parse_super_users(value)
-    except ConfigError:  # a value that another authorizer reads in another way
+    except ConfigError:  # a value with another meaning to another authorizer
         return False
 
 
@@ -153,30 +153,30 @@ _DEFAULTS: Mapping[str, Callable[[str], bool]] = {
     SUPER_USERS_CONFIG: _is_no_super_user,
     ALLOW_EVERYONE_CONFIG: _is_closed,
 }
-"""Whether a value is as if the property were not set."""
+"""Whether a value is equivalent to an unset property."""
 
 
 @frozen(kw_only=True)
 class NodeSettings:
-    """What one node answers, or why it does not."""
+    """The settings of one node, or the reason why they are unknown."""
 
     node: str
     """Such as `broker 1`."""
     values: Mapping[str, str | None] = field(factory=dict)
     """Of the properties of `READ_CONFIGS` that are set; None for a value that the node hides."""
     problem: str | None = None
-    """Why nothing is known of the node; a clause."""
+    """The reason why the node's settings are unknown; a clause."""
     may_lack_authorizer: bool = False
-    """Whether nothing is known of the node, and those of its cluster that answer have no authorizer."""
+    """Whether the settings are unknown, and the other nodes of the cluster have no authorizer."""
 
     @property
     def is_read(self) -> bool:
-        """Whether it answered."""
+        """Whether the node's settings were read."""
         return self.problem is None
 
     @property
     def authorizer(self) -> str | None:
-        """The class of its authorizer, empty for none; None if it is hidden, or the node did not answer."""
+        """The class of its authorizer, empty for none; None if it is hidden, or was not read."""
         if not self.is_read:
             return None
         name = self.values.get(AUTHORIZER_CLASS_NAME_CONFIG, "")
@@ -185,15 +185,15 @@ class NodeSettings:
 
 @frozen(kw_only=True)
 class ClusterSettings:
-    """What the nodes answer that decide requests of clients."""
+    """The settings of the nodes that decide requests of clients."""
 
     nodes: tuple[NodeSettings, ...] = field(validator=min_len(1))
     serves_acls: bool = False
-    """Whether one of the nodes has described ACLs, which takes an authorizer."""
+    """Whether one of the nodes has described ACLs, which requires an authorizer."""
 
     @property
     def has_no_authorizer(self) -> bool:
-        """Whether every node answers that it has none: then each allows everything."""
+        """Whether every node has no authorizer, and so allows everything."""
         return self._names_none and not self.serves_acls
 
     @property
@@ -201,13 +201,13 @@ class ClusterSettings:
         return all(node.authorizer == "" for node in self.nodes)
 
     def premises(self, names: AbstractSet[str]) -> Premises:
-        """Return what stays unknown if the values of the properties in `names` are given."""
+        """Return the unknown premises if the values of the properties in `names` are given."""
         properties = ((name, is_default) for name, is_default in _DEFAULTS.items() if name not in names)
         unknown = [self._property(name, is_default) for name, is_default in properties]
         return Premises(tuple(each for each in (*unknown, self._class()) if each is not None))
 
     def _property(self, name: str, is_default: Callable[[str], bool]) -> Premise | None:
-        """Return a property as a premise; None if it is as Kafka's default everywhere."""
+        """Return a property as a premise; None if it has Kafka's default on every node."""
         problems: dict[str, list[str]] = {}
         values: set[str] = set()
         for node in self.nodes:
@@ -229,7 +229,7 @@ class ClusterSettings:
         )
 
     def _class(self) -> Premise | None:
-        """Return the class of the authorizer as a premise; None if each that is read has a known one."""
+        """Return the class of the authorizer as a premise; None if every node that was read has a known class."""
         is_named = not self._names_none  # a service may hide the property
         lacking = (node for node in self.nodes if node.may_lack_authorizer or (is_named and node.authorizer == ""))
         missing = [node.node for node in lacking]

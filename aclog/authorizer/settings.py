@@ -1,6 +1,6 @@
-"""What decides besides the ACLs.
+"""The settings that decide besides ACLs.
 
-Super users and allow.everyone.if.no.acl.found; names of principals and resources in questions.
+Super users and allow.everyone.if.no.acl.found; also names of principals and resources in questions.
 """
 
 import re
@@ -73,16 +73,16 @@ _SECOND_NAME = re.compile(r"(?<!\\)[,|]\s*\w+:|\sUser:")
 
 
 def super_user_mistakes(text: str | None) -> Iterator[str]:
-    """Yield a sentence for each super user that is hardly meant as it stands; `text` is a valid `super.users`."""
+    """Yield a warning for each super user that is probably a mistake; `text` is a valid `super.users`."""
     for user in sorted(parse_super_users(text)):
         kind, _, name = user.partition(":")
         if match := _SECOND_NAME.search(user):
             suggestion = f"{user[: match.start()]};{user[match.start() + 1 :].lstrip()}"
-            yield f"{user!r} is one name, as only ';' separates super users: did you mean {suggestion!r}?"
+            yield f"{user!r} is a single name, as super users are separated by ';': did you mean {suggestion!r}?"
         elif name == "*":
-            yield f"{user!r} is nobody, as there are no wildcards among super users"
+            yield f"{user!r} matches no principal: super.users has no wildcards"
         elif kind == "User" and name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
-            yield f"{user!r} is not who has not logged in: did you mean 'User:ANONYMOUS'?"
+            yield f"{user!r} is not the anonymous principal: did you mean 'User:ANONYMOUS'?"
 
 
 def parse_allow_everyone(text: str | None) -> bool:
@@ -95,7 +95,7 @@ def parse_allow_everyone(text: str | None) -> bool:
 
 @frozen(kw_only=True)
 class KafkaPrincipal:
-    """A principal: a type (`User`, or whatever a principal builder returns) and a name; either may be empty."""
+    """A principal: a type (`User`, or any type of a principal builder) and a name; either may be empty."""
 
     type: str
     name: str
@@ -125,7 +125,7 @@ def no_colon(text: str) -> str:
     )
 
 
-# Names as questions, tests of rules and answers write them: `orders`, or `pii-*` for all that begin with `pii-`.
+# The notation of names in questions, tests of ACLs and answers: `orders`, or `pii-*` for all names with that prefix.
 #
 # - A text without a `*` is that name, backslashes and all.
 # - A `*` at the end is a prefix: all names that begin with what precedes it; `*` alone is every name.
@@ -200,8 +200,8 @@ def check_topic_name(pattern: ResourcePattern) -> None:
     """Raise ConfigError if a question names topics with a star: it is mistyped, since there can be none."""
     if pattern.resource_type == ResourceType.TOPIC and WILDCARD in pattern.name:
         raise ConfigError(
-            f"TOPIC: {pattern_text(pattern)[:_MAX_EXCERPT]}: no topic can have a * in its name: expected a name, or "
-            "PREFIX* for all that begin so; with a pattern type, LITERAL or PREFIXED, a name is taken as it is"
+            f"TOPIC: {pattern_text(pattern)[:_MAX_EXCERPT]}: a topic name cannot contain *: expected a name, or "
+            "PREFIX* for a prefix; with a pattern type, LITERAL or PREFIXED, a name is taken literally"
         )
 
 
@@ -279,7 +279,7 @@ def _resource_pattern(resource_type: ResourceType, name: str, pattern: str | Pat
     return asked_pattern(resource_type, name, pattern)
 
 
-# The generation of Kafka's authorizer: which rules a broker or controller decides by.
+# The generation of Kafka's authorizer: the semantics by which a broker or controller decides.
 #
 # The software that decides selects it, not metadata.version: a cluster finalized at 4.3 whose broker runs 4.4.0
 # decides by the rules of 4.4 on that broker. docs/semantics.md has a column for each.
@@ -315,7 +315,7 @@ class Generation(Enum):
     """A generation, named by the first Kafka that decides by it; its value is that version."""
 
     V4_3 = "4.3"
-    """Hosts of ACLs are compared as texts: one with a slash matches nobody. All versions up to 4.3."""
+    """Hosts of ACLs are compared as texts: one with a slash matches no client. All versions up to 4.3."""
     V4_4 = "4.4"
     """A host with a slash is a range of addresses (KIP-1276)."""
 
@@ -338,14 +338,12 @@ def generation_of_version(text: str) -> Generation:
     match = _VERSION.fullmatch(text)
     if match is None:
         raise ConfigError(
-            f"{text[:_MAX_VERSION_EXCERPT]!r} is no version of Kafka: expected one such as 4.3.1 or 4.4.0"
+            f"{text[:_MAX_VERSION_EXCERPT]!r} is not a version of Kafka: expected one such as 4.3.1 or 4.4.0"
         )
     version = int(match["major"]), int(match["minor"])
     if not _OLDEST <= version <= _NEWEST:
         newest = ".".join(map(str, _NEWEST))
-        raise ConfigError(
-            f"how Kafka {text[:_MAX_VERSION_EXCERPT]} decides is not known: expected a version up to {newest}"
-        )
+        raise ConfigError(f"Kafka {text[:_MAX_VERSION_EXCERPT]} is not supported: expected a version up to {newest}")
     return Generation.V4_4 if version >= (4, 4) else Generation.V4_3
 
 
@@ -377,23 +375,23 @@ def generation_of_level(newest_supported: int) -> Generation:
 
 
 def deciding_level(newest: int, *, has_ranges: bool) -> int:
-    """Return the level that stands for how a node decides.
+    """Return the metadata.version level that represents how a node decides.
 
-    `newest`: the newest level of metadata.version that it supports. `has_ranges`: whether it is a node of ours that
-    takes hosts for ranges, whatever that level is (aclog.cidr.enabled).
+    `newest`: the newest level that it supports. `has_ranges`: whether it is a node of aclog that treats hosts as ranges
+    at any level (aclog.cidr.enabled).
     """
     return max(newest, RANGES_LEVEL) if has_ranges else newest
 
 
 def controllers_decide(resource_type: int, operation: int) -> bool:
-    """Return whether a controller may be the node that decides a request, by the codes of its type and operation.
+    """Return whether a controller may decide a request, by the codes of its type and operation.
 
     Brokers decide all other requests, and some of these, too (ALTER on the cluster for AlterReplicaLogDirs).
     """
     return operation in _BY_CONTROLLERS.get(resource_type, frozenset())
 
 
-# What decides besides the ACLs: two properties of the broker, and aclog's own semantics.
+# The settings that decide besides ACLs: two properties of the broker, and aclog's own semantics.
 
 
 @frozen(kw_only=True)
@@ -409,7 +407,7 @@ class Settings:
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range (KIP-1276): the generation of Kafka that decides."""
     is_kafka_stated: bool = True
-    """Whether `cidr` is what a person or a configuration states; if not, a state may state another
+    """Whether `cidr` was given by a person or a configuration; if not, a state may determine it
     (aclog.snapshots.deciding_kafka.settled)."""
 
     @property

@@ -66,7 +66,7 @@ from aclog.authorizer.settings import (
 )
 from aclog.metalog.errors import ConfigError
 
-# What ACLs say about requests, remembered while one image is in force.
+# The masks of requests, cached while one image is in force.
 
 
 Masks: TypeAlias = dict[str, dict[str, dict[int, dict[str, int]]]]
@@ -80,11 +80,11 @@ NEW_CLIENT: Final = 4
 """What the dicts of one more client take, in masks."""
 
 PAYS: Final = 3
-"""Remembering pays if each mask is asked for so many times more: to remember it takes as long as these save."""
+"""Caching pays if each mask is requested this many more times: that saves as much time as caching it takes."""
 FIRST_LOOK: Final = 1 << 14
-"""After so many masks it is looked at for the first time whether it does: fewer are remembered at once."""
+"""The number of masks after which this is checked for the first time: fewer are all cached."""
 SAMPLE: Final = 64
-"""When it does not, one name in so many is remembered nevertheless, a power of two, to see when it does."""
+"""If caching does not pay, one name in so many is still cached, a power of two, to detect when it does."""
 
 _NO_HOSTS: Final[dict[str, dict[int, dict[str, int]]]] = {}
 _NO_TYPES: Final[dict[int, dict[str, int]]] = {}
@@ -95,12 +95,12 @@ _NO_NAMES: Final[dict[str, int]] = {}
 class Answers:
     """Masks of one image, in two generations (see aclog.authorizer.index.layout).
 
-    With more requests in rotation than it can hold, to remember them costs more than it saves. So a generation that did
-    not pay is dropped, and from then on only a sample of the names is looked up and remembered, in generations that are
-    smaller to the same degree: what pays for the sample would pay for all. As soon as it does, all are remembered.
+    With more requests in rotation than fit, caching costs more than it saves. So a generation that did not pay is
+    dropped, and from then on only a sample of the names is cached, in proportionally smaller generations: if caching
+    pays for the sample, it would pay for all names, and all are cached again.
 
-    Threads need no lock, for the reasons given there. The counters may miss what two threads count at the same moment:
-    a generation is then larger by as much.
+    Threads need no lock, for the reasons given there. Counters may miss concurrent increments of two threads: a
+    generation is then slightly larger.
     """
 
     _image: AclsImage
@@ -114,11 +114,11 @@ class Answers:
     """Of the young generation."""
     _hits: int = field(default=0, init=False)
     _added: int = field(default=0, init=False)
-    """How often the young generation was of use, and how many masks were computed for it."""
+    """The hits of the young generation, and the masks computed for it."""
     _skip: int = field(default=0, init=False)
-    """In the sample are names whose hash has none of these bits; 0: all names."""
+    """The sample has the names whose hash has none of these bits; 0: all names."""
     _is_new: bool = field(default=True, init=False)
-    """Whether nobody has looked yet whether remembering pays."""
+    """Whether caching has not been evaluated yet."""
 
     def mask(self, principal: str, host: str, resource_type: int, name: str) -> int:
         """Return AclsImage.mask, and raise as it does."""
@@ -185,14 +185,14 @@ class Answers:
         return mask
 
     def _look(self) -> None:
-        """Look whether remembering all names has paid since the last time; if not, remember a sample of them."""
+        """Check whether caching all names has paid since the last check; if not, cache only a sample of them."""
         if self._hits < PAYS * self._added:
             self._old, self._young, self._size, self._skip = {}, {}, 0, SAMPLE - 1
         self._hits = self._added = 0
         self._is_new = False
 
 
-# What one call of an authorizer decides on.
+# The view of one call of an authorizer.
 
 
 _Request: TypeAlias = tuple[str, str, int, int, str]
@@ -204,7 +204,7 @@ MAX_DECISIONS: Final = 1 << 12
 
 @define(eq=False)
 class View:
-    """What one call decides on: an image, the settings, and what is remembered about both.
+    """What one call decides on: an image, the settings, and their caches.
 
     A change of any of them makes a new view and swaps one reference: a call that has read the reference is not
     affected, and nothing stale can be remembered.
@@ -215,9 +215,9 @@ class View:
     allow_everyone: bool
     audit: SelectiveHook | None
     tally: AccessTally | None
-    """What an observer wants to be told of decisions on this view."""
+    """The receiver of decisions on this view."""
     is_heard: bool
-    """Whether anybody wants to be told of decisions."""
+    """Whether there is a receiver."""
     core: Core | None
     """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
     mask_of: Callable[[str, str, int, str], int]
@@ -289,7 +289,7 @@ class View:
         results: Sequence[AuthorizationResult],
         outcomes: int,
     ) -> None:
-        """Tell the audit hook and the observer of the first of these actions, as many as have a result.
+        """Report the first of these actions, as many as have a result, to the audit hook and the observer.
 
         `outcomes` are the bits of all of them, or more. Not of those of super users: see `allow_all`.
         """
@@ -299,7 +299,7 @@ class View:
             self.report(context, actions, results)
 
     def not_ready(self, actions: Sequence[Action]) -> AuthorizerNotReadyError:
-        """Return the error of an authorizer that is not ready, after it told the observer."""
+        """Report the actions to the observer; return the error of an authorizer that is not ready."""
         if self.tally is not None:
             self.tally.not_ready(actions)
         return not_ready()
@@ -409,7 +409,7 @@ class StandardAuthorizer(Authorizer):
             self._view = self._new_view(self._view.image)
 
     def set_observer(self, observer: AccessObserver | None) -> None:
-        """Set who is told of accesses and of the images that decide them; None for nobody."""
+        """Set the observer of accesses and of the images that decide them; None for none."""
         with self._swapping:
             self._observer = observer
             self._view = self._new_view(self._view.image)
@@ -420,7 +420,7 @@ class StandardAuthorizer(Authorizer):
             self._view = self._new_view(image)
 
     def pinned(self) -> "StandardAuthorizer":
-        """Return an authorizer with the current image, settings and readiness, which nobody changes any more."""
+        """Return an authorizer with the present image, settings and readiness, which never change."""
         return copy(self)
 
     def complete_initial_load(self) -> None:

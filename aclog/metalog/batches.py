@@ -26,7 +26,7 @@ def crc32c(data: Buffer, value: int = 0) -> int:
     return checksum
 
 
-# Record values in groups that fit into a batch: how whatever writes many records at once divides them.
+# Grouping of record values into batches, for writers of many records at once.
 
 
 MAX_BATCH_BYTES = 8 << 20

@@ -425,7 +425,7 @@ def schema_of(record: Any) -> StructType:
 # The codec of metadata records: frame version, apiKey, version, then the fields in Kafka's flexible encoding.
 #
 # Mirrors org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and the generated record classes.
-# Whatever decodes re-encodes to the same bytes: a form that Kafka does not write (an overlong varint, a tagged field
+# A decoded record re-encodes to the same bytes: a form that Kafka does not write (an overlong varint, a tagged field
 # with its default value, trailing bytes) is a DecodeError, and so is a string that is not UTF-8.
 #
 # Read aclog.metalog.codec first, then `decode_record` and `encode_record`; the rest are fast paths for the
@@ -484,7 +484,7 @@ def decode_record(value: bytes) -> MetadataRecord:
             Kafka 4.3.1 does not have.
 
     """
-    # Fast paths: ACL records are nearly all of a large log. Whatever they do not match falls through to the schema.
+    # Fast paths: ACL records are nearly all of a large log. All other records fall through to the schema.
     if value.startswith(_ACL_FRAME):
         acl = _plain_acl(value)
         if acl is not None:

@@ -79,7 +79,7 @@ class CommittedWindow:
         return b"".join(pieces), offset
 
 
-# What one process holds of a log that others write: offsets, the newest batches, and the error state.
+# The state that one process has of a log that others write: offsets, the newest batches, and the error state.
 #
 # One thread follows the log and adds to it; any number of threads read and wait.
 
@@ -184,7 +184,7 @@ class CommittedLog:
 
     @property
     def _silent(self) -> str:
-        """What to report when nobody has answered and no error is known."""
+        """The message when no server has responded and no error is known."""
         return "no response"
 
     @property
@@ -297,8 +297,8 @@ class Log(LogReader, Protocol):
         appends. Order and future are those of `append`.
 
         Raises:
-            LogError: not such a batch (truncated, CRC mismatch, another offset or epoch, a control batch), or whatever
-                `append` raises it for. Nothing is written.
+            LogError: not such a batch (truncated, CRC mismatch, another offset or epoch, a control batch), or as for
+                `append`. Nothing is written.
 
         """
         ...

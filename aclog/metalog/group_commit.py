@@ -177,7 +177,7 @@ class GroupCommit:
             try:
                 while self._in_commit:
                     self._commit_some(self._in_commit)
-            except Exception as error:  # noqa: BLE001 - whatever failed, no caller may wait forever
+            except Exception as error:  # noqa: BLE001 - no caller may wait forever, for any failure
                 self._fail(error)
                 return
 
@@ -218,7 +218,7 @@ class GroupCommit:
         with self._guard:
             if self._abandoned:
                 return
-            # What became of the failing write is unknown, so nothing may follow it: the next open finds out.
+            # The outcome of the failing write is unknown, so no write may follow it: the next open determines it.
             group = self._stop_accepting(
                 kind, f"{error}; no further appends are accepted until the log is opened again"
             )

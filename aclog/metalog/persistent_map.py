@@ -1,4 +1,4 @@
-"""A persistent map: a change makes a new map that shares nearly everything with the old one, which stays as it was.
+"""A persistent hash trie with structural sharing: a change makes a new map, and the old one stays valid.
 
 Small maps are one dictionary. Larger ones are a tree: inner nodes are lists of 32 children, chosen by five bits of a
 key's hash at a time, and leaves are dictionaries of up to 64 entries. A change copies one leaf and the nodes above it,
@@ -135,7 +135,7 @@ class Map(Generic[_K, _V]):
         return _unshared(self._root, other._root)
 
     def mutate(self) -> "MapMutation[_K, _V]":
-        """Return what collects many changes, to be made at once."""
+        """Return a mutation, which collects many changes and makes them at once."""
         return MapMutation(self)
 
     def changed(self, changes: Mapping[_K, _V], removed: Iterable[_K]) -> "Map[_K, _V]":
@@ -153,7 +153,7 @@ class Map(Generic[_K, _V]):
 
 
 class MapMutation(Generic[_K, _V]):
-    """A map and the changes that are being made to it; owned by whoever asked for it."""
+    """A map, and changes in progress; owned by the caller."""
 
     __slots__ = ("_changed", "_map", "_removed")
 
@@ -167,7 +167,7 @@ class MapMutation(Generic[_K, _V]):
     @overload
     def get(self, key: _K, default: _D) -> _V | _D: ...
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the value of a key as it is by now, or the default."""
+        """Return the present value of a key, or the default."""
         value = self._changed.get(key, _ABSENT)
         if value is not _ABSENT:
             return value
@@ -273,7 +273,7 @@ def _parts(entries: dict[Any, Any], depth: int) -> list[dict[Any, Any]]:
 
 
 def _merged(node: _Node, changes: dict[Any, Any], depth: int) -> tuple[_Node, int]:
-    """Return a node with these changes (_ABSENT: taken out), and by how many entries it grew."""
+    """Return a node with these changes (_ABSENT: removed), and the number of added entries."""
     if type(node) is dict:
         leaf = {**node, **changes}
         if any(value is _ABSENT for value in changes.values()):

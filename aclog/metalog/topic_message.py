@@ -94,7 +94,7 @@ class MessageBatch:
 
 
 def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatch:
-    """Return what messages store of the whole batch at `position`, whose CRC has been checked.
+    """Return the stored form of the whole batch at `position`, whose CRC has been checked.
 
     `encode` may yield different bytes: header fields that writers of a metadata log leave at their defaults are not
     stored.

@@ -168,7 +168,7 @@ _TIME = "microseconds of the access"
 """A column that only exists on the way to workers: no input has such a name."""
 _CODE = "_code"
 _AUTHORIZERS = 2
-"""The authorizers that a worker keeps: simulate decides by two."""
+"""The most authorizers in a worker: simulate decides by two."""
 DECIDED_TOGETHER = 1 << 18
 """The rows decided together: the cost of a batch, apart from its rows, is spread over so many."""
 
@@ -493,7 +493,7 @@ def _iterating(function: Any) -> Any:
 
 @frozen(eq=False, kw_only=True)
 class _Decisions:
-    """What workers decide by; each executor gets the broadcasts once, and a worker keeps what it has decided."""
+    """The ACLs and settings of workers; each executor gets the broadcasts once, and a worker caches its decisions."""
 
     rules: "Broadcast[AclIntervals]"
     allowing: "Broadcast[NDArray[np.bool_]]"

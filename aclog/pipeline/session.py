@@ -74,7 +74,7 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     return session
 
 
-# What to say about a failed Spark job: the cause, in one line, of an error whose text is two stack traces.
+# Messages about failed Spark jobs: the cause, in one line, of an error whose text is two stack traces.
 
 
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)")
@@ -103,7 +103,7 @@ def cause(text: str) -> str:
 
 
 def _missing(text: str) -> str | None:
-    """Return what to do about a worker's Python that is absent, incomplete or gone."""
+    """Return the advice about a worker's Python that is missing or incomplete."""
     if match := _NO_MODULE.search(text):
         return f"{match[0]}' in the Python of a worker: {PYTHON_TO_SET}"
     if match := _NO_PROGRAM.search(text):
@@ -118,7 +118,7 @@ def _last_line(text: str) -> str:
     return str(lines[-1] if lines else text.split("\n", 1)[0])
 
 
-# What is sent to every worker once: the ACLs that decide.
+# Data that every worker receives once: the ACLs that decide.
 
 
 _Value = TypeVar("_Value")
@@ -151,13 +151,13 @@ _TASKS_OF_A_CORE = 4
 
 
 def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Callable[[P], R]]) -> Iterator[R]:
-    """Yield what is made of each part, one task each, in their order.
+    """Yield the result of each part, one task each, in their order.
 
     Each worker process calls `make`, which is pickled, once, and its result for each part. Files that a part names must
     be there under the same path.
 
     Raises:
-        ConfigError: a session of Spark Connect. What the work raises fails the job (aclog.pipeline.session).
+        ConfigError: a session of Spark Connect. Errors of the work fail the job (aclog.pipeline.session).
 
     """
     sent = broadcast(spark, make)
@@ -174,5 +174,5 @@ def _work(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]", part: Any) -> A
 
 @lru_cache(1)
 def _function(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
-    """Return what a worker process has made, kept from task to task: the broadcast is the same object in all."""
+    """Return the function of a worker process, cached between tasks: the broadcast is the same object in all."""
     return sent.value()

@@ -156,7 +156,7 @@ def count_log(accesses: AccessRows, sent: "Broadcast[AclIntervals]", judged: Jud
 
 @frozen(kw_only=True)
 class _How:
-    """How rows are counted: what a worker must know apart from the ACLs."""
+    """The parameters of counting that a worker needs besides the ACLs."""
 
     settings: Settings
     window: Window
@@ -289,7 +289,7 @@ def _keeping(sent: "Broadcast[Int64s]") -> Any:
     return keep
 
 
-# What of an access log could not be read or decided, counted by what lines and rows tell of accesses.
+# Unreadable and undecided accesses of an access log, counted from lines and rows.
 
 
 _COUNTED: Final = pa.schema(
@@ -299,13 +299,13 @@ _COUNTED: Final = pa.schema(
 
 
 def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAccesses:
-    """Return what some lines tell of accesses: their texts in the only column, or beside it the reason of each."""
+    """Return the accesses in unreadable lines, given as texts in the only column, or with a column `reason`."""
     texts = lines.withColumn("reason", F.lit(reason)) if len(lines.columns) == 1 else lines
     return _added_up(texts.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
 
 
 def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesses:
-    """Return the rows that no rules decide as they are written, or that have no time if they need one.
+    """Return the rows that no ACLs can decide as written, or that lack a required time.
 
     `accesses` has REQUEST_COLUMNS, and perhaps `timestamp`.
     """
@@ -316,7 +316,7 @@ def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesse
 
 
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
-    """Return what the lines tell of accesses that `ingest` rejected, if this is the directory of its tables."""
+    """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables."""
     place = Path(requests)
     rejects = (place.parent if place.name == "accesses" else place) / "rejects"
     if not (rejects.parent / "accesses").is_dir() or next(rejects.rglob("*.parquet"), None) is None:

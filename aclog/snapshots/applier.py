@@ -1,6 +1,6 @@
 """The applier.
 
-Replays committed batches, in order, into the next image; the changes of batches to an image
+Replays committed batches, in order, into the next image; also the changes of batches to an image
 (org.apache.kafka.image.MetadataDelta).
 """
 

@@ -1,6 +1,6 @@
-"""Checkpoints.
+"""Checkpoints: reading, writing, retention, and image files.
 
-Snapshot files are accepted whole or refused, written whole, read in the quickest way, and kept or removed.
+A snapshot file is read completely or refused, and written atomically.
 """
 
 import os
@@ -249,15 +249,14 @@ def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[
                 written += len(batch)
                 if progress is not None:
                     progress(written)
-            # Retention removes segments that the checkpoint covers: what an overwritten image file says must not become
-            # the state.
+            # Retention removes covered segments, so an overwritten image file must not become the state.
             check_mapping(image.acls)
     except OSError as error:
         raise log_error(error, path, "cannot write the checkpoint") from error
     return path
 
 
-# What the first leader of an empty log commits: the records that formatting left for it, which are not state yet.
+# The bootstrap records: written by formatting, and committed by the first leader of an empty log; not state yet.
 #
 # Kafka up to 4.3 keeps them in bootstrap.checkpoint in the node's directory. From 4.4 on (KIP-1170) they are data
 # batches of the 0-0 checkpoint beside the log; if it has any, a bootstrap.checkpoint is ignored.
@@ -269,7 +268,7 @@ FIRST_CHECKPOINT = checkpoint_name(0, 0)
 
 @frozen(kw_only=True)
 class BootstrapRecords:
-    """The records of a file, and the state that they will be, with the voters that the file names."""
+    """The records of a file, and their state, with the voters of the file."""
 
     path: Path
     records: tuple[MetadataRecord, ...] = field(repr=False)
@@ -277,12 +276,12 @@ class BootstrapRecords:
 
     @property
     def in_first_checkpoint(self) -> bool:
-        """Whether the file is a 0-0 checkpoint, which Kafka before 4.4 reads the voters of only."""
+        """Whether the file is a 0-0 checkpoint, of which Kafka before 4.4 reads only the voters."""
         return self.path.name == FIRST_CHECKPOINT
 
 
 def find_bootstrap(log_directory: Path) -> BootstrapRecords | None:
-    """Return what the first leader of the log in this directory commits; None if formatting left no file for it.
+    """Return the records that the first leader of the log in this directory commits; None if there is no such file.
 
     Raises:
         CheckpointError: a file is damaged, or was written by a newer Kafka.
@@ -296,11 +295,11 @@ def find_bootstrap(log_directory: Path) -> BootstrapRecords | None:
 
 
 def uncommitted_bootstrap(log_directory: Path, image: Image) -> str | None:
-    """Return what is wrong with a log of this state that was begun without the records of its 0-0 checkpoint.
+    """Return the problem of a log in this state that was begun without the records of its 0-0 checkpoint.
 
-    Versions of aclog that did not know KIP-1170 read these records as state, and no leader committed them: Kafka does
-    not start on such a log, and the users and rules of the file are in nobody's state. None for any other log. Raises
-    CheckpointError: as find_bootstrap.
+    Versions of aclog without KIP-1170 read these records as state, and no leader committed them: Kafka does not start
+    on such a log, and the users and ACLs of the file are in no state. None for any other log. Raises CheckpointError:
+    as find_bootstrap.
     """
     parts: tuple[Sized, ...] = (image.acls, image.scram, image.tokens, image.cluster, image.opaque)
     if len(image.features) or not any(len(part) for part in parts):
@@ -335,14 +334,14 @@ def read_bootstrap(path: Path) -> BootstrapRecords:
     return BootstrapRecords(path=path, records=records, image=image)
 
 
-# Reads image files: the state of a checkpoint without replaying its ACLs, whose base is mapped and shared.
+# Image files: the state of a checkpoint without replaying its ACLs, whose base is mapped and shared.
 #
 # An image file is a cache. It is used only if it was made from exactly this checkpoint, by its digest, and no byte of
-# it has changed since; otherwise the checkpoint counts, as if there were none.
+# it has changed since; otherwise the checkpoint is read.
 
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# A link could lead to anybody's file, and opening a FIFO would wait for a writer.
+# A link could lead to another user's file, and opening a FIFO would wait for a writer.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -350,7 +349,7 @@ def read_image_file(checkpoint: Path) -> Image | None:
     """Return the state of a checkpoint from the image file beside it; None if there is none.
 
     Raises:
-        DecodeError: there is one, but it is not to be believed, with its path.
+        DecodeError: the image file is not valid, with its path.
 
     """
     named = parse_checkpoint_name(checkpoint.name)
@@ -375,14 +374,14 @@ def read_image_file(checkpoint: Path) -> Image | None:
 
 @frozen(kw_only=True)
 class _Place:
-    """Who may write a file, and its size."""
+    """The owner and the size of a file."""
 
     owner: int
     size: int
 
     @classmethod
     def of(cls, fd: int, what: str) -> "_Place":
-        """Return those of an open file. Raises DecodeError if it is no regular file."""
+        """Return those of an open file. Raises DecodeError if it is not a regular file."""
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise DecodeError(f"{what} is not a regular file")
@@ -402,7 +401,7 @@ class _ImageFile:
         """Check everything, then map the base. Raises DecodeError and OSError."""
         place = _Place.of(self.fd, "it")
         if os.fstat(self.fd).st_mode & _OTHERS_MAY_WRITE:
-            raise DecodeError("others than its owner may write to it: expected mode 0600")
+            raise DecodeError("writable by others than its owner: expected mode 0600")
         header = decode_header(read_at(self.fd, 0, HEADER_BYTES))
         if header.file_size != place.size:
             raise DecodeError(f"{place.size} bytes: expected {header.file_size}, as its header says")
@@ -410,12 +409,12 @@ class _ImageFile:
         mapped = MappedFile(self.fd, image_path(self.checkpoint), header)
         rest = read_at(self.fd, HEADER_BYTES, header.rest_size)
         end_offset, epoch = self.name
-        # Strict: about a newer Kafka's records, the checkpoint itself is to tell.
+        # Strict: the checkpoint itself has to report a newer Kafka's records.
         image = decode_checkpoint(rest, end_offset=end_offset, epoch=epoch)
         return image.with_acls(_acls_of(mapped))
 
     def _check_checkpoint(self, header: ImageHeader, owner: int) -> None:
-        """Check that the file was made from the checkpoint, and that whoever may write the one may write the other."""
+        """Check that the file was made from the checkpoint, and that its owner is the checkpoint's."""
         made_from = header.checkpoint
         if (made_from.end_offset, made_from.epoch) != self.name:
             raise DecodeError(
@@ -437,12 +436,12 @@ def _acls_of(mapped: MappedFile) -> AclsImage:
     header = mapped.header
     try:
         base = base_of(memoryview(mapped)[header.base_start : header.checksums_start])
-    except (ValueError, LookupError, struct.error) as error:  # its checksums match, and yet nobody here wrote it
+    except (ValueError, LookupError, struct.error) as error:  # its checksums match, but aclog has not written it
         raise DecodeError(f"its base cannot be read: {error}") from error
     return AclsImage(index=AclIndex(base))
 
 
-# Writes image files: reads a checkpoint whole, and keeps what it says in the form that is mapped.
+# Image files: writing the state of a checkpoint in its mapped form.
 
 
 Progress = Callable[[int, int], None]
@@ -452,7 +451,7 @@ Progress = Callable[[int, int], None]
 def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> Path:
     """Write the image file of a checkpoint beside it, atomically; return its path.
 
-    It is made from what the checkpoint's bytes say, never from a state in memory, so that it cannot say anything else.
+    It is made from the checkpoint's bytes, never from a state in memory, so that the two cannot differ.
 
     Raises:
         CheckpointError: the checkpoint cannot be read or is not valid, or a newer Kafka wrote records of it.
@@ -473,7 +472,7 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
 
 @frozen(kw_only=True, eq=False)
 class _Contents:
-    """What goes into the file: header, rest with its zeros, base, checksums."""
+    """The parts of the file: header, rest with its padding, base, checksums."""
 
     pieces: tuple[bytes | memoryview, ...]
 
@@ -581,7 +580,7 @@ def remove_orphaned_images(directory: Path) -> None:
 
 
 def remove_partial_images(directory: Path) -> None:
-    """Remove image files that a process left half written; what cannot be removed stays. Nobody may be writing one."""
+    """Remove incomplete image files of killed processes, while none is being written. Errors are ignored."""
     for path in directory.glob(f"*{IMAGE_SUFFIX}{PARTIAL_SUFFIX}"):
         name = path.name.removesuffix(PARTIAL_SUFFIX).removesuffix(IMAGE_SUFFIX).rpartition("-")[0]
         if image_checkpoint(directory / f"{name}{IMAGE_SUFFIX}") is not None:
@@ -589,20 +588,20 @@ def remove_partial_images(directory: Path) -> None:
                 path.unlink()
 
 
-# The state of a checkpoint in the quickest way: from its image file, if there is a good one, else from its records.
+# The fastest way to the state of a checkpoint: its image file if that is valid, otherwise its records.
 
 
 def read_state(
     path: Path, *, newer: NewerKafka | None = None, notify: Callable[[str], object] = lambda _: None
 ) -> Image:
-    """Return what `read_checkpoint` returns, and raise what it raises; an image file changes only how long it takes.
+    """Return and raise the same as `read_checkpoint`; an image file only makes it faster.
 
-    `notify` is told of an image file that is there and was not used.
+    `notify` is called with a message about an image file that was not used.
     """
     try:
         image = read_image_file(path)
     except DecodeError as error:
-        notify(f"{error}; it is ignored, and the checkpoint read instead")
+        notify(f"{error}; ignored: reading the checkpoint instead")
     else:
         if image is not None:
             _check_level(path, image, newer or NewerKafka())

@@ -32,7 +32,7 @@ from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord, TaggedFields
 from aclog.snapshots.applier import AclChange
 
-# Files without a name: memory that processes share by a descriptor, and that is gone with the last of them.
+# Unnamed files: memory that processes share by descriptor, and that is freed with the last of them.
 
 
 _PIECE = 1 << 30
@@ -40,7 +40,7 @@ _PIECE = 1 << 30
 
 
 def anonymous_file(name: str) -> int:
-    """Return the descriptor of an empty file without a name, in memory where the system has such; `name` is a hint."""
+    """Return the descriptor of an empty unnamed file, in memory where the system supports it; `name` is a hint."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with tempfile.TemporaryFile(prefix=name) as file:
@@ -55,15 +55,15 @@ def write_all(descriptor: int, data: memoryview) -> None:
 
 
 def map_for_writing(descriptor: int, size: int) -> mmap.mmap:
-    """Make a file this large, and map it."""
+    """Set the size of a file, and map it."""
     os.ftruncate(descriptor, size)
     return mmap.mmap(descriptor, size)
 
 
 def map_for_reading(descriptor: int) -> memoryview:
-    """Map a file that nobody has mapped for writing any more; from now on nobody can change it.
+    """Map a file that is no longer mapped for writing, and seal it against changes.
 
-    Where files cannot be sealed, that is a promise of whoever has the descriptor.
+    Where files cannot be sealed, the holders of its descriptors must not change it.
     """
     if hasattr(fcntl, "F_ADD_SEALS"):
         with suppress(OSError):  # not a file in memory
@@ -71,7 +71,7 @@ def map_for_reading(descriptor: int) -> memoryview:
     return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
 
 
-# How an overlay is folded into a new base, and when: what the merger needs to know of either.
+# When and how an overlay is folded into a new base: the interface between merger and folder.
 
 
 MERGE_AT = 32_768
@@ -94,7 +94,7 @@ _PAUSE_S = 1e-4
 
 
 class FoldError(MetadataError):
-    """A new base was not made; the state is what it was. `here`: whether this process may fold by itself instead."""
+    """A new base was not made; the state is unchanged. `here`: whether this process may fold by itself instead."""
 
     def __init__(self, what: str, *, here: bool = True) -> None:
         super().__init__(what)
@@ -109,7 +109,7 @@ class Folder(Protocol):
         ...
 
     def tidy(self) -> None:
-        """Free what belonged to bases that are gone; called after each merge, by whoever calls `fold`."""
+        """Free the memory of bases that are no longer used; called after each merge, by the caller of `fold`."""
         ...
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class FoldInThread:
         return acls.merged(Pauses().pause)
 
     def tidy(self) -> None:
-        """Do nothing: there is nothing but the bases."""
+        """Do nothing: bases are all there is."""
 
     def close(self) -> None:
         """Do nothing: the thread does not outlive its process."""
@@ -134,9 +134,9 @@ class FoldInThread:
 
 @define
 class Pauses:
-    """The pauses of one thread: others take the interpreter's lock while it sleeps, but not too often.
+    """The pauses of one thread, in which others can take the interpreter's lock, but not too often.
 
-    Getting the lock back takes up to 5 ms for each other busy thread, so a pause after every step would never end.
+    Getting the lock back takes up to 5 ms for each other busy thread, so pausing after every step would take too long.
     """
 
     _worked_to: float = field(factory=time.thread_time, init=False)
@@ -149,11 +149,11 @@ class Pauses:
 
 
 def fold_at(rules: int, most: int = MERGE_AT) -> int:
-    """Return the number of changes at which an overlay of a base with so many rules is folded."""
+    """Return the number of changes at which an overlay on a base of this many ACLs is folded."""
     return min(most, max(FEWEST, rules // _SHARE))
 
 
-# A merge under way: the folded ACLs, and the changes that they still lack.
+# A merge in progress: the folded ACLs, and the changes that they still lack.
 
 
 _AHEAD = 2
@@ -177,16 +177,16 @@ class Merge:
     folded: AclsImage | None = None
     """The same ACLs in a new base, and those of the journaled changes that were applied to it."""
     replaced: AclsImage | None = None
-    """What the folded ACLs replaced, once they did."""
+    """The ACLs that the folded ones replaced, after they did."""
     ended: bool = False
-    """Whether it is done: the ACLs were replaced, or it is void."""
+    """Whether the merge has ended: the ACLs were replaced, or the merge is void."""
     failure: Exception | None = None
-    """Why the changes could not be applied to the folded ACLs, which were wrong then."""
+    """The error if the changes could not be applied to the folded ACLs, which were wrong then."""
     _applied: int = 0
     _journaled: int = 0
 
     def offer(self, folded: AclsImage) -> None:
-        """Go on with the folded ACLs."""
+        """Continue with the folded ACLs."""
         self.begun, self.folded, self._journaled = None, folded, len(self.journal)
 
     @property
@@ -199,7 +199,7 @@ class Merge:
         """Apply up to `most` journaled changes; return the ACLs that have all of them, None if some are left.
 
         Raises:
-            ReplayError: the folded ACLs are not what the changes were made to.
+            ReplayError: the folded ACLs are not those that the changes were made to.
 
         """
         if self.folded is None:
@@ -211,12 +211,12 @@ class Merge:
         return self.folded if self._applied == len(self.journal) else None
 
     def end(self, replaced: AclsImage | None = None, failure: Exception | None = None) -> None:
-        """Keep nothing but what was replaced, or why nothing was."""
+        """Release everything except the replaced ACLs, or the failure."""
         self.begun, self.folded, self.journal = None, None, []
         self.replaced, self.failure, self.ended = replaced, failure, True
 
 
-# The message to a process that folds: what the overlay adds and removes, as lines of JSON.
+# The message to a process that folds: the changes of the overlay, as lines of JSON.
 #
 # Each line holds the columns of some thousand ACLs: the sender shares its interpreter with those who decide, and
 # columns take a fraction of the time of records.
@@ -226,7 +226,7 @@ _VERSION = 1
 """To be raised with every change of the message."""
 
 IDENTITY = f"message {_VERSION}, flat base {layout.VERSION}, Python {sys.version}"
-"""What both ends must be. They differ once a running node's installation has been replaced."""
+"""The identity that both ends must share. It differs after a running node's installation was replaced."""
 
 _CHUNK = 4096
 
@@ -261,12 +261,12 @@ def read_changes(file: BinaryIO) -> tuple[list[AccessControlEntryRecord], list[i
     """Return the records added and the rows removed.
 
     Raises:
-        ValueError: another program wrote the message, or it is cut off.
+        ValueError: another version wrote the message, or it is truncated.
 
     """
     head = json.loads(file.readline())
     if head["from"] != IDENTITY:
-        raise ValueError(f"its parent is another program ({head['from']}; this is {IDENTITY}): restart the node")
+        raise ValueError(f"its parent has another version ({head['from']}; this is {IDENTITY}): restart the node")
     added: list[AccessControlEntryRecord] = []
     while len(added) < head["added"]:
         added += _records(**json.loads(file.readline()))
@@ -290,21 +290,21 @@ def _records(ids: str, columns: list[list[Any]], tags: dict[str, Any]) -> Iterat
         )
 
 
-# A running process that folds (aclog.snapshots.fold_process), as its parent sees it.
+# The compaction process (aclog.snapshots.fold_process), as its parent sees it.
 
 
 PROGRAM = ("-I", "-m", "aclog.snapshots.fold_process")
-"""Arguments of the interpreter: nothing of the environment or of the working directory decides what is imported."""
+"""Arguments of the interpreter: neither the environment nor the working directory affects imports."""
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""So that numpy starts no threads, which would take longer than the rest of its import."""
+"""Keeps numpy from starting threads, which would take longer than the rest of its import."""
 
 _MAX_TEXT = 300
 
 
 @frozen(eq=False)
 class Worker:
-    """A process, and the descriptor of what it writes to stderr."""
+    """A process, and the descriptor of its stderr."""
 
     process: "subprocess.Popen[bytes]"
     errors: int
@@ -312,7 +312,7 @@ class Worker:
     @classmethod
     @contextmanager
     def started(cls, program: Sequence[str], files: Sequence[int]) -> Iterator[Self]:
-        """Start a process that gets these descriptors; at the end it is gone, whatever it was doing.
+        """Start a process with these descriptors; it is killed at the end of the context.
 
         Raises:
             OSError: it cannot be started.
@@ -322,8 +322,8 @@ class Worker:
         try:
             process = subprocess.Popen(  # noqa: S603 - this very program
                 [sys.executable, *program, *map(str, files)],
-                bufsize=0,  # nothing is left to write when it is gone
-                # Its end of this pipe tells it when this process is gone.
+                bufsize=0,  # nothing remains to be written after it has ended
+                # Its end of this pipe is closed when this process ends.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -341,24 +341,22 @@ class Worker:
             os.close(errors)
 
     def go(self) -> None:
-        """Tell it that the files are written: until then it has got ready."""
+        """Signal that the files are written; until then the process prepares."""
         if self.process.stdin is not None:
-            with suppress(BrokenPipeError):  # `wait` says why
+            with suppress(BrokenPipeError):  # `wait` reports the reason
                 self.process.stdin.write(b".")
 
     def wait(self, seconds: float) -> int:
-        """Wait until it has folded; return the size of the new base.
+        """Wait until the process has folded; return the size of the new base.
 
         Raises:
-            FoldError: it did not say so within this time, or it failed.
+            FoldError: it timed out, or failed.
 
         """
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise FoldError(
-                f"the process that merges ACLs was ended: it had not done so after {seconds:.0f} s"
-            ) from None
+            raise FoldError(f"the compaction process timed out after {seconds:.0f} s") from None
         output = self.process.stdout.read() if self.process.stdout is not None else b""
         try:
             answer = json.loads(output)
@@ -370,11 +368,9 @@ class Worker:
         if code < 0:
             # Most likely the system has run out of memory: this process must not need as much.
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            raise FoldError(f"the process that merges ACLs was ended by {name}", here=code != -signal.SIGKILL)
-        why = error or self._last_error() or f"it said {output[:_MAX_TEXT]!r}"
-        raise FoldError(
-            f"the process that merges ACLs failed (exit code {code}): {why}", here="MemoryError" not in str(why)
-        )
+            raise FoldError(f"the compaction process was killed by {name}", here=code != -signal.SIGKILL)
+        why = error or self._last_error() or f"it printed {output[:_MAX_TEXT]!r}"
+        raise FoldError(f"the compaction process failed (exit code {code}): {why}", here="MemoryError" not in str(why))
 
     def _last_error(self) -> str:
         """Return the last line that it wrote to stderr."""
@@ -383,20 +379,20 @@ class Worker:
         return printable((text.strip().splitlines() or [""])[-1])[:_MAX_TEXT]
 
 
-# Folding in a process of its own, off the interpreter's lock: for nodes, which may start processes.
+# Folding in a separate process, outside of the interpreter's lock: for nodes, which may start processes.
 #
-# The base goes there by the descriptor of the file in memory that it is mapped from, the changes in another such
-# file, and the new base comes back in a third. Nothing that comes back is believed until it has been checked.
+# The process receives the base as the descriptor of its file in memory, and the changes in another such file; it
+# returns the new base in a third. The new base is verified before it is used.
 
 
 SMALLEST = 50_000
-"""ACLs below which a thread folds: in less time than a process takes to start."""
+"""The number of ACLs below which a thread folds: faster than a process starts."""
 
 _SECONDS, _SECONDS_PER_RULE = 30.0, 1e-4
-"""How long a process may take: a hundred times as long as it does on a machine that has nothing else to do."""
+"""The timeout of a process: a hundred times its duration on an idle machine."""
 
 _LOOKED_UP = 64
-"""Added ACLs, and others, that are looked up in a new base before anybody else does."""
+"""How many added ACLs, and how many others, are looked up to verify a new base."""
 
 
 @define(eq=False)
@@ -407,10 +403,11 @@ class FoldInProcess:
     program: tuple[str, ...] = PROGRAM
     seconds: float = _SECONDS
     _files: "WeakKeyDictionary[Base, int]" = field(factory=WeakKeyDictionary, init=False)
-    """Bases that came back from a process, and the descriptors of their files."""
+    """Bases that a process returned, and the descriptors of their files."""
     _unused: list[int] = field(factory=list, init=False)
-    """Descriptors of files whose base is gone. The last one frees a file's memory, which takes 20 ms at a million ACLs:
-    if that were the one of the mapping, it would happen while holding the interpreter's lock."""
+    """Descriptors of files whose base is no longer used. Closing the last one frees a file's memory, which takes 20 ms
+    at a
+    million ACLs: if that were the one of the mapping, it would happen with the interpreter's lock held."""
     _worker: Worker | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -419,7 +416,7 @@ class FoldInProcess:
         """Return the same ACLs without an overlay.
 
         Raises:
-            FoldError: the process could not be started, failed, took too long, or returned something else.
+            FoldError: the process could not be started, failed, took too long, or returned an invalid base.
 
         """
         if len(acls) < self.smallest:
@@ -432,19 +429,19 @@ class FoldInProcess:
                 worker = stack.enter_context(Worker.started(self.program, (base, changes, result)))
                 self._set_worker(worker)
                 stack.callback(self._set_worker, None)
-                # While it starts: what it needs.
+                # Prepare its input while it starts.
                 if cached is None:
                     write_all(base, acls.index.base.buffer)
                 _write_changes(changes, acls.index.overlay)
                 worker.go()
-                # While it works: what has to come out of it.
+                # Prepare the verification while it works.
                 ids = _ids_after(acls)
                 size = worker.wait(self.seconds + _SECONDS_PER_RULE * len(acls))
                 folded = _checked(result, size, acls, ids)
                 self._keep(folded.index.base, result)
                 return folded
         except OSError as error:
-            raise FoldError(f"no process that merges ACLs: {error}") from None
+            raise FoldError(f"cannot start the compaction process: {error}") from None
 
     def _release(self, file: int) -> None:
         self._unused.append(file)
@@ -452,7 +449,7 @@ class FoldInProcess:
             self.tidy()
 
     def tidy(self) -> None:
-        """Free the memory of bases that are gone."""
+        """Free the memory of bases that are no longer used."""
         while self._unused:
             os.close(self._unused.pop())
 
@@ -467,7 +464,7 @@ class FoldInProcess:
         with self._lock:
             self._worker = worker
             if worker is not None and self._closed:
-                raise FoldError("the node stops")
+                raise FoldError("the node is stopping")
 
     def _keep(self, base: Base, file: int) -> None:
         """Keep the file of a base for the next merge, as long as the base is used."""
@@ -493,7 +490,7 @@ def _write_changes(changes: int, overlay: Overlay) -> None:
 
 
 def _ids_after(acls: AclsImage) -> int:
-    """Return the digest of the ids that the ACLs must have without an overlay."""
+    """Return the digest of the ids of the ACLs after folding."""
     base, overlay = acls.index.base, acls.index.overlay
     ids = np.frombuffer(base.ids.ids, np.uint8)
     removed = ids.reshape(-1, 16)[list(overlay.removed)].reshape(-1)
@@ -504,8 +501,7 @@ def _ids_after(acls: AclsImage) -> int:
 def _checked(result: int, size: int, acls: AclsImage, ids: int) -> AclsImage:
     """Return the ACLs of a new base, which must have these ids.
 
-    The process has compared all of them with what it was sent. Here it is taken at its word for the rest only once the
-    numbers and all ids are right, and those added and removed are found and not found.
+    The process has compared all ACLs with its input. Here the counts, all ids, and a sample of lookups are verified.
 
     Raises:
         FoldError: they are not the same ACLs.
@@ -514,29 +510,29 @@ def _checked(result: int, size: int, acls: AclsImage, ids: int) -> AclsImage:
     before, overlay = acls.index.base, acls.index.overlay
     actual = os.fstat(result).st_size
     if size != actual:
-        raise FoldError(f"the process that merges ACLs wrote {actual} bytes: it said {size}")
+        raise FoldError(f"the compaction process wrote {actual} bytes, but reported {size}")
     try:
         base = base_of(map_for_reading(result))
     except DecodeError as error:
-        raise FoldError(f"the process that merges ACLs returned something else: {error}") from None
+        raise FoldError(f"the compaction process returned an invalid base: {error}") from None
     after = AclsImage(AclIndex(base), acls.documented, acls.cidr)
     expected = (len(acls), before.has_ids, before.unbindable + overlay.unbindable, before.irregular + overlay.irregular)
     if (len(base), base.has_ids, base.unbindable, base.irregular) != expected:
-        raise FoldError(f"the process that merges ACLs returned {len(base)} ACLs: expected {len(acls)}")
+        raise FoldError(f"the compaction process returned {len(base)} ACLs: expected {len(acls)}")
     if ids_digest(np.frombuffer(base.ids.ids, np.uint8)) != ids:
-        raise FoldError("the process that merges ACLs returned others than those it was sent")
+        raise FoldError("the compaction process returned other ACLs than it was sent")
     _look_up(after, acls)
     return after
 
 
 def _look_up(after: AclsImage, before: AclsImage) -> None:
-    """Look up some of the ACLs in a new base. Raises FoldError if one is not as it was."""
+    """Look up some of the ACLs in a new base. Raises FoldError if one differs."""
     try:
         same = _are_found(after, before)
     except (LookupError, ValueError):  # a damaged index may lead anywhere
         same = False
     if not same:
-        raise FoldError("the process that merges ACLs returned an index in which an ACL is not found")
+        raise FoldError("the compaction process returned an index that lacks an ACL")
 
 
 def _are_found(after: AclsImage, before: AclsImage) -> bool:
@@ -549,9 +545,9 @@ def _are_found(after: AclsImage, before: AclsImage) -> bool:
     )
 
 
-# What a merge replaced, taken apart slowly.
+# Incremental release of the overlay that a merge replaced.
 #
-# The overlay of a million ACLs that was just folded is hundreds of thousands of objects, and the last reference to it
+# The overlay of a million ACLs that was just folded has hundreds of thousands of objects, and the last reference to it
 # frees them all at once: 50 ms in which no other thread of the process runs. So its maps are emptied in slices.
 
 
@@ -559,10 +555,10 @@ _SLICE = 512
 
 
 def take_apart(retired: list[AclsImage], pause: Callable[[], None]) -> None:
-    """Free the overlays of ACLs that nobody needs any more, calling `pause` between slices.
+    """Free the overlays of ACLs that are no longer used, calling `pause` between slices.
 
-    They are taken out of the list: whoever refers to one of them, as to an argument, would keep it whole until later.
-    Harmless if somebody needs them: the maps are persistent, and what others refer to stays.
+    They are removed from the list: a reference to one of them, such as an argument, would keep it whole until later.
+    Harmless if one is still used: the maps are persistent, and other references keep their content.
     """
     maps: list[Map[Any, Any]] = []
     while retired:
@@ -574,7 +570,7 @@ def take_apart(retired: list[AclsImage], pause: Callable[[], None]) -> None:
 
 
 def _empty(maps: "list[Map[Any, Any]]", pause: Callable[[], None]) -> None:
-    """Empty the last of these maps, and take it out."""
+    """Empty the last of these maps, and remove it."""
     keys = iter(list(maps[-1]))
     rest = maps.pop()
     while some := list(islice(keys, _SLICE)):

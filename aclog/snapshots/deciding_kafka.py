@@ -1,4 +1,4 @@
-"""The generations of Kafka's authorizer that may decide on a state, how they are known, and when they changed."""
+"""The generations of Kafka's authorizer that may decide on a state, their sources, and their history."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
@@ -32,7 +32,7 @@ from aclog.metalog.records import (
 from aclog.snapshots.history import VisibleRecord, visible_records
 from aclog.snapshots.image import METADATA_VERSION, ClusterImage, Image, controller_levels
 
-# The generations of Kafka's authorizer that may decide on a state, and how they are known.
+# The generations of Kafka's authorizer that may decide on a state, and how they are determined.
 #
 # The software of a node selects its generation (aclog.authorizer.settings), and each node registers the newest
 # level of metadata.version that its software supports. While a cluster is upgraded, nodes differ; once it is
@@ -43,9 +43,9 @@ from aclog.snapshots.image import METADATA_VERSION, ClusterImage, Image, control
 
 
 SOME_RANGE = ("0.0.0.0/0",)
-"""In place of the hosts that are ranges, where it is not asked whether there are any."""
+"""A placeholder for the hosts that are ranges, where it does not matter whether there are any."""
 SETTLED_BY = "--kafka-version V settles it"
-"""How a text ends that says that several generations may decide, and that it matters."""
+"""The end of a message about several generations that may decide, where it matters."""
 _MAX_IDS = 5
 
 
@@ -70,16 +70,16 @@ class NodeIds:
 
 @frozen(kw_only=True)
 class NodeKafkas:
-    """Which Kafka the nodes of a cluster run, as far as it is known."""
+    """The generations of Kafka that the nodes of a cluster run, as far as known."""
 
     of_generation: Mapping[Generation, NodeIds] = field(factory=dict)
-    """The nodes of each generation that there is, the older one first."""
+    """The nodes of each generation that runs, the older one first."""
     unknown: NodeIds = NodeIds()
-    """The nodes that do not say what they run."""
+    """The nodes whose generation is unknown."""
 
     @classmethod
     def of_levels(cls, brokers: Mapping[int, int | None], controllers: Mapping[int, int | None]) -> Self:
-        """Return what follows from the level by which each node decides, by id; None where it is unknown."""
+        """Return the generations, given the level by which each node decides, by id; None where it is unknown."""
 
         def ids(generation: Generation | None) -> NodeIds:
             return NodeIds(brokers=_running(brokers, generation), controllers=_running(controllers, generation))
@@ -95,7 +95,7 @@ class NodeKafkas:
         return next(iter(self.of_generation)) if len(self.of_generation) == 1 and not self.unknown else None
 
     def difference(self) -> str:
-        """Return which nodes run which Kafka; empty if they do not differ."""
+        """Return the differences between nodes as text; empty if they do not differ."""
         if len(self.of_generation) < 2:
             return ""
         what = "nodes" if any(ids.controllers for ids in self.of_generation.values()) else "brokers"
@@ -103,7 +103,7 @@ class NodeKafkas:
         return f"the {what} differ: {', '.join(parts)}"
 
     def gap(self) -> str:
-        """Return of which nodes it is unknown which Kafka they run; empty if there is none."""
+        """Return the nodes with an unknown Kafka as text; empty if there are none."""
         return f"it is unknown which Kafka {self.unknown} {self.unknown.verb('runs', 'run')}" if self.unknown else ""
 
 
@@ -114,11 +114,11 @@ class DecidingKafka:
     generations: tuple[Generation, ...]
     """Those whose decisions can differ on this state, ascending; one if all that may decide decide alike."""
     stated: Generation | None = None
-    """The generation that is named, or that all nodes state; None if they state none, or differ."""
+    """The generation that was given, or that all nodes run; None if they differ or are unknown."""
     nodes: NodeKafkas = NodeKafkas()
     """The nodes that decide."""
     only_controllers: tuple[Generation, ...] = ()
-    """Those of `generations` that no broker runs: they decide nothing but what controllers do."""
+    """Those of `generations` that no broker runs: they decide only the requests of controllers."""
     hosts: tuple[str, ...] = ()
     """If several generations may decide: the hosts of ACLs that are ranges, each once, sorted."""
 
@@ -128,7 +128,7 @@ class DecidingKafka:
         return len(self.generations) == 1
 
     def reason(self) -> str:
-        """Return why several generations may decide; empty if one does."""
+        """Return why several generations may decide; empty if only one does."""
         if self.is_known:
             return ""
         has_brokers = any(ids.brokers for ids in self.nodes.of_generation.values())
@@ -136,31 +136,32 @@ class DecidingKafka:
         return self.nodes.gap() or self.nodes.difference() or f"the source does not state the version of its {unstated}"
 
     def ambiguity(self) -> str:
-        """Return why the generations that may decide matter, and how to name one; empty if one decides."""
+        """Return why the generations that may decide matter, and how to select one; empty if only one decides."""
         if self.is_known:
             return ""
         return f"{self.reason()}, and {ranges_text(self.hosts)}: {SETTLED_BY}"
 
 
 def kafka_text(kafka: DecidingKafka) -> str:
-    """Return which Kafka the nodes run that decide: all the same, or why several may decide."""
+    """Return the Kafka of the nodes that decide, or why several may decide."""
     what = "nodes" if any(ids.controllers for ids in kafka.nodes.of_generation.values()) else "brokers"
     return kafka.reason() or f"all {what} run {kafka.generations[0]}"
 
 
 def ranges_text(hosts: Sequence[str]) -> str:
-    """Return what the two generations make of hosts of ACLs that are ranges, each once, as a clause."""
+    """Return the effect of the two generations on hosts of ACLs that are ranges, as a clause."""
     count = len(hosts)
     what = f"{count:,} host{'' if count == 1 else 's'} of ACLs such as {hosts[0]}"
     return f"{what} {'is a range' if count == 1 else 'are ranges'}, which Kafka 4.4 matches and Kafka 4.3 does not"
 
 
 def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool | None = None) -> DecidingKafka:
-    """Return what may decide on a state.
+    """Return the generations that may decide on a state.
 
-    `named`: the generation that a flag, a context or a settings file names; it takes precedence. Otherwise nodes state
-    it: by what they answer themselves, or by their registrations. `controllers`: whether controllers decide some of the
-    requests that are asked about; None: if a range of the state could matter to any that they decide.
+    `named`: the generation of a flag, a context or a settings file; it takes precedence. Otherwise nodes state it: in
+    their responses, or by their registrations. `controllers`: whether controllers decide some of the requests in
+    question; None:
+    if a range of the state could matter to any that they decide.
     """
     if named is not None:
         return DecidingKafka(generations=(named,), stated=named)
@@ -172,7 +173,7 @@ def deciding_kafka(image: Image, named: Generation | None, *, controllers: bool 
 def kafka_of_image(
     image: Image, ranges: Iterable[str], controllers: Mapping[int, int | None] | None = None
 ) -> DecidingKafka:
-    """Return what may decide by what a state implies for all nodes, else by the levels of its brokers.
+    """Return the generations that may decide, by a state's implication for all nodes, otherwise by its brokers' levels.
 
     `ranges` and `controllers` as for `kafka_of_levels`: the hosts need not be those of the state's own ACLs.
     """
@@ -185,7 +186,7 @@ def kafka_of_image(
 def kafka_of_levels(
     brokers: Mapping[int, int | None], ranges: Iterable[str], controllers: Mapping[int, int | None] | None = None
 ) -> DecidingKafka:
-    """Return what may decide where nodes decide by these levels of metadata.version, by id; None: one is unknown.
+    """Return the generations that may decide where nodes decide by these levels of metadata.version, by id.
 
     `ranges`: the hosts of ACLs that are ranges of addresses. Without one, all generations decide alike. `controllers`:
     None if they decide none of the requests.
@@ -206,12 +207,12 @@ def kafka_of_levels(
 
 
 def possible_generations(image: Image) -> tuple[Generation, ...]:
-    """Return the generations that may decide, as the brokers of a state are known, as if an ACL had a range as host."""
+    """Return the generations that may decide, given the brokers of a state, as if an ACL had a range as host."""
     return kafka_of_image(image, SOME_RANGE).generations
 
 
 def _finalized(image: Image) -> Generation | None:
-    """Return the generation that all nodes of a state must have; None if it does not follow from the state."""
+    """Return the generation that all nodes of a state must have; None if the state does not imply one."""
     return Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
 
 
@@ -272,10 +273,10 @@ def registered_controllers(image: Image) -> dict[int, int | None]:
 
 
 def settled(settings: Settings, image: Image) -> Settings:
-    """Return the settings by which a state is decided, for an answer that can be only one.
+    """Return the settings by which a state is decided, for a single answer.
 
     Raises:
-        ConfigError: which generation of Kafka decides is not stated, and an ACL of the state has a range as host.
+        ConfigError: the deciding generation of Kafka is unknown, and an ACL of the state has a range as host.
 
     """
     if settings.is_kafka_stated:
@@ -304,7 +305,7 @@ def _of_role(role: str, ids: tuple[int, ...]) -> str:
     return f"{role}{'' if len(ids) == 1 else 's'} {text}{more}"
 
 
-# The history of what decides: when the generations of Kafka that may decide changed, as brokers registered.
+# The history of the deciding Kafka: when the generations that may decide changed, as brokers registered.
 
 
 _BROKER_RECORDS: Final = (
@@ -324,7 +325,7 @@ _API_KEYS: Final = frozenset((*(record.api_key for record in _BROKER_RECORDS), *
 
 @frozen(kw_only=True)
 class KafkaChange:
-    """What may decide from a state on.
+    """The generations that may decide from a state on.
 
     `offset` and `timestamp` (ms since 1970; -1: unknown) are those of the record that changed it, or those of the state
     with which the history begins; `end_offset` is that of the first state that includes it.
@@ -340,9 +341,9 @@ class KafkaChange:
 
 
 def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
-    """Yield what may decide in the state with which a history begins, and each change of it, in the order of the log.
+    """Yield the generations that may decide in the first state of a history, and each change, in the order of the log.
 
-    That there are brokers at all is a change, too: before the first one, any may decide as far as the log says.
+    The first broker is a change, too: before it, any generation may decide as far as the log shows.
 
     Raises:
         LogError: the log cannot be read.
@@ -358,7 +359,7 @@ def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
 
 
 def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
-    """Yield each change after the state with which a history begins, and what may decide in that."""
+    """Yield each change after the first state of a history, with the generations that may decide then."""
     cluster = begin.cluster
     visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_broker(each))
     for end_offset, step in groupby(visible, lambda each: each.end_offset):

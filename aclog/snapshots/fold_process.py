@@ -1,7 +1,7 @@
 """The process that folds an overlay into a new base, for a node: `python -I -m aclog.snapshots.fold_process`.
 
-It is given the descriptors of three files without names: the flat base, the changes, and an empty one for the new flat
-base. It begins when a byte on stdin tells it to, and says on stdout how large that is, or what is wrong.
+Its arguments are the descriptors of three unnamed files: the flat base, the changes, and an empty one for the new flat
+base. It begins at a byte on stdin, and prints the size of the new base, or an error.
 """
 
 import gc
@@ -19,14 +19,14 @@ from aclog.snapshots.compaction import map_for_writing, read_changes
 from aclog.snapshots.helper_process import begin
 
 _NICE = 1
-"""Requests come first, but changes pile up until the merge has ended."""
+"""Requests have priority, but changes accumulate until the merge has ended."""
 
 
 def fold(base: int, changes: int, result: int) -> int:
     """Write the new flat base into the file `result`; return its size.
 
     Raises:
-        ValueError, MetadataError: what was sent cannot be read, or does not fit together.
+        ValueError, MetadataError: the input cannot be read, or is inconsistent.
 
     """
     before = base_of(memoryview(mmap.mmap(base, 0, access=mmap.ACCESS_READ)))
@@ -41,17 +41,17 @@ def fold(base: int, changes: int, result: int) -> int:
 
 
 def main() -> None:
-    """Fold what the arguments, three descriptors, say."""
-    if not os.read(0, 1):  # its parent is gone
+    """Fold the files of the arguments, three descriptors."""
+    if not os.read(0, 1):  # the parent has ended
         return
     begin(nice=_NICE)
     gc.disable()
     try:
         answer: dict[str, object] = {"size": fold(*map(int, sys.argv[1:4]))}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent has to say so
+    except Exception as error:  # noqa: BLE001 - the parent reports any error
         answer = {"error": f"{type(error).__name__}: {error}"}
     os.write(1, json.dumps(answer).encode())
-    os._exit(0)  # nothing is left to tidy up, and freeing it all would take a while
+    os._exit(0)  # nothing to clean up, and freeing the memory would take a while
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How old a state is that a running cluster has told."""
+"""The age of a state that was read from a running cluster."""
 
 from attrs import frozen
 
@@ -7,15 +7,15 @@ from attrs import frozen
 class Freshness:
     """The last time a running cluster confirmed that nothing newer is committed than what is known of it.
 
-    `seconds` have passed since the request was sent that the cluster answered: an upper bound, which counts the time
-    in which this machine was suspended. `time` is when that was, in ms since 1970.
+    `seconds` have passed since the request to which the cluster responded: an upper bound, which includes the time in
+    which this machine was suspended. `time` is the time of the request, in ms since 1970.
     """
 
     seconds: float
     time: int
     server: str
-    """The address of the server that answered: the leader of a quorum, or a broker."""
+    """The address of the server that responded: the leader of a quorum, or a broker."""
     followed: bool = True
-    """Whether the cluster is asked again all the time; if not, the state was read once."""
+    """Whether the cluster is polled continuously; if not, the state was read once."""
     problem: str = ""
-    """Why nothing newer has arrived since; empty if nothing is known to be wrong."""
+    """Why nothing newer has arrived since; empty if no problem is known."""

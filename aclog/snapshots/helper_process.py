@@ -1,4 +1,4 @@
-"""What every process that a node starts for work of its own does first: it steps back, and ends with the node."""
+"""The setup of every helper process of a node: it yields to the node, and ends with it."""
 
 import os
 import threading
@@ -10,9 +10,9 @@ _FIRST_TO_GO = "1000"
 
 
 def begin(*, nice: int) -> None:
-    """Let the node go first wherever the two compete, and end this process once its standard input ends.
+    """Give the node priority over this process, and end this process at the end of its standard input.
 
-    The node holds the other end of it and never writes there: so this process ends with the node, however that ends.
+    The node holds the other end and never writes to it: so this process ends with the node, even if that is killed.
     """
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     # Not every system allows or knows these.

@@ -135,7 +135,7 @@ class Change:
     `end_offset` is that of the first state that includes it: changes with the same one became visible together.
     `first_seen`: the log does not reach back to the addition of this ACL. It was in the checkpoint that this history
     starts from, and offset and time are the checkpoint's last. `gap`: a watch did not see the record, which a snapshot
-    had replaced. Offset and time are the snapshot's last, and ACLs that came and went meanwhile are not told.
+    had replaced. Offset and time are the snapshot's last, and ACLs that were added and removed meanwhile are missing.
     """
 
     offset: int
@@ -369,7 +369,7 @@ class RuleWatch:
         merge_at: int = _MANY_CHANGES,
         pause: Pause = no_pause,
     ) -> "RuleWatch":
-        """Return a watch that begins with the first change after a state; of gaps `notify` is told."""
+        """Return a watch that begins with the first change after a state; `notify` is called for gaps."""
         records = RecordReplay(replayed_to=image.provenance)
         return RuleWatch(
             log=log, newest=newest, acls=image.acls, records=records, notify=notify, merge_at=merge_at, pause=pause
@@ -413,7 +413,7 @@ class RuleWatch:
                 if change is not None:
                     changes.append(change)
         except DecodeError as error:
-            # What is good before it is told first.
+            # The valid changes before the damage are returned first.
             self._failure = error.at(path=self.log.name)
             if not changes:
                 raise self._failure from None
@@ -421,7 +421,7 @@ class RuleWatch:
 
     def _merge(self) -> None:
         merged = self._acls.merged(self.pause)
-        check_mapping(self._acls)  # else what was written over a file would live on in the merged index
+        check_mapping(self._acls)  # otherwise bytes written over a file would persist in the merged index
         self._acls = merged
 
     def _change(self, visible: VisibleRecord) -> Change | None:
@@ -445,7 +445,7 @@ class RuleWatch:
         before, first, newest = self._acls, self.end_offset, self.newest()
         self._notify(
             f"{self.log.name}: offsets {first} to {newest.end_offset - 1} were not watched: a snapshot has replaced "
-            "records of them; what they changed as a whole is told"
+            "records of them; only their net changes are reported"
         )
         self._acls, self._records = newest.acls, RecordReplay(replayed_to=newest.provenance)
         return tuple(

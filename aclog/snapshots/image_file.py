@@ -69,7 +69,7 @@ def _combined(parts: Iterable[bytes]) -> bytes:
     return sha256(b"".join(parts)).digest()
 
 
-# The format of an image file: what a checkpoint says, in a form that is mapped instead of replayed (docs/format.md).
+# The format of an image file: a checkpoint in a form that is mapped instead of replayed (docs/format.md).
 #
 # Header, rest (the checkpoint without its ACLs, as checkpoint batches) with zeros up to a page, the flat base of its
 # ACLs, and the checksums: CRC-32C of each block of 1 MiB of the rest, then of the base. Little-endian, as the base
@@ -215,10 +215,10 @@ def _blocks(fd: int, header: ImageHeader) -> Iterator[Buffer]:
 
 
 class MappedFile(mmap.mmap):
-    """The whole file, read-only and shared. It outlives the file's name, and is unmapped when nobody holds it.
+    """The whole file, read-only and shared. It outlives the file's name, and is unmapped with its last reference.
 
-    What is written into the file in place is seen through the mapping. aclog never does that, but a careless copy may:
-    `check` finds it.
+    Bytes written into the file in place are visible through the mapping. aclog never writes so, but a careless copy
+    may: `check` detects it.
     """
 
     path: Path
@@ -254,8 +254,8 @@ class MappedFile(mmap.mmap):
             check_blocks(self._fd, self.header)
         except DecodeError as error:
             raise LogError(
-                f"{self.path}: overwritten or cut off while it was in use: {error.what}. Expected that such a file is "
-                "replaced by another, never changed in place; start again"
+                f"{self.path}: overwritten or truncated while it was in use: {error.what}. Replace such a file by "
+                "another, and never change it in place; restart"
             ) from error
         self._stamp = stamp
 
@@ -263,7 +263,7 @@ class MappedFile(mmap.mmap):
 def _stamp_of(fd: int) -> tuple[int, int, int]:
     """Return what changes when a file is written to or truncated; a rename or an unlink changes it too."""
     status = os.fstat(fd)
-    # A copy that keeps times (cp -p, rsync -t) sets the modification time back; nobody can set the change time.
+    # A copy that keeps times (cp -p, rsync -t) sets the modification time back; the change time cannot be set.
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

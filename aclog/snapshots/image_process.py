@@ -1,8 +1,8 @@
 """`python -m aclog.snapshots.image_process CHECKPOINT`: writes the image file of a checkpoint, in a process of its own.
 
-A node starts it, so that building a base takes nothing from its own requests: at the lowest priority, first to go where
-memory runs out, and gone when the node is. The node holds the other end of standard input: when that ends, so does this
-process. Exit code 1, and a line on stderr, if there is no image file afterwards.
+A node starts it, so that building a base does not slow down its requests: at the lowest priority, first to be killed
+when memory runs out, and ended with the node. The node holds the other end of standard input: when that ends, so does
+this process. Exit code 1, and a line on stderr, if there is no image file afterwards.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Moments (`--as-of`): offsets, instants and times as people write them."""
+"""Moments (`--as-of`): offsets, instants and times in the forms that people use."""
 
 import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
@@ -12,7 +12,7 @@ from aclog.metalog.batches import scan_batches
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, LogError
 
-# Time zones by name, and the instant at which a clock on the wall of one shows a time.
+# Time zones by name, and the instant at which a wall clock in a zone shows a time.
 
 
 LOCAL = "local"
@@ -143,7 +143,7 @@ def _text(instant: datetime) -> str:
     return instant.isoformat().replace("+00:00", "Z")
 
 
-# Times as people say them: `3d ago`, `-1h30m`, `yesterday 18:00`, `last monday`, `18:00`. Pure.
+# Relative times in words: `3d ago`, `-1h30m`, `yesterday 18:00`, `last monday`, `18:00`. Pure.
 
 
 UNITS = {
@@ -164,20 +164,20 @@ _DAY = re.compile(rf"(?:(?P<day>today|yesterday|last\s+(?P<weekday>[a-z]+))(?:,?
 
 
 def spoken_time(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
-    """Return the instant, in UTC, that is meant by a text in lower case; None if it is none of these forms.
+    """Return the instant, in UTC, of a text in lower case; None if it has none of these forms.
 
     Days are those of the zone and begin at midnight; `last monday` is the last Monday before today. `3d ago` is 72
-    hours ago, whatever clocks do meanwhile, and a whole second.
+    hours ago in whole seconds, even if clocks were changed meanwhile.
 
     Raises:
-        ConfigError: the text is one of these forms, but names no time, or a future one.
+        ConfigError: the text has one of these forms, but is no valid time, or a future one.
 
     """
     moment = _ago(text, now)
     if moment is None:
         moment = _of_day(text, now=now, zone=zone)
     if moment is not None and moment > now:
-        raise ConfigError("that is in the future: expected a time until now")
+        raise ConfigError("the time is in the future: expected a past time")
     return moment
 
 
@@ -193,12 +193,12 @@ def _ago(text: str, now: datetime) -> datetime | None:
             age += timedelta(**{UNITS[unit]: 1 if amount.startswith("a") else int(amount)})
         return now.replace(microsecond=0) - age
     except OverflowError:
-        raise ConfigError("that is before the year 1") from None
+        raise ConfigError("the time is before the year 1") from None
 
 
 def _no_unit(unit: str) -> str:
     if unit in {"mo", "month", "months", "y", "yr", "year", "years"}:
-        return "months and years are of different lengths: expected days, such as 90d ago, or a date"
+        return "months and years vary in length: expected days, such as 90d ago, or a date"
     return f"unknown unit {unit[:20]!r}: expected s, m, h, d or w"
 
 
@@ -228,12 +228,12 @@ def _clock(form: re.Match[str]) -> time | None:
     hour, minute, second = (int(form[part] or 0) for part in ("hour", "minute", "second"))
     if form["half"]:
         if not 1 <= hour <= 12:
-            raise ConfigError(f"there is no {hour} {form['half']}: expected 1 to 12, or 24 hours, such as 18:00")
+            raise ConfigError(f"invalid hour {hour} {form['half']}: expected 1 to 12, or 24 hours, such as 18:00")
         hour = hour % 12 + (12 if form["half"] == "pm" else 0)
     try:
         return time(hour, minute, second)
     except ValueError:
-        raise ConfigError("there is no such time of day: expected one such as 18:00") from None
+        raise ConfigError("invalid time of day: expected one such as 18:00") from None
 
 
 # Moments (`--as-of`), and the end offset in a log that each of them names; moment_texts.py reads them.

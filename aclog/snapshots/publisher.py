@@ -70,8 +70,8 @@ class Publisher:
     def advance(self, chunk: bytes) -> Image:
         """Replay a chunk of whole committed batches and publish the result. Raises what Applier.apply raises.
 
-        All batches of the chunk become visible together, with whatever was staged. After an error readers keep the
-        image from before the chunk.
+        All batches of the chunk become visible together, with any staged images. After an error readers keep the image
+        from before the chunk.
         """
         with self._swap_lock:
             self._staged.clear()
@@ -143,7 +143,8 @@ class Publisher:
                 failure = failure or error
         if failure is not None:
             raise failure
-        # Last: whoever sees `ready` may ask a subscriber, such as the authorizer, and must not get an older image.
+        # Last: a reader that sees `ready` may use a subscriber, such as the authorizer, and must not get an older
+        # image.
         self._notified = image.end_offset
         if not self._ready.is_set():
             self._check_ready()
@@ -206,7 +207,7 @@ class Publisher:
             return False
         try:
             current = merge.step(most)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, the update itself was applied
+        except Exception as error:  # noqa: BLE001 - the update itself was applied, even if the folded ACLs are wrong
             self._end(merge, failure=error)
             return False
         if current is None:
@@ -227,12 +228,14 @@ class Publisher:
 
 
 IDLE_S = 1.0
-"""Seconds without an update after which what is in the overlay is folded. A client that creates its ACLs one request
-after the other never pauses that long, and whoever asks after a change waits hardly longer for the faster answer."""
+"""Seconds without an update after which the overlay is folded. A client that creates its ACLs one request after the
+other
+never pauses that long, and a request after a change is answered only slightly slower until then."""
 
 _REST = 20
-"""After a merge in a quiet moment, the next one comes after this many times as long as it took: one change now and then
-costs a twentieth of a core at most, whatever the size of the base."""
+"""After a merge in a quiet moment, the next one waits for this many times its duration: occasional changes cost at most
+a
+twentieth of a core, for any size of the base."""
 
 _SLICE = 64
 """Journaled changes that the merger applies at once where no updates come to do it, holding the publisher's lock: under
@@ -362,7 +365,7 @@ class Merger:
             folded = folder.fold(begun)
             if begun.index.base.memo.ranges_read:
                 folded.index.base.read_ranges()  # here, and not when the image is published
-            # Else what was written over an image file would live on in a base that nobody can tell from a good one.
+            # Otherwise bytes written over an image file would persist in a base that passes all checks.
             check_mapping(begun)
             del begun
             self.publisher.offer_merged(merge, folded)
@@ -387,7 +390,7 @@ WAIT_S = 1.0
 """How long one poll of the log waits, in seconds; Ctrl-C takes effect within this time."""
 
 _MANY_CHANGES = 1024
-"""ACL changes after which they are merged into the index: whoever compares two states walks through those left."""
+"""ACL changes after which they are merged into the index: a comparison of two states scans the unmerged ones."""
 
 _SHARE = 128
 """A large index is merged only when this part of it has changed: a merge takes about as long as reading it anew."""
@@ -712,7 +715,7 @@ def _is_known_at(image: Image, time: datetime) -> bool:
 
 
 def _release_freed_memory() -> None:
-    """Return memory that the allocator holds but nobody uses; after a large replay that is most of it.
+    """Return unused memory of the allocator to the system; after a large replay that is most of it.
 
     Only a hint: a C library without malloc_trim keeps it.
     """

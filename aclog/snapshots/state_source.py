@@ -1,4 +1,4 @@
-"""The StateSource protocol: where commands and the shell get their state."""
+"""The StateSource protocol: the sources from which commands and the shell read states."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION, Image
 from aclog.snapshots.moments import Moment
 
-# The StateSource protocol: where commands and the shell get their states from.
+# The StateSource protocol: the sources from which commands and the shell read states.
 
 
 class StateSource(Protocol):
@@ -21,7 +21,7 @@ class StateSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What was opened, for `/local/source` and messages."""
+        """The name of the source, for `/local/source` and messages."""
         ...
 
     @property
@@ -31,7 +31,7 @@ class StateSource(Protocol):
 
     @property
     def change_place(self) -> ChangePlace:
-        """Where its ACLs can be changed: a log that `aclog acls` may write, or the cluster that was read."""
+        """The target for changes of its ACLs: a log that `aclog acls` may write, or the cluster that was read."""
         ...
 
     def image(self) -> Image:
@@ -53,7 +53,7 @@ class StateSource(Protocol):
         ...
 
     def freshness(self) -> Freshness | None:
-        """Return how old the newest state may be; None if no running cluster tells it, or none has answered yet."""
+        """Return the age of the newest state; None without a running cluster, or if none has responded yet."""
         ...
 
     def close(self) -> None:

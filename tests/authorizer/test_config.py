@@ -5,7 +5,7 @@ import pytest
 from aclog.authorizer.settings import parse_allow_everyone, parse_super_users, super_user_mistakes
 from aclog.metalog.errors import ConfigError
 
-ONE_NAME = "'User:a,User:b' is one name, as only ';' separates super users: did you mean"
+ONE_NAME = "'User:a,User:b' is a single name, as super users are separated by ';': did you mean"
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_super_users_that_may_be_meant(text):
     ("text", "mistake"),
     [
         ("User:a,User:b", f"{ONE_NAME} 'User:a;User:b'?"),
-        ("User:c;User:*", "'User:*' is nobody, as there are no wildcards among super users"),
-        ("User:anonymous", "'User:anonymous' is not who has not logged in: did you mean 'User:ANONYMOUS'?"),
+        ("User:c;User:*", "'User:*' matches no principal: super.users has no wildcards"),
+        ("User:anonymous", "'User:anonymous' is not the anonymous principal: did you mean 'User:ANONYMOUS'?"),
     ],
 )
 def test_super_users_that_are_hardly_meant(text, mistake):

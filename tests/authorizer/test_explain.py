@@ -124,7 +124,7 @@ def test_a_range_that_denies_fails_open():
     rules = [acl(DENY, host="10.0.0.0/8"), acl(ALLOW)]
     shown = ask(rules)
     assert shown.allowed
-    assert "deny nobody" in shown.quirks[0]
+    assert "no effect" in shown.quirks[0]
     enabled = ask(rules, cidr=True)
     assert (enabled.allowed, enabled.quirks) == (False, ())
     assert enabled.rules[0].role is Role.DECIDES
@@ -186,7 +186,7 @@ def test_the_text():
         "DENIED: User:a READ TOPIC 't' from 10.0.0.1",
         f"based on MatchingAcl(acl={acl(DENY, ALL, principal='User:*')})",
         "",
-        "2 ACL(s) cover this resource: 1 decides, 1 other host",
+        "2 ACLs cover this resource: 1 decides, 1 other host",
         "  decides     DENY User:* ALL on TOPIC LITERAL 't' from *",
         "  other host  ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.9",
         "",
@@ -264,7 +264,7 @@ def test_the_place_of_a_change(place, command):
 def test_without_a_host_the_advice_is_for_any_host():
     shown = ask([acl(DENY, host="10.0.0.1")], host_given=False)
     lines = list(explanation_lines(shown))
-    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (no host was given)"
+    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (no host given)"
     removal, addition = shown.remedy.changes
     assert (removal.acl.host, addition.acl.host) == ("10.0.0.1", "*")
     assert "--allow-host '*' " in addition.command
@@ -275,7 +275,7 @@ def test_without_a_host_the_advice_is_for_any_host():
 def test_commands_from_the_past_say_so():
     shown = ask([], as_of="2026-11-20T10:00:00Z")
     *_, said, _, command = explanation_lines(shown)
-    assert said.startswith("  (of the state as of 2026-11-20T10:00:00Z; the commands change the newest one")
+    assert said.startswith("  (for the state as of 2026-11-20T10:00:00Z; the commands change the newest one")
     assert "kafka-acls.sh" in command
     assert (shown.to_dict()["asOf"], ask([]).to_dict()["asOf"]) == ("2026-11-20T10:00:00Z", None)
     assert not [line for line in explanation_lines(ask([], name="", as_of="5")) if "as of" in line]
@@ -287,7 +287,7 @@ def test_a_hidden_star_rule_whose_principal_has_no_colon(name):
     shown = ask([acl(name="*", principal="alice"), acl(name=name)], name=name)
     assert shown.allowed
     [quirk] = shown.quirks
-    assert quirk.startswith("1 ACL(s) on LITERAL * do not cover this resource")
+    assert quirk.startswith("1 ACL on LITERAL * does not cover this resource")
     assert "As documented they would, and there would be no answer: " in quirk
 
 
@@ -397,13 +397,13 @@ def test_near_misses_are_rules_that_were_meant_to_match():
     listed = acl(DENY, principal="User:a,User:b")
     told = ask([acl(), listed, acl(DENY, principal="User:c,User:d")])
     (miss,) = told.near_misses
-    assert miss.startswith("1 ACL(s) on this resource do not match this request: User:a,User:b is one principal")
-    assert "Near miss: 1 ACL(s) on this resource" in "\n".join(explanation_lines(told))
+    assert miss.startswith("1 ACL on this resource does not match this request: User:a,User:b is one principal")
+    assert "Near miss: 1 ACL on this resource" in "\n".join(explanation_lines(told))
     rules = [acl(host=host) for host in ("localhost", "10.0.0.0/8", "11.0.0.0/8", "::ffff:10.0.0.1", "10.0.0.2")]
     told = ask([*rules, acl(operation=WRITE, host="localhost")])
     assert {miss.partition(": ")[2] for miss in told.near_misses} == {
         "the host 'localhost' is neither * nor an address",
-        "the host 10.0.0.0/8 is a CIDR range, which matches nobody unless ranges are enabled",
+        "the host 10.0.0.0/8 is a CIDR range, which matches no client unless ranges are enabled",
         "the host ::ffff:10.0.0.1 is compared as text: only 10.0.0.1 matches that address",
     }
     assert ask([acl(), *rules], super_users="User:a").near_misses == ()
@@ -413,11 +413,11 @@ def test_a_user_without_its_type_is_a_near_miss():
     create = {"operation": AclOperation.CREATE_TOKENS, "kind": 7}
     typeless, typed = acl(name="b", **create), acl(name="User:b", **create)
     assert ask([typeless], name="User:b", **create).near_misses == (
-        "1 ACL(s) on the USER resource 'b' do not cover 'User:b'",
+        "1 ACL on the USER resource 'b' does not cover 'User:b'",
     )
     assert ask([typed], name="b", **create).near_misses == (
-        "the USER resource 'b' is no principal: expected its type, too, as in User:b",
-        "1 ACL(s) on the USER resource 'User:b' do not cover 'b'",
+        "the USER resource 'b' is not a principal: expected TYPE:NAME, as in User:b",
+        "1 ACL on the USER resource 'User:b' does not cover 'b'",
     )
     assert ask([typed], name="User:b", **create).near_misses == ()
     for other in ({"principal": "User:z"}, {"host": "10.9.9.9"}, {"operation": AclOperation.DESCRIBE_TOKENS}):

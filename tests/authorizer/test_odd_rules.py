@@ -25,7 +25,7 @@ def test_what_kafka_throws_on_is_what_is_told(row, answers):
     every = all(answers[key] for key in ("listAll", "remove", *OTHERS))
     selected = bool(answers["listAll"] and answers["remove"]) and not any(answers[key] for key in OTHERS)
     wanted = {
-        "every listing and every removal of ACLs, whatever they ask for": every,
+        "every listing and every removal of ACLs, with any filter": every,
         "every listing and every removal that selects it": selected,
         "every decision that reaches it": bool(answers["decide"]),
         None: not any(answers.values()),

@@ -55,8 +55,8 @@ class TestOne:
         answer = aclog(command, "--log", LOG, *flags, "--super-users", "User:bob,User:eve")
         assert answer.out.startswith("DENIED")
         assert answer.err == (
-            "aclog: warning: --super-users: 'User:bob,User:eve' is one name, as only ';' separates super users: did "
-            "you mean 'User:bob;User:eve'?\n"
+            "aclog: warning: --super-users: 'User:bob,User:eve' is a single name, as super users are separated by ';': "
+            "did you mean 'User:bob;User:eve'?\n"
         )
 
     def test_every_resource_type_can_be_decided(self):

@@ -44,7 +44,7 @@ def test_a_decision_and_its_rule(source, host, code, named):
 def test_explain_says_what_a_range_does(source):
     shown = aclog("explain", *source, *ASKED, "--host", "11.0.0.1", "--cidr").ok().out
     assert f"the range {ALLOW} does not contain 11.0.0.1" in shown
-    assert "10.0.0.0/99 is no range: it matches nobody" in shown
+    assert "10.0.0.0/99 is not a range: it matches no client" in shown
     assert "compares hosts as text" not in shown
     assert "Kafka 4.3.1 does not support ranges" in aclog("explain", *source, *ASKED, "--host", "10.66.0.1").ok().out
 

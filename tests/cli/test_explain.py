@@ -103,7 +103,7 @@ def test_the_address_and_the_login_of_the_cluster_are_in_the_command(tmp_path):
 
 def test_a_state_of_the_past_is_named(copy):
     asked = ("explain", "--log", copy, *ASKED, "--as-of", "40")
-    said = "  (of the state as of 40; the commands change the newest one, which may differ: explain it first)"
+    said = "  (for the state as of 40; the commands change the newest one, which may differ: explain it first)"
     assert said in aclog(*asked).ok().lines
     assert json.loads(aclog(*asked, "--format", "json").ok().out)["asOf"] == "40"
     assert said not in aclog(*asked[:-2]).ok().lines

@@ -76,8 +76,8 @@ CreateAcls refuses it: Invalid empty resource name
 CreateAcls refuses it: Invalid operation UNKNOWN; \
 Kafka 4.3.1 throws on every listing and every removal that selects it
 CreateAcls refuses it: patternType must not be MATCH; \
-Kafka 4.3.1 throws on every listing and every removal of ACLs, whatever they ask for
-matches nobody: the host 'localhost' is neither * nor an address
+Kafka 4.3.1 throws on every listing and every removal of ACLs, with any filter
+never matches: the host 'localhost' is neither * nor an address
 """
 
 
@@ -112,16 +112,14 @@ def test_a_rule_that_matches_nobody_is_told_when_it_is_added(tmp_path):
     aclog("import", "-", "--log", tmp_path / "log", stdin=lines(GOOD)).ok()
     add = ("acls", "add", "--log", tmp_path / "log", "--allow-principal")
     owner = aclog(*add, "User:a", "--operation", "CreateTokens", "--user-principal", "owner1").ok()
-    assert "matches nobody: the USER resource 'owner1' is no principal: expected its type, too, as in" in owner.err
+    assert "never matches: the USER resource 'owner1' is not a principal: expected TYPE:NAME, as in" in owner.err
     several = aclog(*add, "User:a,User:b", "--allow-host", "localhost", "--operation", "READ", "--topic", "t").ok()
     host, name = (line.partition(" from localhost: ")[2] for line in several.err.splitlines())
-    assert host == "matches nobody: the host 'localhost' is neither * nor an address"
-    assert name.startswith(
-        "probably matches nobody: User:a,User:b is one principal whose name has a comma, not a list:"
-    )
+    assert host == "never matches: the host 'localhost' is neither * nor an address"
+    assert name.startswith("probably never matches: User:a,User:b is one principal whose name has a comma, not a list:")
     ranged = aclog(*add, "User:a", "--allow-host", "10.0.0.0/8", "--operation", "READ", "--topic", "t").ok()
     assert ranged.err.endswith(
-        ": the host 10.0.0.0/8 is a CIDR range, which matches nobody unless ranges are enabled\n"
+        ": the host 10.0.0.0/8 is a CIDR range, which matches no client unless ranges are enabled\n"
     )
     assert aclog(*add, "User:a", "--operation", "READ", "--topic", "t").ok().err == ""
 

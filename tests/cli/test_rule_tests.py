@@ -57,7 +57,7 @@ FAILED t.yaml:7: billing
   found: User:billing: READ, DESCRIBE on TOPIC pii.card is allowed, from 10.0.0.9
     such as User:billing READ TOPIC 'pii.card' from 10.0.0.9, decided by ALLOW User:billing READ on TOPIC LITERAL \
 'pii.card' from * (rules.jsonl:4)
-  explained: 2 ACL(s) cover 'pii.card': 1 decides, 1 other principal
+  explained: 2 ACLs cover 'pii.card': 1 decides, 1 other principal
     decides: ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:4)
     other principal: ALLOW User:audit READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:5)
   the nearest change:
@@ -70,7 +70,7 @@ FAILED t.yaml:10: line 10
   found: User:billing: READ on TOPIC pii.card is allowed, from any host
     such as User:billing READ TOPIC 'pii.card' from 127.0.0.1, decided by ALLOW User:billing READ on TOPIC LITERAL \
 'pii.card' from * (rules.jsonl:4)
-  explained: 2 ACL(s) cover 'pii.card': 1 decides, 1 other principal
+  explained: 2 ACLs cover 'pii.card': 1 decides, 1 other principal
     decides: ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:4)
     other principal: ALLOW User:audit READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:5)
   the nearest change:

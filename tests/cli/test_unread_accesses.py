@@ -140,7 +140,7 @@ def test_a_spelling_with_one_meaning_is_read(place, planted):
     written("fewer", [RULE, DENY])
     result = aclog("simulate", *LOG, "--to-acls", "fewer", "--format", "jsonl")
     assert [json.loads(each)["change"] for each in result.lines] == ["LOST"]
-    assert "1 of the accesses flip" in aclog("diff", "--acls", "acls", "--to-acls", "fewer", "--accesses", "log").out
+    assert "1 of the accesses flips" in aclog("diff", "--acls", "acls", "--to-acls", "fewer", "--accesses", "log").out
 
 
 @pytest.mark.parametrize("planted", [*UNREAD.values(), *NOBODYS.values()], ids=[*UNREAD, *NOBODYS])

@@ -51,7 +51,7 @@ def test_the_property(keys, generation, cidr):
 @pytest.mark.parametrize(
     ("keys", "what"),
     [
-        ({"aclog_kafka_version": "4.5"}, r"^it: aclog\.kafka\.version.*how Kafka 4\.5 decides is not known"),
+        ({"aclog_kafka_version": "4.5"}, r"^it: aclog\.kafka\.version.*Kafka 4\.5 is not supported"),
         ({"aclog_kafka_version": "new"}, r"^it: aclog\.kafka\.version.*no version of Kafka"),
         ({"aclog_kafka_version": "4.4", "aclog_cidr_enabled": "false"}, r"aclog\.cidr\.enabled"),
     ],

@@ -112,7 +112,7 @@ def test_a_moment_that_is_none_leaves_the_session_where_it_is(state):
         (line,) = run_command(f"at '{moment}'", state)
         assert line.failed
         assert "expected an end offset, a time such as 2026-11-20T10:00:00Z, or latest" in line.text
-    for moment, said in (("-1", "expected a unit, such as -1d"), ("-999999w", "that is before the year 1")):
+    for moment, said in (("-1", "expected a unit, such as -1d"), ("-999999w", "the time is before the year 1")):
         (line,) = run_command(f"at {moment}", state)
         assert (line.failed, said in line.text) == (True, True)
     assert state.moment == 69

@@ -71,7 +71,7 @@ def fault(checkpoint):
         read_image_file(checkpoint)
     notes = []
     assert same(read_state(checkpoint, notify=notes.append), read_checkpoint(checkpoint))
-    assert notes == [f"{error.value}; it is ignored, and the checkpoint read instead"]
+    assert notes == [f"{error.value}; ignored: reading the checkpoint instead"]
     assert notes[0].startswith(f"{image_path(checkpoint)}: ")
     return error.value.what
 
@@ -143,7 +143,7 @@ class TestInUse:
         found = read_image_file(checkpoint)
         overwrite(checkpoint)
         path = image_path(checkpoint)
-        said = f"^{path}: overwritten or cut off while it was in use: damaged: a checksum does not match. Expected"
+        said = f"^{path}: overwritten or truncated while it was in use: damaged: a checksum does not match. Replace"
         for _ in range(2):
             with pytest.raises(LogError, match=said):
                 check_mapping(found.acls)
@@ -156,7 +156,7 @@ class TestInUse:
         overwrite(checkpoint)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (path.stat().st_mtime_ns, path.stat().st_size) == (before.st_mtime_ns, before.st_size)
-        with pytest.raises(LogError, match="overwritten or cut off"):
+        with pytest.raises(LogError, match="overwritten or truncated"):
             check_mapping(found.acls)
 
     def test_what_is_written_over_it_gets_into_no_checkpoint(self, tmp_path, checkpoint):
@@ -164,7 +164,7 @@ class TestInUse:
         found = read_image_file(checkpoint)
         overwrite(checkpoint)
         (tmp_path / "new").mkdir()
-        with pytest.raises(LogError, match="overwritten or cut off"):
+        with pytest.raises(LogError, match="overwritten or truncated"):
             write_checkpoint(found, tmp_path / "new")
         assert not list((tmp_path / "new").iterdir())
 
@@ -175,14 +175,14 @@ class TestInUse:
         overwrite(checkpoint)
         with closing(Merger(publisher=publisher, merge_at=1, report=reports.put)):
             publisher.advance(build_batch([encode_record(acl(9))], base_offset=3, leader_epoch=1, timestamp=6))
-            assert "overwritten or cut off" in reports.get(timeout=300).failure
-        with pytest.raises(LogError, match="overwritten or cut off"):
+            assert "overwritten or truncated" in reports.get(timeout=300).failure
+        with pytest.raises(LogError, match="overwritten or truncated"):
             check_mapping(publisher.current.acls)
 
     def test_a_shorter_one_is_found(self, checkpoint):
         found = read_image_file(checkpoint)
         os.truncate(image_path(checkpoint), 4096)
-        with pytest.raises(LogError, match="overwritten or cut off"):
+        with pytest.raises(LogError, match="overwritten or truncated"):
             check_mapping(found.acls)
 
     def test_nothing_stays_open(self, checkpoint):
@@ -311,7 +311,7 @@ class TestStrangers:
     @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
     def test_one_that_others_may_write(self, checkpoint, mode):
         image_path(checkpoint).chmod(mode)
-        assert fault(checkpoint) == "others than its owner may write to it: expected mode 0600"
+        assert fault(checkpoint) == "writable by others than its owner: expected mode 0600"
 
     def test_one_of_another_owner(self, checkpoint, monkeypatch):
         real = os.fstat

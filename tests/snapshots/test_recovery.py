@@ -160,7 +160,7 @@ class TestWhatIsRead:
         damage(write_image_file(path))
         for place in (log, path):
             found = recover(place)
-            why = "damaged: a checksum does not match; it is ignored, and the checkpoint read instead"
+            why = "damaged: a checksum does not match; ignored: reading the checkpoint instead"
             assert f"{image_path(path)}: {why}" in found.notes
             assert numbers(found.image)[:4] == [0, 1, 2, 3]
 

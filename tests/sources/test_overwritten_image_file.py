@@ -21,7 +21,7 @@ from tests.support.builders.image_files import RULES, overwrite, write_pair
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
 
-OVERWRITTEN = "overwritten or cut off while it was in use"
+OVERWRITTEN = "overwritten or truncated while it was in use"
 REQUEST = (
     b"""{"principal":"User:alice","operation":"READ","host":"10.0.0.1","resourceType":"TOPIC","resourceName":"1"}"""
 )
@@ -54,7 +54,7 @@ def test_a_log_is_read_again(log, checkpoint):
     overwrite(checkpoint)
     assert permissions(source.image().acls) == {3}
     assert len(source.image().acls) == RULES + 2
-    assert any("it is ignored, and the checkpoint read instead" in note for note in notes)
+    assert any("ignored: reading the checkpoint instead" in note for note in notes)
     assert permissions(found.acls) == {2, 3}, "the file was not mapped: this tests nothing"
 
 

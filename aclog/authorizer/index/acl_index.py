@@ -33,7 +33,7 @@ from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.vectors import Bools, Bytes
 
-# The overlay: what changed since the base was built, in persistent maps.
+# The overlay: the changes since the base was built, in persistent maps.
 #
 # Persistent (immutable, structure-sharing) maps make a new version in O(log n) and leave the old one as it was: an
 # image that a reader or a checkpoint holds stays valid, and nothing is locked or copied for it.
@@ -151,7 +151,7 @@ class Levels(NamedTuple):
 
 @define(eq=False)
 class AclIndex:
-    """A base and what changed since. Immutable by convention, as AclsImage is."""
+    """A base and the changes since. Immutable by convention, as AclsImage is."""
 
     base: Base
     overlay: Overlay = field(factory=Overlay)
@@ -304,7 +304,7 @@ class AclIndex:
         return self.literal(resource_type, name), prefixed
 
     def levels(self, resource_type: int, name: str, *, documented: bool) -> Levels:
-        """Return the patterns with ACLs that cover a name, whomever the ACLs are for."""
+        """Return the patterns with ACLs that cover a name, for any principal."""
         by_name: dict[str, list[Resource]] = {name: [self.literal(resource_type, name)]}
         for resource in self.prefixes(resource_type, name):
             by_name.setdefault(resource.name, []).append(resource)
@@ -333,7 +333,7 @@ class AclIndex:
                 yield kind, Resource(name, literal=literal, number=-1, touched=touched)
 
 
-# The names of an overlay in order: which of the patterns that changes touched begin with a text.
+# The names of an overlay in order, to find the touched patterns that begin with a text.
 
 
 _ByName: TypeAlias = Map[str, TouchedResource]
@@ -370,7 +370,7 @@ def touched_names(index: AclIndex) -> TouchedNames:
     previous = memo.touched_names
     if not isinstance(previous, TouchedNames):
         previous = TouchedNames((Map(),) * len(maps), [[] for _ in maps])
-    # Another thread may do the same: whichever comes last is as good to start from.
+    # Another thread may do the same: both results are equally good starting points.
     names = memo.touched_names = previous.moved(maps)
     return names
 

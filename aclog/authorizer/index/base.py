@@ -90,7 +90,7 @@ class Subject:
 
 
 RangeSubject: TypeAlias = tuple[Subject, tuple[str, ...], tuple[str, ...]]
-"""A subject with the ranges that contain its host, and what the overlay had for its principal and for `User:*` then."""
+"""A subject with the ranges that contain its host, and the overlay's entries for its principal and `User:*` then."""
 
 
 @define(eq=False)
@@ -515,7 +515,7 @@ def with_colon(pairs: ByteStrings) -> Bools:
 
 
 def with_slash(pairs: ByteStrings) -> Int32s:
-    """Return the pairs whose host may have a slash (or 46 bytes: a length is not told from a slash), sorted by key."""
+    """Return the pairs whose host may have a slash (or 46 bytes, the same byte as a slash), sorted by key."""
     length, starts, _ = unsigned_varints(pairs.data, pairs.starts)
     slashes = np.append(-1, np.flatnonzero(pairs.data == _SLASH))
     rows = np.flatnonzero(slashes[np.searchsorted(slashes, pairs.ends) - 1] >= starts + length - 1)

@@ -1,6 +1,6 @@
-"""What the columns of an index are made of.
+"""The layout of an index's columns.
 
-Arrays and their flat layout, masks of operations, keys, and the native core that reads them.
+Arrays and their flat form, masks of operations, keys, and the native core that reads them.
 """
 
 import struct
@@ -21,7 +21,7 @@ from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
 
-# What the columns of an index are made of.
+# Types and helpers for columns.
 
 
 Int32s: TypeAlias = NDArray[np.int32]
@@ -36,7 +36,7 @@ INT32_BYTES = 1 << 31
 
 
 def no_pause() -> None:
-    """Return at once: for callers that share the interpreter with nobody."""
+    """Return at once: for callers that share the interpreter with no other thread."""
 
 
 def expanded(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
@@ -75,7 +75,7 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
 # The flat form of a base: one buffer of little-endian columns that is mapped, not built (docs/format.md).
 #
 # A header says where each column is; nothing else has to be read before the first decision. Only the bounds of
-# columns are checked here, and that their sizes fit together: whoever stores a base guards its bytes with a checksum.
+# columns are checked here, and that their sizes fit together: the storage of a base guards its bytes with a checksum.
 
 
 MAGIC = b"aclogbas"
@@ -92,7 +92,7 @@ Allocate: TypeAlias = Callable[[int], Any]
 
 
 class Column(IntEnum):
-    """The columns in the order of the header; docs/format.md tells their items."""
+    """The columns in the order of the header; docs/format.md has their items."""
 
     COUNTS = 0
     RESOURCE_DATA = 1
@@ -198,8 +198,8 @@ def _aligned(position: int) -> int:
 
 # The native core (aclog-native), if it is installed: the same decisions over the same flat base, in compiled code.
 #
-# Whoever holds a core asks it first. It answers -1 or -2 where it leaves the request to the Python path, which is
-# whole without it and is the reference for every answer.
+# A core is asked first. It returns -1 or -2 to leave the request to the Python path, which is complete without it and
+# is the reference for every result.
 
 
 ASK_PYTHON = -1
@@ -633,7 +633,7 @@ def _numbered_by_words(source: Buffer, starts: Int64s, ends: Int64s) -> tuple[By
     for first in range(0, len(starts), _BLOCK):
         rows = slice(first, first + _BLOCK)
         same = firsts[numbers[rows]]
-        # No hash is trusted: whoever writes rules could make two of them collide.
+        # Equal hashes are verified: an author of ACLs could make two texts collide.
         if not _are_equal(words, (starts[rows], ends[rows]), (starts[same], ends[same])):
             return None
     return ByteStrings.cut(data, starts[firsts], ends[firsts]), numbers

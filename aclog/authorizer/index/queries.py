@@ -78,7 +78,7 @@ def rules_of(index: AclIndex, resource: Resource, subject: Subject | None = None
 
 
 def candidates(index: AclIndex, resource_type: int, name: str, *, documented: bool) -> Iterator[StandardAclWithId]:
-    """Yield every ACL that covers a name, whomever it is for, in the order of Kafka's first visits."""
+    """Yield every ACL that covers a name, for any principal, in the order of Kafka's first visits."""
     levels = index.levels(resource_type, name, documented=documented)
     for level in first_visits(index, levels, resource_type, name):
         yield from sorted((rule for resource in level for rule in rules_of(index, resource)), key=scan_key)
@@ -533,11 +533,11 @@ def _allowed(
             start, size = start + size, size * 8
 
 
-# A number that is equal for equal sets of ACLs, of any base: what proves that a merge lost, made up and mixed up
-# none.
+# A digest that is equal for equal sets of ACLs, of any base: it proves that a merge has not lost, added or mixed up
+# any.
 #
-# It is a sum over the ACLs, so that those of a merged base are those of its parts. It guards against mistakes and
-# damage and not against whoever can choose what is merged.
+# It is a sum over the ACLs, so the digest of a merged base is the sum of its parts. It guards against mistakes and
+# damage, not against an attacker who chooses the merged ACLs.
 
 
 _MULTIPLIERS = tuple(

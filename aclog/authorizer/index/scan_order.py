@@ -155,9 +155,8 @@ def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
 
 # Kafka's scan order as one number per ACL, for deciding in bulk.
 #
-# All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs,
-# whatever the request: by length of the name, then by aclog.authorizer.index.scan_order.scan_key. LITERAL `*`
-# and the empty name
+# All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs for any
+# request: by length of the name, then by `scan_key`. LITERAL `*` and the empty name have levels of their own.
 
 
 NAMED, STAR, EMPTY, ODD = 0, 1, 2, 3

@@ -374,9 +374,9 @@ class RangePairs:
     """The pairs of a base whose host is a range, by principal."""
 
     _of_principal: Mapping[str, Mapping[str, int]]
-    """By host, those included that have a slash and are no range: they match nobody."""
+    """By host, including hosts with a slash that are not ranges and match no client."""
     _hosts: RangeHosts
-    """The hosts of all of them: an address is looked up once, whoever is asked about."""
+    """The hosts of all of them: an address is looked up once for all principals."""
 
     @classmethod
     def of(cls, base: Base) -> Self:
@@ -593,10 +593,10 @@ class Matcher:
         tables = self._tables
         principals = numbers_of(requests.principals, tables.principals)
         hosts = numbers_of(requests.hosts, tables.hosts)
-        (anybody,) = numbers_of([WILDCARD_PRINCIPAL], tables.principals).tolist()
+        (any_principal,) = numbers_of([WILDCARD_PRINCIPAL], tables.principals).tolist()
         (anywhere,) = numbers_of([WILDCARD], tables.hosts).tolist()
         who, where = principals[requests.principal_of], hosts[requests.host_of]
-        every_who, every_where = np.full_like(who, anybody), np.full_like(where, anywhere)
+        every_who, every_where = np.full_like(who, any_principal), np.full_like(where, anywhere)
         subjects = ((who, where), (who, every_where), (every_who, where), (every_who, every_where))
         return [tables.pair(*subject) for subject in subjects]
 

@@ -25,12 +25,12 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.properties_text import format_properties, parse_properties
 
-# The file `aclog.committed` beside `__cluster_metadata-0`: that a log exists, of which cluster, how far committed.
+# The file `aclog.committed` beside `__cluster_metadata-0`: the cluster of a log, and the offset up to which it is
+# committed.
 #
-# The log's own files cannot tell that the log is gone, or that an older copy of it was restored. A node makes the
-# mark when it opens its log, before its first commit is acknowledged, and keeps it afterwards; whoever opens the log
-# for writing refuses one that does not contain what the mark says. It is in Kafka's log directory, where Kafka
-# ignores it.
+# The log's own files do not show that the log is missing, or that an older copy of it was restored. A node creates the
+# mark when it opens its log, before its first commit is acknowledged, and updates it afterwards; a writer refuses to
+# open a log that does not contain the marked batch. The file is in Kafka's log directory, where Kafka ignores it.
 #
 # Properties as text: `version` 1, `cluster.id`, `end.offset`, `leader.epoch` (that of the record before the end),
 # `batch.crc` (that of the batch before the end, if known), and at the end `crc32c`, eight hexadecimal digits, the
@@ -134,7 +134,7 @@ class CommittedMark:
             )
 
     def notes(self, end_offset: int) -> tuple[str, ...]:
-        """Return what a reader should be told of a log with this end: nothing if it contains what was committed."""
+        """Return the notes for a reader of a log with this end: empty if it contains the committed batches."""
         if end_offset >= self.end_offset:
             return ()
         ends = f"{self.directory}: ends at offset {end_offset}, but {self.path} says that the log was committed up to"
@@ -242,7 +242,7 @@ _ATTEMPTS = 5
 
 @frozen(kw_only=True, order=True)
 class Mark:
-    """Everything below `offset` is committed, says the writer of leader epoch `epoch`. Later marks compare greater."""
+    """The writer of leader epoch `epoch` has committed everything below `offset`. Later marks compare greater."""
 
     epoch: int
     offset: int

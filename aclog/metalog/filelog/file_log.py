@@ -145,7 +145,7 @@ class Appender:
         try:
             write_all(self._fd, data)
             self._fsync(self._fd)
-            # After the fsync, so that nothing is acknowledged that whoever opens the log next would not find.
+            # After the fsync, so that no record is acknowledged that the next opener of the log would not find.
             self.file.check()
         except BaseException as error:
             # Recovery keeps whole batches above the mark; these will be reported as failed, so they must go now.
@@ -163,7 +163,7 @@ class Appender:
             LogError: the disk is full or fails, or the last segment no longer has its name.
 
         """
-        self.file.check()  # else the new one would be made in whatever directory has the name now
+        self.file.check()  # otherwise the new one could be created in another directory of that name
         file = SegmentFile(base_offset=base_offset, path=self.directory / segment_name(base_offset))
         fd = create_segment(file)
         os.close(self._fd)
@@ -492,7 +492,7 @@ class FileLog(Closeable):
             self._marks.sync()
             self._segments.add(self._appender.roll(self._high_watermark))
             count = self._appender.fits(batches)
-        # fsync first, then the mark file, then our own readers: nobody sees a batch that a crash could take back.
+        # fsync first, then the mark file, then our own readers: no reader sees a batch that a crash could revoke.
         self._appender.write(batches[:count])
         self._publish(ends[count - 1])
         with self._published:
@@ -509,7 +509,7 @@ class FileLog(Closeable):
 
 # Recovery of the end of a log that is opened for writing: the torn tail is truncated, the rest made durable.
 #
-# Only the holder of the writer's lock runs this, so nobody else ever truncates a log.
+# Only the holder of the writer's lock runs this, so no other process ever truncates a log.
 
 
 @frozen(kw_only=True)
@@ -533,9 +533,9 @@ def recover_end(
     """Find the end, truncate a torn tail, make the rest durable, and only then publish its end as the mark.
 
     Whole batches above the published mark are kept. They are in the order in which offsets were assigned, and no caller
-    was ever told that they failed: a failed write is truncated at once, and callers that waited when the process died
-    got no answer. Truncating them could lose acknowledged records, since a power loss may leave an old mark behind.
-    Nothing is changed if the log does not contain what `committed` says.
+    got an error for them: a failed write is truncated at once, and callers that waited when the process died got no
+    response. Truncating them could lose acknowledged records, since a power loss may leave an old mark behind. Nothing
+    is changed if the log does not contain the batch of `committed`.
     """
     epochs = read_epochs(directory)
     if epochs is None:
@@ -659,7 +659,7 @@ def open_log(
 
 
 def _has_no_leader(directory: Path, recovered: RecoveredEnd) -> bool:
-    """Return whether nobody who wrote to this directory led its last epoch: it is new, or was a mirror."""
+    """Return whether no writer of this directory led its last epoch: it is new, or was a mirror."""
     begun = recovered.epochs and recovered.epochs[-1].epoch == recovered.latest_epoch
     return not begun or read_quorum_state(directory) is None
 

@@ -29,8 +29,8 @@ from aclog.metalog.properties_text import format_properties, parse_properties
 class NamedFile:
     """The identity of an open file, and its absolute path.
 
-    What is written to a file that was removed, replaced, or is below a directory that was renamed, replaced or mounted
-    over, is durable, and gone for whoever opens the path next.
+    Bytes written to a file that was removed or replaced, or that is below a directory that was renamed, replaced or
+    mounted over, are durable, but lost to the next opener of the path.
     """
 
     path: str
@@ -441,7 +441,7 @@ def _decode_line(line: bytes, position: int, before: EpochStart | None) -> Epoch
 
 
 MIRROR_FILE = "mirror.properties"
-_COMMENT = "A mirror of a quorum's metadata log, kept by `aclog mirror`: nobody else may append to it."
+_COMMENT = "A mirror of a quorum's metadata log, kept by `aclog mirror`: no other program may append to it."
 _VERSION = "1"
 
 
@@ -661,7 +661,7 @@ _PARTIAL = re.compile(rf".+-[0-9a-f]{{16}}\.[a-z]+{re.escape(PARTIAL_SUFFIX)}")
 def written_whole(path: Path) -> Iterator[int]:
     """Yield the descriptor of a new file, which gets its name, durably, if the `with` ends without an error.
 
-    Until then it is `<stem>-<random><suffix>.part`, locked: what a killed process leaves is seen to be nobody's
+    Until then it is `<stem>-<random><suffix>.part`, locked: without a lock it was left by a killed process
     (`remove_abandoned`). The random part is for concurrent writers of one name. Raises OSError.
     """
     fd, partial = _open_partial(path)

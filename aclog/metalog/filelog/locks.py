@@ -47,9 +47,9 @@ def belongs_to_kafka(directory: Path, kafka: Path) -> LogError:
 
 
 def holder_of(path: Path) -> int | None:
-    """Return the process that holds a lock file, None if nobody does or it cannot be told; nothing is locked.
+    """Return the process that holds a lock file, None if no process does or it is unknown; nothing is locked.
 
-    A file that this process has locked would lose its lock: never ask about one.
+    A file that this process has locked would lose its lock: never pass one.
     """
     if sys.platform != "linux":  # other systems have other layouts of struct flock
         return None

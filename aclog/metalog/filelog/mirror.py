@@ -54,7 +54,7 @@ from aclog.metalog.filelog.verify import open_reader
 
 @define(eq=False)
 class MirrorWriter:
-    """The open log of a mirror; not thread-safe. `notes` says what was truncated when it was opened.
+    """The open log of a mirror; not thread-safe. `notes` has a note for a tail that was truncated at opening.
 
     Every batch it is given is committed in the quorum, so a whole batch that a crash leaves above the mark is kept.
     """
@@ -233,7 +233,7 @@ def remove_unfinished_checkpoint(directory: Path) -> None:
 
 
 def establish_start(directory: Path, start: LogEnd) -> None:
-    """Ensure that the log of a mirror begins after `start`, completing whatever a crash interrupted.
+    """Ensure that the log of a mirror begins after `start`, completing an interrupted operation after a crash.
 
     Raises:
         LogError: the segments of the log are missing; or the disk is full or fails.
@@ -356,7 +356,7 @@ class MirrorLog(Closeable):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was truncated when it was opened."""
+        """A note for the tail that was truncated at opening."""
         return () if self._writer is None else self._writer.notes
 
     @property
@@ -401,7 +401,7 @@ class MirrorLog(Closeable):
                 f"{self.name}: ends at offset {before.end_offset}: expected a snapshot with a higher end offset"
             )
         if snapshot is not None:
-            # The snapshot comes first: from here on the state is complete, whatever happens to the old log.
+            # The snapshot comes first: from here on the state is complete, even if the old log is lost.
             add_checkpoint(self.directory, snapshot)
         self._close_writer()
         # The commit point: a crash before this write leaves the old log with a checkpoint ahead of it; after it, the
@@ -455,7 +455,7 @@ class MirrorLog(Closeable):
 def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = os.fsync) -> MirrorLog:
     """Open a mirror to continue where it ends, or create one in a directory that is empty or does not exist.
 
-    Whatever a crash interrupted is completed: a torn tail is truncated (`notes`), an old log is archived.
+    An operation that a crash interrupted is completed: a torn tail is truncated (`notes`), an old log is archived.
 
     Raises:
         LockedError: another process writes to it.

@@ -141,7 +141,7 @@ class Finding:
 
 
 def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
-    """Yield everything that is wrong or odd with a log directory as it is found; nothing if all is well.
+    """Yield every problem of a log directory in its present state; nothing if there is none.
 
     Raises:
         LogError: there is neither a log nor a checkpoint, or a file cannot be read.
@@ -383,7 +383,7 @@ class FileLogReader(Closeable):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know: the writer's notice at this moment, and where a log that Kafka wrote is cut."""
+        """Notes for users: the writer's notice at this moment, and the end of a log that Kafka wrote."""
         torn = () if self._torn_note is None else (self._torn_note,)
         return (*notices(self.directory), *self._tail_notes, *torn)
 
@@ -511,7 +511,7 @@ def open_reader(directory: Path | str) -> FileLogReader:
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:
-    """Return what changes when a file is replaced or written to; None if it does not exist."""
+    """Return an identity that changes when a file is replaced or written to; None if it does not exist."""
     try:
         status = path.stat()
     except FileNotFoundError:

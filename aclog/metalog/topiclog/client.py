@@ -49,7 +49,7 @@ _REFUSED = frozenset(
 _KINDS = MappingProxyType(dict.fromkeys(_FENCED, FencedError) | dict.fromkeys(_REFUSED, RefusedError))
 
 RAISED = (KafkaException, SystemError)
-"""What a client call raises: a fatal error arrives as SystemError if a Python callback ran during the call."""
+"""The errors of a client call: a fatal error arrives as SystemError if a Python callback ran during the call."""
 
 
 def kafka_error(error: KafkaError | BaseException, where: str) -> LogError:
@@ -98,13 +98,13 @@ class ClientErrors:
 
     @property
     def refused(self) -> bool:
-        """Whether the error lasts until somebody changes something."""
+        """Whether the error lasts until the configuration or the cluster is changed."""
         return isinstance(self.latest, RefusedError)
 
     def note(self, error: KafkaError) -> None:
         """Record an error (error_cb)."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self.latest is not None:
-            return  # follows the errors of the individual brokers, which say why
+            return  # follows the errors of the individual brokers, which have the reason
         before, self.latest = self.latest, kafka_error(error, self.where)
         if str(before) != str(self.latest):
             _log.warning("%s", self.latest)

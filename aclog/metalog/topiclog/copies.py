@@ -28,7 +28,7 @@ FILL_SECONDS = 900.0
 def fill_topic(settings: TopicSettings, batches: Iterable[MessageBatch], *, timeout: float = 60.0) -> None:
     """Write batches, control batches included, into an existing empty topic, in one transaction.
 
-    So the topic holds all of them or none, and nobody can take half a copy for a log. The batches keep their offsets
+    So the topic has all of them or none, and a partial copy is never mistaken for a log. The batches keep their offsets
     and epochs, and must be contiguous.
 
     Raises:

@@ -133,7 +133,7 @@ class Partition:
         return self._records(self._fetched(timeout, most))
 
     def poll_places(self, timeout: float) -> list[tuple[int, Placement | None]]:
-        """Return the next messages, whatever they are: Kafka's offset, and the placement, None if it is not a record.
+        """Return the next messages of any kind: Kafka's offset, and the placement, None if it is not a record.
 
         Raises:
             LogError: as `poll`.

@@ -374,7 +374,7 @@ class TopicReader(Closeable):
 
     settings: TopicSettings
     window_bytes: int = field(default=32 << 20, kw_only=True)
-    """How much of the log's end is held in memory."""
+    """How much of the log's end is cached in memory."""
     _closing: threading.Event = field(factory=threading.Event, init=False)
     _tail: TailCache = field(init=False)
     _historical: HistoricalReads = field(init=False)

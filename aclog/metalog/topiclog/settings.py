@@ -71,7 +71,7 @@ class TopicSettings:
 
 @frozen(kw_only=True)
 class TopicId:
-    """Which topic of which Kafka it is, whatever it is called: two of Kafka's 22-character ids.
+    """The identity of a topic and its Kafka, apart from names: two of Kafka's 22-character ids.
 
     A topic that is deleted and created again has another id. A Kafka before 2.8 gives all topics the id of zeros.
     """

@@ -43,7 +43,7 @@ class TopicAdmin:
     def allow(self, timeout: float) -> None:
         """Give the next requests so many seconds, all together."""
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
-        # An error of an earlier request says nothing about the next one.
+        # An error of an earlier request is not about the next one.
         self._errors.clear()
 
     def kafka_cluster_id(self) -> str:
@@ -74,7 +74,7 @@ class TopicAdmin:
         return description
 
     def create(self, topic: str, replication_factor: int, config: Mapping[str, str]) -> bool:
-        """Create a topic of one partition; return False if it was created by somebody else meanwhile."""
+        """Create a topic of one partition; return False if another client has created it meanwhile."""
         new = NewTopic(topic, num_partitions=1, replication_factor=replication_factor, config=dict(config))
         try:
             self._ask(lambda client, seconds: client.create_topics([new], request_timeout=seconds)[topic])
@@ -155,7 +155,7 @@ _NO_LIMIT = str((1 << 63) - 1)
 
 @frozen(kw_only=True)
 class _Requirement:
-    """What a topic's setting must be: the value of a new topic, the accepted values, and the text of an error."""
+    """The requirement for a topic's setting: the value of a new topic, the accepted values, and an error text."""
 
     value: str
     accepts: Callable[[str], bool]
@@ -205,7 +205,7 @@ def ensure_topic(settings: TopicSettings, *, timeout: float = 30.0) -> bool:
 
 
 def create_topic(admin: TopicAdmin, settings: TopicSettings) -> bool:
-    """Create the topic; return False if it was created by somebody else meanwhile.
+    """Create the topic; return False if another client has created it meanwhile.
 
     Raises:
         LogError: as ensure_topic.
@@ -248,7 +248,7 @@ def _accepted(requirement: _Requirement, actual: str | None) -> bool:
         return False
 
 
-# What the brokers say a log's topic is: its id, and whether it can hold a log.
+# The identity of a log's topic according to the brokers, and whether it is suitable for a log.
 
 
 @define(eq=False)
@@ -260,7 +260,7 @@ class TopicInspector:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def identify(self, timeout: float) -> TopicId | None:
-        """Return which topic it is; None if there is none. Never creates it.
+        """Return the topic's identity; None if there is none. Never creates it.
 
         Raises:
             LogError: no broker responds within `timeout` seconds, or one refuses.
@@ -308,7 +308,7 @@ def _url_safe(text: str) -> str:
     return text.replace("+", "-").replace("/", "_")
 
 
-# Where a topic log begins and ends, found without reading all of it.
+# The start and end of a topic log, found without reading all of it.
 
 
 @frozen(kw_only=True)

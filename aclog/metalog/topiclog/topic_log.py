@@ -37,7 +37,7 @@ from aclog.metalog.topiclog.client import (
 from aclog.metalog.topiclog.reader import HistoricalReads, TailCache, TopicReader
 from aclog.metalog.topiclog.settings import TopicSettings
 
-# What a topic log's writer has committed, read back before it is acknowledged.
+# The committed batches of a topic log's writer, read back before they are acknowledged.
 
 
 _SLICE_SECONDS = 0.5
@@ -184,7 +184,7 @@ class TopicLog(Closeable):
         return self._tail.wait(offset, timeout)
 
     def abandon(self, why: str) -> None:
-        """Give up at once, without waiting for a broker: pending appends fail with a LogError that says why.
+        """Give up at once, without waiting for a broker: pending appends fail with a LogError that has the reason.
 
         For a writer that was deposed. Transactions that it has sent may still be committed.
         """
@@ -320,7 +320,7 @@ def open_topic_log(
         stack.callback(transactions.close)
         bounds = historical.survey_stable(
             _remaining(deadline)
-        )  # after fencing, so that nobody can append behind the end
+        )  # after fencing, so that no other producer can append after the end
         read_back = ReadBack(reader or TopicReader(settings), owned=reader is None)
         stack.callback(read_back.close)
         tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
@@ -375,8 +375,8 @@ class Election(Closeable):
     soon: until then the group is not polled. The assignment is only advice. That there is one writer is ensured by
     fencing: the elected candidate opens the log (`open_topic_log`), a deposed one abandons it.
 
-    A new candidate deposes nobody (cooperative-sticky assignment). A candidate that cannot reach the group for the
-    session timeout is deposed, by its own clock and by the group coordinator's.
+    A new candidate does not depose the leader (cooperative-sticky assignment). A candidate that cannot reach the group
+    for the session timeout is deposed, by its own clock and by the group coordinator's.
 
     Raises:
         ConfigError: the client rejects the properties.
@@ -492,7 +492,7 @@ class Election(Closeable):
 
 
 def _has_log_partition(partitions: list[TopicPartition]) -> bool:
-    """Whether the log's partition is assigned: somebody may have added partitions to the topic."""
+    """Return whether the log's partition is assigned: the topic may have more partitions by mistake."""
     return any(each.partition == 0 for each in partitions)
 
 

@@ -36,9 +36,8 @@ from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 
 # Input files, pinned: Spark lists names and opens them later, and a log may be rotated in between.
 #
-# What a name held when it was listed is remembered, and held against what it holds once everything is read. Spark
-# itself compares nothing: it reads whatever file has the name by then, and a task that finds no line in it leaves no
-# trace.
+# The identity of a file is recorded when it is listed, and compared after everything is read. Spark itself compares
+# nothing: it reads the file that has the name then, and a task that finds no line in it leaves no trace.
 
 
 _SAMPLE = 1 << 10
@@ -53,7 +52,7 @@ class ChangedFilesError(ConfigError):
 
 @frozen(kw_only=True)
 class Pin:
-    """What a name held: the file's identity (device and inode; 0 where a file system has none), its size and time."""
+    """The file behind a name: its identity (device and inode; 0 if the file system has none), its size and time."""
 
     device: int
     inode: int
@@ -65,7 +64,7 @@ class Pin:
 
     @property
     def state(self) -> tuple[int, int, int, int, bytes] | None:
-        """By what an unchanged file is known, None if nothing tells it from another."""
+        """The identity of an unchanged file; None if it cannot be identified."""
         if not self.inode or not self.ends:
             return None
         return self.device, self.inode, self.size, self.modified, hashlib.sha256(self.ends).digest()
@@ -125,7 +124,7 @@ class PinnedFiles:
         return {name: (str(path), size) for name, (path, size) in places.items()}
 
     def check(self) -> None:
-        """Check, once everything is read, that all of it was read from the files that were listed.
+        """Check, after everything is read, that all of it was read from the listed files.
 
         A file of lines may have grown: it is read to where it ended when it was listed, and to the end of that line.
 
@@ -220,7 +219,7 @@ def _remote_pin(spark: SparkSession, name: str) -> Pin:
 
 
 def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
-    """Return what has happened to a file since it was pinned, None if what was read is still what was listed."""
+    """Return how a file has changed since it was pinned; None if it has not."""
     path = _local_path(name)
     try:
         now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)

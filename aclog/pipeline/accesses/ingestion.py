@@ -54,7 +54,7 @@ from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.progress import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
-# The ledger of a table that is appended to: what was taken, how far each source goes, and which files belong to it.
+# The ledger of a table that is appended to: the taken contents, the position of each source, and the table's files.
 #
 # A SQLite database, `_ledger.db` (Spark skips names that begin with `_`). An append is committed by one transaction,
 # which names its files while they still stand in a directory of their own. Then they are moved into the table. What
@@ -62,7 +62,7 @@ from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
 
 FileState: TypeAlias = tuple[int, int, int, int, bytes]
-"""A file as it was: device, inode, size, time of its last change in ns, and a digest of its ends."""
+"""The identity of a file: device, inode, size, time of its last change in ns, and a digest of its ends."""
 
 STAGING: Final = "_staging"
 _APPLICATION, _VERSION = 0x61636C67, 1
@@ -80,7 +80,7 @@ CREATE TABLE seen (device INTEGER, inode INTEGER, size INTEGER, modified INTEGER
 
 @frozen(kw_only=True)
 class LedgerEntry:
-    """What one append adds to the ledger."""
+    """The ledger entries of one append."""
 
     parts: Sequence[Part]
     files: Mapping[str, str]
@@ -147,7 +147,7 @@ class Ledger:
         self.close()
 
     def content_keys(self) -> set[ContentKey]:
-        """Return what was taken."""
+        """Return the taken contents."""
         with self._readable():
             return set(self._database.execute("SELECT length, digest FROM contents"))
 
@@ -210,7 +210,7 @@ class Ledger:
         try:
             yield
         except sqlite3.Error as error:
-            raise ConfigError(f"{self.out / LEDGER}: {error}: nothing more is taken") from error
+            raise ConfigError(f"{self.out / LEDGER}: {error}: no more files are taken") from error
 
     def place(self) -> None:
         """Move the files of committed appends into the table, and delete those that never were committed.
@@ -317,7 +317,7 @@ class Layout:
 
     @property
     def is_lines(self) -> bool:
-        """Whether each line stands for itself, so that a part of a file can be read."""
+        """Whether lines are independent, so that a part of a file can be read."""
         return self.kind in {Kind.KAFKA_LOG, Kind.EVENTS_JSONL, Kind.JSONL}
 
     def of_lines(self, lines: DataFrame, *, files: bool = False) -> DataFrame:
@@ -356,7 +356,7 @@ class Kind(StrEnum):
 
 @frozen(kw_only=True)
 class Ingested:
-    """Both tables, lazily: nothing has run yet."""
+    """Both tables, evaluated lazily."""
 
     rows: DataFrame
     """One row per line or row that was read."""
@@ -468,7 +468,7 @@ def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None
 
 
 class RejectRateError(ConfigError):
-    """Too large a share of the lines is not an access; `counts` says of what."""
+    """Too large a share of the lines are not accesses; `counts` has the lines."""
 
     def __init__(self, text: str, counts: Counts) -> None:
         super().__init__(text)
@@ -502,12 +502,12 @@ def counted(reported: Iterable[Row]) -> Counts:
 
 @frozen(kw_only=True)
 class Appended:
-    """What one append did."""
+    """The result of one append."""
 
     counts: Counts
     """The lines that were new."""
     files: int
-    """The files that were looked at."""
+    """The files that were read."""
     whole: int = 0
     """Of these, those that were new."""
     grown: int = 0
@@ -523,7 +523,7 @@ class Appended:
 
     @property
     def unchanged(self) -> int:
-        """The files that held nothing new."""
+        """The files without new lines."""
         return self.files - self.whole - self.grown
 
     @property
@@ -573,7 +573,7 @@ def append(
 
 
 def _parts(files: PinnedFiles, ledger: Ledger, *, lines: bool) -> list[Part]:
-    """Return what is new in the files that are not as they were when they were taken."""
+    """Return the new contents of the files that have changed since they were taken."""
     states, table = ledger.file_states(), ledger.out.resolve()
     files_to_read = [
         (path, name, size) for name, (path, size) in files.paths().items() if files.pins[name].state not in states

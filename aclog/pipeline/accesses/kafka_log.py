@@ -111,7 +111,7 @@ def of_millis(value: Column) -> Column:
     )
 
 
-# Lines of byte ranges of files: exactly these, whatever is appended to the files meanwhile.
+# Lines of byte ranges of files: exactly these, even if lines are appended meanwhile.
 
 
 _TASK_BYTES: Final = 32 << 20
@@ -190,7 +190,7 @@ def _batches(part: LineRange) -> Iterator[pa.RecordBatch]:
         while remaining:
             block = file.read(min(_BATCH_BYTES, remaining))
             if not block:
-                break  # the file was truncated: the check of its pin says so
+                break  # the file was truncated: the check of its pin reports it
             remaining -= len(block)
             lines = (rest + block).split(b"\n")
             rest = lines.pop()
@@ -267,7 +267,7 @@ def _path_in(text: str) -> str | None:
 
 def parse_lines(lines: DataFrame) -> DataFrame:
     """Return `file`, `line`, `object` (VARIANT, null if not one JSON object) and `reason` of each line."""
-    # Spark's parser ignores whatever follows the first value. So each line is parsed as the first item of a list whose
+    # Spark's parser ignores text after the first value. So each line is parsed as the first item of a list whose
     # second item is a random mark, which the line cannot contain: if the mark is there, nothing follows the object.
     mark = secrets.token_hex(16)
     wrapped = F.concat(F.lit("["), F.col("value"), F.lit(f',"{mark}"]'))

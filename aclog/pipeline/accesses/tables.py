@@ -272,7 +272,7 @@ class SourceTimes:
     before: Mapping[str, int | None]
     """The latest times that were known before: what is older came late."""
     until: int
-    """The time of the append, in us since 1970: a later time is that of a wrong clock, and says nothing."""
+    """The time of the append, in us since 1970: a later time is that of a wrong clock, and is ignored."""
     _latest: dict[str, int] = field(factory=dict, init=False)
     _late: dict[str, int] = field(factory=dict, init=False)
 

@@ -71,7 +71,7 @@ def _any(conditions: Iterable[Column]) -> Column:
     return reduce(or_, conditions, F.lit(False))
 
 
-# When something was allowed, from a log of any size: Spark selects the ACLs that concern it, the driver asks.
+# When access was allowed, from a log of any size: Spark selects the relevant ACLs, the driver evaluates them.
 #
 # Spark reads the log as for its history (aclog.pipeline.history.intervals), pairs each removal with its addition, and
 # checks all of them. Only the ACLs that concern the question are collected on the driver.

@@ -39,11 +39,11 @@ Part: TypeAlias = "FileRange | TopicRange | LostRange"
 
 
 LogPartition: TypeAlias = tuple[Part, ...]
-"""What one task reads, in the order of the log."""
+"""The parts that one task reads, in the order of the log."""
 
 
 def plan_partitions(options: Options, query: Query) -> list[LogPartition]:
-    """Return what a batch query reads: the records committed now. Raises as `plan` and `plan_topic`."""
+    """Return the input of a batch query: the records committed now. Raises as `plan` and `plan_topic`."""
     if options.topic is None:
         return packed(plan(options, query.selection), options.partition_bytes)
 
@@ -133,7 +133,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._stream.latest(start, horizon, limit.max_rows)
         if isinstance(limit, ReadAllAvailable):
             return self._stream.latest(start, horizon, None)
-        raise ConfigError(f"read limit {limit}: expected rows (option maxRecordsPerTrigger), or none")
+        raise ConfigError(f"read limit {limit}: expected rows (option maxRecordsPerTrigger), or no limit")
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
         """Return the ranges of a micro-batch, and log a warning for lost offsets."""
@@ -393,7 +393,7 @@ class TopicRange:
 
 
 def open_topic(options: Options) -> KafkaTopic:
-    """Return the topic that the options name, without a connection yet."""
+    """Return the topic of the options, without a connection yet."""
     return KafkaTopic(options.topic or "", options.kafka)
 
 

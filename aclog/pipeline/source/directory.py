@@ -363,7 +363,7 @@ class _RangeReader:
         return len(good) if good.all() else int(good.argmin())
 
     def _problem(self, data: bytes) -> DecodeError:
-        """Return what is wrong with the batch that should begin here, found by the batch-wise check."""
+        """Return the problem of the batch that should begin here, found by the batch-wise check."""
         base, position = self.at.offset, self.at.position
         size = int.from_bytes(data[8:12], signed=True) + 12
         try:
@@ -584,7 +584,7 @@ _log = logging.getLogger(__name__)
 
 @frozen(kw_only=True)
 class Extent:
-    """What a log directory holds: the segments, and the committed offsets from `start` up to `end`.
+    """The contents of a log directory: the segments, and the committed offsets from `start` up to `end`.
 
     `end` is MAX_OFFSET if damage hides the end of a Kafka node's log and is to be set aside.
     """
@@ -625,7 +625,7 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
 
 
 def extent(directory: Path, *, set_aside: bool = False) -> Extent:
-    """Return what is committed now.
+    """Return the committed offsets.
 
     Raises:
         LogError: there is no log, or it cannot be read.

@@ -99,7 +99,7 @@ LOG_SCHEMA = pa.schema(_COLUMNS)
 """
 
 DAMAGED = "DAMAGED"
-"""The record type of a row that stands for unreadable bytes or lost records."""
+"""The record type of a row in place of unreadable bytes or lost records."""
 
 
 def columns_of(names: Sequence[str]) -> pa.Schema:
@@ -108,12 +108,12 @@ def columns_of(names: Sequence[str]) -> pa.Schema:
 
 
 def damage_row(schema: pa.Schema, offset: int, text: str) -> pa.RecordBatch:
-    """Return the row that stands for a damaged range: its first missing offset, and what is wrong and where."""
+    """Return the row in place of a damaged range: its first missing offset, the problem and its position."""
     values = {"offset": offset, "record_type": DAMAGED, "damage": text}
     return pa.RecordBatch.from_pylist([{name: values.get(name) for name in schema.names}], schema=schema)
 
 
-# What the columns of a metadata log hold, as comments that DESCRIBE TABLE and data catalogues show.
+# Column comments of a metadata log, which DESCRIBE TABLE and data catalogues show.
 
 
 _OF_AN_ACL: Final = {
@@ -354,7 +354,8 @@ def _number(name: str, value: Any) -> int | None:
 
 # The records of many batches as columns of numbers: position, record type and version of each.
 #
-# Whatever the vectorized code does not recognize as plain is left to the scalar decoders, which accept it or raise.
+# Values that the vectorized code does not recognize as plain are left to the scalar decoders, which accept or reject
+# them.
 
 
 CONTROL_KIND = 1 << 16
@@ -632,7 +633,7 @@ _OF_NODES = {
     RecordType.BROKER_REGISTRATION_CHANGE_RECORD,
     RecordType.UNREGISTER_CONTROLLER_RECORD,
 }
-"""Records that say nothing about access: their bytes are in the column `opaque`, as are those of topics."""
+"""Records that do not affect access: their bytes are in the column `opaque`, as are those of topics."""
 
 _NOT_OPAQUE = np.array(sorted(SCHEMAS.keys() - _OF_NODES), np.int64)
 _WITHOUT_STRUCT = np.array(
@@ -718,7 +719,7 @@ def _record_type(part: _Part) -> Array:
 def _opaque(part: _Part) -> Array:
     rows = part.rows
     opaque = (rows.kind < CONTROL_KIND) & ~np.isin(rows.kind, _NOT_OPAQUE)
-    # a config may be a password: it is only shown if its name says that it is not
+    # a config may be a password: it is shown only if its name excludes that
     for row in np.flatnonzero(rows.kind == RecordType.CONFIG_RECORD).tolist():
         value = part.buffer[rows.value_start[row] : rows.value_end[row]]
         record = OpaqueRecord(api_key=int(rows.kind[row]), version=int(rows.version[row]), value=value)

@@ -183,5 +183,5 @@ def test_a_cluster_rule_and_hosts(console: Console) -> None:
         console, "/draft", rules="ALLOW User:x ALTER on CLUSTER from 10.0.0.1\nALLOW User:y READ on GROUP g from h"
     )
     assert {"User:x", "User:y"} >= set(column(page, "effect", "who"))
-    assert any("matches nobody" in note for note in column(page, "changes", "note"))
+    assert any("never matches" in note for note in column(page, "changes", "note"))
     assert ResourceType.CLUSTER.name in column(page, "changes", "resourceType")

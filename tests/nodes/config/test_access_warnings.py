@@ -19,7 +19,7 @@ TLS = COMBINED | PEM | {
 }  # fmt: skip
 
 
-ONE_NAME = "one name, as only ';' separates super users: did you mean"
+ONE_NAME = "a single name, as super users are separated by ';': did you mean"
 
 
 class Plugin(StandardAuthorizer):
@@ -80,8 +80,8 @@ def test_super_users_as_they_should_be(users):
         ("User:a User:b", "User:a User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a|User:b", "User:a|User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:b;user:a", "user:a", "matches no client: every login has the type User: did you mean 'User:a'?"),
-        ("User:*", "User:*", "nobody, as there are no wildcards among super users"),
-        ("User:Anonymous", "User:Anonymous", "not who has not logged in: did you mean 'User:ANONYMOUS'?"),
+        ("User:*", "User:*", "matches no principal: super.users has no wildcards"),
+        ("User:Anonymous", "User:Anonymous", "not the anonymous principal: did you mean 'User:ANONYMOUS'?"),
     ],
 )
 @pytest.mark.parametrize("authorizer", [STANDARD, ON_ZOOKEEPER, {"authorizer.class.name": f"{__name__}.Plugin"}])

@@ -486,7 +486,7 @@ class TestCheckpoints:
                 server.check_files()
                 written = image_path(newest).read_bytes()
                 image_path(newest).write_bytes(bytes(len(written)))
-                with pytest.raises(LogError, match="overwritten or cut off while it was in use"):
+                with pytest.raises(LogError, match="overwritten or truncated while it was in use"):
                     server.check_files()
                 image_path(newest).write_bytes(written)
         damaged = image_path(newest).read_bytes()[:-1]

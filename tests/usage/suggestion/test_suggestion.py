@@ -135,8 +135,8 @@ def test_many_names_become_their_longest_prefix():
     assert (rule.evidence.accesses, rule.evidence.first, rule.evidence.last, rule.names) == (5, 0, 4, 5)
     assert rule.replaces == (TEAM,)
     assert rule.why == (
-        "READ was used on 5 names under it (5 or more become a prefix); no others exist there; all of it is allowed "
-        "now by ALLOW User:p READ on TOPIC PREFIXED 'team.' from *"
+        "READ was used on 5 names under it (5 or more become a prefix); no others exist there; already allowed "
+        "by ALLOW User:p READ on TOPIC PREFIXED 'team.' from *"
     )
     assert len(names_of(suggested([TEAM], accesses[:4]))) == 4
     assert len(names_of(suggested([TEAM], accesses, fold=6))) == 5
