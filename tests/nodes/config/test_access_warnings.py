@@ -79,7 +79,7 @@ def test_super_users_as_they_should_be(users):
         ("User:a, User:b;User:c", "User:a, User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a User:b", "User:a User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a|User:b", "User:a|User:b", f"{ONE_NAME} 'User:a;User:b'?"),
-        ("User:b;user:a", "user:a", "matches no client: every login has the type User: did you mean 'User:a'?"),
+        ("User:b;user:a", "user:a", "not a client: every login has the type User: did you mean 'User:a'?"),
         ("User:*", "User:*", "nobody, as there are no wildcards among super users"),
         ("User:Anonymous", "User:Anonymous", "not who has not logged in: did you mean 'User:ANONYMOUS'?"),
     ],
@@ -119,7 +119,7 @@ def test_allow_everyone_is_true_or_false(value):
 def test_whoever_has_not_logged_in_is_a_super_user(base, changes, names):
     text = (
         "super.users has User:ANONYMOUS, the principal of clients without login: every client that reaches "
-        f"{names} may do everything"
+        f"{names} may perform every operation"
     )
     users = {"super.users": "User:admin;User:ANONYMOUS"}
     assert found(base, STANDARD | changes | users) == [("anonymous_super_user", text)]
