@@ -357,11 +357,7 @@ def draft_page(console: Console, parameters: Parameters) -> Page:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
     form = _form(console, draft, parameters)
     if not draft.read.changes and not draft.read.problems:
-        answer = (
-            ""
-            if trouble
-            else f"What would a change grant or revoke? Type rules, one per line, such as {_EXAMPLE}"
-        )
+        answer = "" if trouble else f"What would a change grant or revoke? Type rules, one per line, such as {_EXAMPLE}"
         return Page(
             path=DRAFT_PATH,
             title="A draft",
