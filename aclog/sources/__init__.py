@@ -1,1 +1,1 @@
-"""State sources: the places from which commands and the library read a state."""
+"""State sources, from which commands and the library read a state."""
