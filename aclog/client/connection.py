@@ -1,4 +1,4 @@
-"""Client connections to a Kafka server, theirs or ours: opened, authenticated, and why that failed."""
+"""Client connections to a Kafka server, theirs or ours: opened, authenticated, and diagnosed on failure."""
 
 import asyncio
 import errno
@@ -50,7 +50,7 @@ MAX_RESPONSE_BYTES = 256 << 20
 """A larger response is refused: no Kafka server sends one."""
 
 Explain: TypeAlias = Callable[[UnreachableError], Awaitable[UnreachableError]]
-"""Returns a failure with its reason, if that can be found out."""
+"""Returns a failure with its cause, if it can be determined."""
 
 _READ_BYTES = 1 << 20
 _MIN_RESPONSE_BYTES = 4
@@ -82,7 +82,7 @@ class Connection:
     _next_id: int = field(default=0, init=False)
     _in_flight: deque[_InFlightRequest] = field(factory=deque, init=False)
     explain: Explain | None = field(default=None, init=False)
-    """Called if the server ends the connection instead of answering the next request."""
+    """Called if the server closes the connection instead of responding to the next request."""
     _failure: UnreachableError | None = field(default=None, init=False)
     _receiver: "Task[None] | None" = field(default=None, init=False)
 
@@ -91,7 +91,7 @@ class Connection:
         """Open a connection and send nothing; `timeout`, in seconds, holds for this and for each response.
 
         Raises:
-            UnreachableError: nobody listens there (AbsentError), or it does not speak TLS.
+            UnreachableError: nothing listens there (AbsentError), or it does not speak TLS.
             LoginError: the server's certificate is not trusted, or the server requires a client certificate.
 
         """
@@ -109,10 +109,10 @@ class Connection:
             raise LoginError(f"{address}: TLS: {_reason(error)}") from error
         except ConnectionResetError as error:
             raise UnreachableError(f"{address}: no connection: {_what(error)}") from error
-        except (OSError, ValueError) as error:  # a name that another node tells may be none: ValueError
+        except (OSError, ValueError) as error:  # a host name from another node may be invalid: ValueError
             raise AbsentError(f"{address}: no connection: {_what(error)}{_hint(error)}") from None
         connection = cls(address, client_id, timeout, *opened)
-        # Reads at all times, so that an idle connection which the server closes is known to be closed before its next
+        # Reads at all times, so that a connection that the server closes while idle is detected before its next
         # use.
         connection._receiver = asyncio.create_task(connection._receive())
         return connection
@@ -126,7 +126,7 @@ class Connection:
         """Return the newest version of an API that both sides support; we support `oldest` to `newest`.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: no common version.
 
         """
         served = self.apis.get(api_key)
@@ -187,7 +187,7 @@ class Connection:
                 await self._drain()
                 return await sent.response
         except TimeoutError:
-            self.explain = None  # it was silent, and did not end the connection
+            self.explain = None  # a timeout, not a closed connection
             # Responses come in request order: once one is overdue, so are all behind it.
             raise self._fail(SilentError(f"{self.address}: no response within {seconds:g} s")) from None
 
@@ -211,7 +211,7 @@ class Connection:
             lost.__cause__ = error
             self._fail(lost)
         except DecodeError as error:
-            self.explain = None  # it answers, if with nonsense: the listener is the right one
+            self.explain = None  # it responds, though not correctly: the listener is the right one
             self._fail(UnreachableError(f"{self.address}: not a Kafka response: {error}"))
 
     def _handle_response(self, payload: bytes) -> None:
@@ -276,7 +276,7 @@ def _what(error: OSError | ValueError) -> str:
 
 
 def _hint(error: OSError | ValueError) -> str:
-    """Return what to look at, beginning with a colon; nothing if the reason says it."""
+    """Return a hint for an error, beginning with a colon; nothing if the error itself is clear."""
     if isinstance(error, socket.gaierror):
         return ": expected a host name that this machine can resolve"
     refused = isinstance(error, ConnectionRefusedError) or {str(errno.ECONNREFUSED)} == set(_ERRNO.findall(str(error)))
@@ -284,7 +284,7 @@ def _hint(error: OSError | ValueError) -> str:
 
 
 def _unsupported(served: ApiVersion | None, required: ApiVersion) -> str:
-    """Return what is wrong with the served versions of an API: of an older server, of a newer one, or none."""
+    """Return why the served versions of an API do not suffice: an older server, a newer one, or none."""
     what = (
         f"{api_name(required.api_key)} is {'not supported' if served is None else f'supported in {_versions(served)}'}"
     )
@@ -299,22 +299,22 @@ def _versions(api: ApiVersion) -> str:
     return f"version {least}" if least == most else f"versions {least} to {most}"
 
 
-# What listens at an address, as far as a stranger is told: Kafka and its security protocol, or something else.
+# The service at an address, as visible without a login: Kafka and its security protocol, or another service.
 
 
 class Service(Enum):
-    """What a peer speaks."""
+    """The protocol of a peer."""
 
     KAFKA = auto()
     ZOOKEEPER = auto()
     HTTP = auto()
     UNKNOWN = auto()
-    """Something that takes connections, and answers none of the questions that we know."""
+    """It accepts connections, but responds to no probe."""
 
 
 @frozen(kw_only=True)
 class Peer:
-    """What a probe has found at an address."""
+    """The result of probing an address."""
 
     service: Service
     tls: bool = False
@@ -322,7 +322,7 @@ class Peer:
     mechanisms: tuple[str, ...] = ()
     """The SASL mechanisms that a listener offers."""
     certificate: x509.Certificate | None = None
-    """That of a TLS server; nobody has verified it."""
+    """The certificate of a TLS server; not verified."""
     wants_certificate: bool = False
     """Whether a TLS server ends connections of clients that have none."""
 
@@ -337,20 +337,20 @@ class Peer:
 
 
 class Role(Enum):
-    """What a server must be for a request; the value is the flag that names such servers."""
+    """The role that a request requires of its server; the value is the flag that names such servers."""
 
     BROKER = "--bootstrap-server"
     CONTROLLER = "--bootstrap-controller"
 
 
 def role_of(apis: Container[int]) -> Role | None:
-    """Return what a server of these APIs is: brokers serve Metadata, controllers FetchSnapshot; None for neither."""
+    """Return the role of a server: brokers serve Metadata, controllers FetchSnapshot; None for neither."""
     if METADATA in apis:
         return Role.BROKER
     return Role.CONTROLLER if FETCH_SNAPSHOT in apis else None
 
 
-# Why a connection failed, and what to change: texts for people, from the failure and from what listens there.
+# Error texts: why a connection failed, and the fix, from the failure and the service at the address.
 
 
 PROPERTIES = "the client's properties (--command-config FILE)"
@@ -362,7 +362,7 @@ _UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
 
 
 def mismatch(security: ClientSecurity, peer: Peer) -> str | None:
-    """Return what is wrong with the address or with security.protocol; None if nothing is, or if nothing is known."""
+    """Return the error of the address or of security.protocol; None if there is none, or it is unknown."""
     if peer.service is Service.ZOOKEEPER:
         return (
             "a ZooKeeper server listens there: expected a Kafka listener's address; ACLs in ZooKeeper are read with "
@@ -380,7 +380,7 @@ def mismatch(security: ClientSecurity, peer: Peer) -> str | None:
 
 
 def no_login_wanted(security: ClientSecurity) -> str:
-    """Return what to change if a listener without SASL was asked for a login."""
+    """Return the fix if a listener without SASL was sent a login."""
     ours = security.security_protocol
     theirs = SecurityProtocol.SSL if ours.tls else SecurityProtocol.PLAINTEXT
     return _expected(_differ(theirs, ours), theirs, Peer(service=Service.KAFKA, tls=ours.tls))
@@ -391,13 +391,13 @@ def _differ(theirs: SecurityProtocol, ours: SecurityProtocol) -> str:
 
 
 def _expected(what: str, protocol: SecurityProtocol, peer: Peer, *, encrypted: bool = False) -> str:
-    """Return what is wrong and what to set; who set out to encrypt is not told to do without as if it were nothing."""
+    """Return the error and the setting to change; a client configured to encrypt gets a warning about plaintext."""
     more = ""
     if protocol.sasl and peer.mechanisms:
         more = f", sasl.mechanism={' or '.join(peer.mechanisms)} and a sasl.jaas.config"
     setting = f"security.protocol={protocol.value}{more} in {PROPERTIES}"
     if encrypted and not protocol.tls:
-        return f"{what}: expected the port of a listener with TLS, or, if nobody listens in on the network, {setting}"
+        return f"{what}: expected the port of a listener with TLS, or, on a trusted network only, {setting}"
     return f"{what}: expected {setting}"
 
 
@@ -410,7 +410,9 @@ def tls_failure(error: ssl.SSLError, address: HostPort, tls: TlsSettings, peer: 
     if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason or "HANDSHAKE_FAILURE" in reason):
         return f"TLS: {reason}: {_client_certificate(tls)}"
     if "PROTOCOL_VERSION" in reason or "UNSUPPORTED_PROTOCOL" in reason:
-        return f"TLS: {reason}: expected an ssl.enabled.protocols that the server knows, not {','.join(tls.protocols)}"
+        return (
+            f"TLS: {reason}: expected an ssl.enabled.protocols that the server supports, not {','.join(tls.protocols)}"
+        )
     return f"TLS: {reason}"
 
 
@@ -424,7 +426,7 @@ def _client_certificate(tls: TlsSettings) -> str:
 
 
 def _unverified(code: int, address: HostPort, tls: TlsSettings, certificate: x509.Certificate | None) -> str:
-    """Return what to do about a server's certificate, beginning with a colon; nothing if that is not known."""
+    """Return the fix for a server's certificate, beginning with a colon; empty if unknown."""
     if code in _UNKNOWN_AUTHORITY:
         issuer = f" ({certificate.issuer.rfc4514_string()})" if certificate else ""
         if tls.truststore is None and tls.truststore_pem is None:
@@ -434,7 +436,7 @@ def _unverified(code: int, address: HostPort, tls: TlsSettings, certificate: x50
     if code in (_HOST_MISMATCH, _ADDRESS_MISMATCH):
         names = f": it is for {', '.join(_names(certificate))}" if certificate and _names(certificate) else ""
         return (
-            f"{names}: expected an address with a name of the certificate, or, if you know the server, an empty "
+            f"{names}: expected an address with a name of the certificate, or, if you trust the server, an empty "
             f"ssl.endpoint.identification.algorithm in {PROPERTIES}"
         )
     if code == _EXPIRED:
@@ -458,33 +460,33 @@ def _names(certificate: x509.Certificate) -> list[str]:
     ]
 
 
-# Finding out what listens at an address, by connections of its own that carry no secret.
+# Probes of an address, by connections of their own that carry no secret.
 #
-# A client with a wrong security.protocol sees a closed connection, or nonsense. What is there tells itself by its
-# answers to the first words of several protocols.
+# A client with a wrong security.protocol sees a closed connection, or nonsense. The service is identified by its
+# responses to the first bytes of several protocols.
 
 
 _SOON_SECONDS = 1.0
-"""After which others than Kafka are thought of."""
+"""After this time services other than Kafka are probed."""
 _LOOK_SECONDS = 3.0
-"""For each connection; they are open at the same time, until one of them tells."""
+"""For each connection; they are open at the same time, until one of them identifies the service."""
 _Look: TypeAlias = Callable[[HostPort], Awaitable[Peer | None]]
 _MAX_BYTES = 64 << 10
 _TLS_RECORDS = b"\x15\x03", b"\x16\x03"
-"""How an alert or a handshake record begins: what a TLS server says to one who does not begin with TLS."""
+"""The first bytes of a TLS alert or handshake record: the response of a TLS server to a plaintext client."""
 _HTTP, _HTTP_REQUEST = b"HTTP/", b"GET / HTTP/1.0\r\n\r\n"
 _ZOOKEEPER, _ZOOKEEPER_REQUEST = (b"Zookeeper version", b"srvr is not executed"), b"srvr"
-"""The one four-letter command that ZooKeeper answers unless it is told otherwise."""
+"""The one four-letter command that ZooKeeper answers by default."""
 _MECHANISM = "PLAIN"
-"""Asked for to learn which there are: a listener names them all, whichever is asked for."""
+"""A mechanism that no listener offers: its response lists all mechanisms of the listener."""
 
 
 async def probe(address: HostPort) -> Peer:
-    """Return what listens there, within four seconds; Service.UNKNOWN if nothing tells."""
+    """Return the service there, within four seconds; Service.UNKNOWN if no probe identifies it."""
     tasks = [_begun(_kafka, address), _begun(_kafka_in_tls, address)]
     try:
         peer = await _first_peer(tasks, _SOON_SECONDS)
-        if peer is None:  # a Kafka, which would log such requests, has mostly said something by now
+        if peer is None:  # Kafka, which would log such requests, has usually responded before
             tasks += [_begun(_http, address), _begun(_zookeeper, address)]
         if peer is None or peer.service is Service.UNKNOWN:
             peer = await _first_peer(tasks, None) or peer
@@ -496,7 +498,7 @@ async def probe(address: HostPort) -> Peer:
 
 
 async def _first_peer(tasks: Sequence["asyncio.Task[Peer | None]"], seconds: float | None) -> Peer | None:
-    """Return the service that is told first; else what is known without one after these seconds."""
+    """Return the service that is identified first; after these seconds, the best guess so far."""
     best = None
     with suppress(TimeoutError):
         for task in asyncio.as_completed(tasks, timeout=seconds):
@@ -512,7 +514,7 @@ def _begun(look: _Look, address: HostPort) -> "asyncio.Task[Peer | None]":
 
 
 async def shown_certificate(address: HostPort, seconds: float) -> x509.Certificate | None:
-    """Return the certificate of what listens there with TLS; None if no handshake shows one within `seconds`."""
+    """Return the certificate of the TLS server there; None if no handshake returns one within `seconds`."""
     peer = await _in_time(_kafka_in_tls, address, seconds)
     return None if peer is None else peer.certificate
 
@@ -521,7 +523,7 @@ async def _in_time(look: _Look, address: HostPort, seconds: float) -> Peer | Non
     try:
         async with asyncio.timeout(seconds):
             return await look(address)
-    except (OSError, ValueError, TimeoutError):  # ValueError: a host name that is none
+    except (OSError, ValueError, TimeoutError):  # ValueError: an invalid host name
         return None
 
 
@@ -552,7 +554,7 @@ def _refused(error: ssl.SSLError, certificate: x509.Certificate | None) -> Peer 
     reason = error.reason or ""
     if "ALERT" not in reason:
         return None
-    # Which TLS servers of Kafka require a certificate is told by no other answer.
+    # No other response reveals that a TLS listener of Kafka requires a certificate.
     wants = "CERTIFICATE" in reason or "HANDSHAKE_FAILURE" in reason
     return Peer(
         service=Service.KAFKA if wants else Service.UNKNOWN, tls=True, certificate=certificate, wants_certificate=wants
@@ -581,7 +583,7 @@ async def _ask(reader: StreamReader, writer: StreamWriter, frames: FrameBuffer, 
     """Return the response to a request.
 
     Raises:
-        DecodeError: there is none, or what was said is none.
+        DecodeError: no response, or a malformed one.
 
     """
     key, version = int(message.__api_key__), int(message.__version__)
@@ -619,11 +621,11 @@ async def _opened(
     try:
         yield reader, writer
     finally:
-        writer.transport.abort()  # nothing that was written matters any more
+        writer.transport.abort()  # pending writes are irrelevant
 
 
 def _trusting_anybody() -> ssl.SSLContext:
-    """Return a context that shows no certificate and checks none: nothing secret is said over it."""
+    """Return a context without a certificate and without verification: no secret is sent over it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -636,18 +638,18 @@ def _trusting_anybody() -> ssl.SSLContext:
 DEFAULT_TIMEOUT_S = 10.0
 """For the connection, and for each response."""
 _PATIENCE_S = 1.0
-"""After this long without a connection, or a response to the first request, who is there is looked at."""
+"""After this long without a connection, or a response to the first request, the address is probed."""
 
 
 async def connect(
     address: HostPort, security: ClientSecurity, *, client_id: str = "aclog", timeout: float = DEFAULT_TIMEOUT_S
 ) -> Connection:
-    """Open an authenticated connection that knows the server's API versions.
+    """Open an authenticated connection, with the server's API versions.
 
-    If something else than a Kafka listener of this security protocol is there, the error says what, and what to change.
+    If the address is not a Kafka listener of this security protocol, the error names the service, and the fix.
 
     Raises:
-        UnreachableError: nobody listens or responds in time, or the server cannot verify the login yet.
+        UnreachableError: nothing listens or responds in time, or the server cannot verify the login yet.
         LoginError: the login failed, or the server is not trusted.
         ConfigError: the security settings are unusable.
         DecodeError: a response is malformed.
@@ -655,7 +657,7 @@ async def connect(
     """
     opening = asyncio.create_task(_open(address, security, client_id, timeout))
     try:
-        # A server that is silent may wait for something else: who that is need not be waited for.
+        # A silent server may wait for another protocol: the probe need not be awaited.
         await asyncio.wait((opening,), timeout=min(_PATIENCE_S, timeout / 2))
         if not opening.done():
             await _refuse_stranger(opening, address, security)
@@ -663,7 +665,7 @@ async def connect(
     except asyncio.CancelledError:
         opening.cancel()
         [connection] = await asyncio.gather(opening, return_exceptions=True)
-        if isinstance(connection, Connection):  # opened just now, and known to nobody else
+        if isinstance(connection, Connection):  # opened just now, and not shared yet
             await connection.close()
         raise
     except (AbsentError, StrangerError):
@@ -693,10 +695,10 @@ async def _open(address: HostPort, security: ClientSecurity, client_id: str, tim
 
 
 async def _refuse_stranger(opening: "asyncio.Task[Connection]", address: HostPort, security: ClientSecurity) -> None:
-    """Look who is there, while the connection is being opened; return when it is, or if nothing is wrong with them.
+    """Probe the address while the connection is being opened; return once it is open, or if the address is right.
 
     Raises:
-        StrangerError: it is no Kafka listener, or not one of this security protocol.
+        StrangerError: not a Kafka listener, or not one of this security protocol.
 
     """
     looking = asyncio.create_task(probe(address))
@@ -712,15 +714,17 @@ async def _refuse_stranger(opening: "asyncio.Task[Connection]", address: HostPor
 async def _explained(
     error: UnreachableError | LoginError, address: HostPort, security: ClientSecurity
 ) -> UnreachableError | LoginError:
-    """Return the error with what listens there and what to change, if that can be found out soon."""
+    """Return the error with the service at the address and the fix, if they can be determined soon."""
     tls, cause = security.tls or TlsSettings(), error.__cause__
     if isinstance(error, LoginError) and not isinstance(cause, ssl.SSLError):
-        return error  # the server has said what is wrong with the login
+        return error  # the server has rejected the login with a reason
     if isinstance(error, SilentError):
-        # Whoever is there has been looked at already.
-        return SilentError(f"{error}: it takes connections, but does not answer: is the port right, does it hang?")
+        # The address has been probed already.
+        return SilentError(
+            f"{error}: it accepts connections, but does not respond: is the port right, does the server hang?"
+        )
     peer = await probe(address)
-    unverified = isinstance(cause, ssl.SSLCertVerificationError)  # whatever else is wrong, this is
+    unverified = isinstance(cause, ssl.SSLCertVerificationError)  # certain, for any result of the probe
     if not unverified and (wrong := mismatch(security, peer)):
         kind = LoginError if isinstance(error, LoginError) else StrangerError
         return kind(f"{address}: {wrong}")
@@ -735,7 +739,7 @@ async def _explained_loss(error: UnreachableError, address: HostPort, security: 
 
 
 async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
-    """Ask for the server's API versions, in version 0, which every server supports, also before the login."""
+    """Send ApiVersions, in version 0, which every server supports, also before the login."""
     response = await connection.ask(message_type(API_VERSIONS, 0, "request")())
     if response.error_code:
         raise UnreachableError(f"{connection.address}: ApiVersions failed with error {int(response.error_code)}")
@@ -753,7 +757,7 @@ async def _log_in(connection: Connection, security: ClientSecurity) -> None:
             message = client.step(await _authenticate(connection, request, message, security))
     except AuthenticationError as error:
         raise LoginError(f"{connection.address}: {error}") from None
-    # SCRAM is mutual: a server that skips its last message has not proved that it knows the password.
+    # SCRAM is mutual: a server that skips its last message has not proved knowledge of the password.
     if not client.complete:
         raise LoginError(
             f"{connection.address}: the server ended the {client.mechanism} login without proving its identity"
@@ -783,10 +787,10 @@ async def _authenticate(
         text = response.error_message or "the login failed"
         raise LoginError(
             f"{connection.address}: {text} (as {security.username}): expected a user and password in sasl.jaas.config "
-            f"that the server knows for {security.sasl_mechanism}"
+            f"that are valid on the server for {security.sasl_mechanism}"
         )
     if code:
-        # Such as from a node that has not replayed its credentials yet: it says nothing about the password.
+        # Such as from a node that has not replayed its credentials yet: the password may be right.
         what = response.error_message or f"error {code}"
         raise UnreachableError(f"{connection.address}: the server cannot verify the login yet: {what}")
     return bytes(response.auth_bytes)

@@ -27,7 +27,7 @@ class UnreachableError(LogError):
 
 
 class AbsentError(UnreachableError):
-    """Nobody takes connections at the address: nothing is to be found out about who does."""
+    """No server accepts connections at the address, so there is no service to identify."""
 
 
 class SilentError(UnreachableError):
@@ -35,7 +35,7 @@ class SilentError(UnreachableError):
 
 
 class StrangerError(UnreachableError):
-    """What listens is no Kafka listener, or not one of this client's security.protocol."""
+    """The server is not a Kafka listener, or not one of this client's security.protocol."""
 
 
 class WrongRoleError(LogError):
@@ -46,7 +46,7 @@ class LoginError(LogError):
     """The server does not accept this client's login, or is not trusted. A retry helps only after a change."""
 
 
-# Which release of Kafka brought what a request needs, for messages about older servers.
+# Which release of Kafka introduced an API version, for messages about older servers.
 
 
 @frozen
@@ -73,7 +73,7 @@ def _all(apis: Iterable[int], version: int, release: _Release) -> dict[tuple[int
 _RELEASES = {
     **_all(_ACLS, 1, _Release("2.0", "3.2", "prefixed ACLs (KIP-290)")),
     **_all(_ACLS, 3, _Release("3.3", "3.3", "ACLs on USER resources (KIP-373)")),
-    **_all(_TOKENS, 1, _Release("2.0", "3.6", "delegation tokens (KIP-48) in the form that aclog knows")),
+    **_all(_TOKENS, 1, _Release("2.0", "3.6", "delegation tokens (KIP-48) in the form that aclog supports")),
     **_all(_TOKENS, 3, _Release("3.3", "3.6", "delegation tokens for other users (KIP-373)")),
     (DESCRIBE_USER_SCRAM_CREDENTIALS, 0): _Release("2.7", "3.5", "a list of SCRAM users (KIP-554)"),
     (DESCRIBE_CLUSTER, 0): _Release("2.8", "2.8", "DescribeCluster (KIP-700)"),
@@ -81,7 +81,7 @@ _RELEASES = {
 
 
 def release_with(api_key: int, version: int) -> str | None:
-    """Return the release that brought this version of an API, and what it is for; None if that is not listed."""
+    """Return the release that introduced this version of an API, and its feature; None if it is not listed."""
     release = _RELEASES.get((api_key, version))
     return None if release is None else str(release)
 

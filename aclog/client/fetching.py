@@ -187,7 +187,7 @@ class ObserverOptions:
     response_seconds: float = 4.0
     """How long to wait for a connection, and for a response beyond `max_wait_ms`, before the server is given up."""
     read_seconds: float = 30.0
-    """How long a read waits for batches that are known to be committed."""
+    """How long a read waits for batches that are already committed."""
     retry_backoff: float = 0.05
     """Before another server is tried; doubles with each retry."""
     max_retry_backoff: float = 0.5
@@ -209,7 +209,7 @@ class ObserverOptions:
 
 @frozen(kw_only=True)
 class Confirmation:
-    """A fetch that a leader answered: its address, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
+    """A fetch that a leader answered: its address, and its time (aclog.metalog.clock.elapsed_seconds)."""
 
     server: HostPort
     request_time: float
@@ -236,12 +236,12 @@ class FetchBuffer(CommittedLog):
         return self._window.size >= self.options.buffer_bytes
 
     def add(self, committed: Iterable[BatchRun], high_watermark: int, confirmed: Confirmation | None = None) -> None:
-        """Append newly committed batches, and clear the error; `confirmed` if the mark is known to be current."""
+        """Append newly committed batches, and clear the error; `confirmed` if the mark is current."""
         with self._changed:
             for run in committed:
                 self._window.append(run)
             self.high_watermark = max(self.high_watermark, high_watermark)
-            # After the mark: who reads the age first, then the mark, is never told too young an age.
+            # After the mark: a caller that reads the age first, then the mark, never gets too low an age.
             self.confirmed = confirmed or self.confirmed
             self._clear_error()
             self._changed.notify_all()
@@ -268,7 +268,7 @@ class FetchBuffer(CommittedLog):
     def read(self, offset: int, max_bytes: int) -> bytes | None:
         """Read as LogReader.read; None if the batch is no longer, or not yet, in the buffer.
 
-        Waits up to `read_seconds` for the next batch if it is known to be committed.
+        Waits up to `read_seconds` for the next batch if it is already committed.
         """
         with self._changed:
             self.check_bounds(offset)
@@ -307,16 +307,16 @@ class FetchBuffer(CommittedLog):
             self.made_room()
 
 
-# The observer's state machine: what to fetch next, and what a fetch response means (KafkaRaftClient, no I/O).
+# The observer's state machine: the next fetch, and the effect of a fetch response (KafkaRaftClient, no I/O).
 #
-# A response brings batches, or says that the logs diverge, that a snapshot must be fetched instead, or that another
+# A response has batches, or reports that the logs diverge, that a snapshot must be fetched instead, or that another
 # node leads. Batches above the high-water mark are held back: the next fetch continues after them, but no reader sees
-# them until the mark passes them. The mark, and what readers have seen, never go back.
+# them until the mark passes them. Neither the mark nor the visible batches ever go back.
 
 
 _WRONG_EPOCH = frozenset({INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
 CONTROLLER_EXPECTED = "expected an address of a controller, or a broker's with --bootstrap-server"
-"""What to do about the address of a broker."""
+"""The fix for the address of a broker."""
 _REFUSALS = {
     3: f"not a controller's listener (UNKNOWN_TOPIC_OR_PARTITION): {CONTROLLER_EXPECTED}",
     31: "CLUSTER_AUTHORIZATION_FAILED: expected a user with CLUSTER_ACTION on Cluster:kafka-cluster",
@@ -348,7 +348,7 @@ class FetchAgain:
 class Redirect:
     """Fetch from another node: from `leader` if it is known, else from any. `why` is for an operator.
 
-    `older_epoch` is the epoch of a node that knows no newer one than that, although the quorum had one.
+    `older_epoch` is the epoch of a node that has none newer than that, although the quorum had one.
     """
 
     why: str
@@ -363,8 +363,8 @@ FetchOutcome: TypeAlias = Progress | SnapshotNeeded | FetchAgain | Redirect
 class ObserverState:
     """An observer's position in the log. Not thread-safe; `committed_end` is the offset after the last committed batch.
 
-    The first fetch is sent with the epoch of what is committed, or 0; an error response carries the actual leader and
-    epoch. A leader of an epoch below that has another log.
+    The first fetch is sent with the epoch of the committed records, or 0; an error response carries the actual leader
+    and epoch. A leader of an epoch below that has another log.
     """
 
     committed_end: int = 0
@@ -380,7 +380,7 @@ class ObserverState:
 
     @property
     def position(self) -> Position:
-        """What to fetch next."""
+        """The position of the next fetch."""
         last = self._pending[-1] if self._pending else None
         return Position(
             offset=self.committed_end if last is None else last.end_offset,
@@ -473,7 +473,7 @@ class ObserverState:
 
         The leader names its newest one if the fetch offset is below its log's start, or the last fetched epoch is below
         that of its oldest snapshot (ReplicatedLog.validateOffsetAndEpoch). In the latter case the snapshot may end
-        within what is committed here: then the uncommitted batches do not fit, and are dropped.
+        within the committed records here: then the uncommitted batches do not fit, and are dropped.
         """
         if snapshot.end_offset > self.committed_end and snapshot.epoch >= self._committed_epoch:
             return SnapshotNeeded(snapshot=snapshot)
@@ -601,7 +601,7 @@ def _not_final(error: MetadataError) -> MetadataError:
 
 
 FetchAt: TypeAlias = Callable[[int], Awaitable[FetchResponse]]
-"""Fetches from an offset, whatever the epoch before it."""
+"""Fetches from an offset, with any epoch before it."""
 
 _CRC_START = 17
 """From the CRC on, a batch's header is covered by the CRC, or is the CRC: damage in transit cannot look like another
@@ -643,7 +643,7 @@ class LogIdentity:
         above its high-water mark, which a leader that is about to be deposed may lose again.
 
         Raises:
-            CommittedRecordsLostError: the leader has another batch in the place of a committed one.
+            CommittedRecordsLostError: the leader has a different batch at the offset of a committed one.
             DecodeError: a damaged response.
 
         """
@@ -678,7 +678,7 @@ class OlderLeaders:
     _since: dict[HostPort, float] = field(factory=dict, init=False)
 
     def note(self, address: HostPort, *, leads: bool, now: float) -> float:
-        """Note what a server said; return for how many seconds it has led without interruption, 0 if it does not."""
+        """Note a server's response; return for how many seconds it has led without interruption, 0 if it does not."""
         if not leads:
             self._since.pop(address, None)
             return 0.0
@@ -689,7 +689,7 @@ class OlderLeaders:
         self._since.clear()
 
 
-# The task that follows a quorum: finds the leader, fetches in a loop, and shares what is committed.
+# The task that follows a quorum: finds the leader, fetches in a loop, and shares the committed batches.
 
 
 Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
@@ -724,7 +724,7 @@ async def fetch(
 
 
 def _require_controller(connection: Connection) -> None:
-    """Refuse a broker before it refuses a Fetch, with an error that would not say so."""
+    """Refuse a broker before it refuses a Fetch with a less clear error."""
     if role_of(connection.apis) is Role.BROKER:
         raise QuorumRefusedError(f"not a controller's listener but a broker's: {CONTROLLER_EXPECTED}")
 
@@ -840,12 +840,12 @@ class Fetcher:
         return min(grown, self.options.max_retry_backoff) * _JITTER.uniform(0.5, 1)
 
     async def _follow(self, connection: Connection) -> Redirect:
-        """Fetch until another server has to be asked."""
+        """Fetch until another server has to be tried."""
         again, is_same_log = 0, False
         while True:
             full = await self._wait_for_room()
             # A full buffer stops the batches, not the fetches: the mark must keep moving, and Kafka sends at least
-            # one batch whatever the limit.
+            # one batch in spite of the limit.
             max_bytes = 1 if full else self.options.fetch_bytes
             position, request_time = self.state.position, elapsed_seconds()
             response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
@@ -910,9 +910,9 @@ class Fetcher:
         self._older_leaders.clear()
 
     def _confirmation(self, request_time: float, response: FetchResponse) -> Confirmation | None:
-        """Return what confirms that the known mark is current; None if the response does not.
+        """Return the confirmation that the known mark is current; None if the response is not one.
 
-        The mark of a new leader is unknown, or below what is known, until the quorum has confirmed it.
+        The mark of a new leader is unknown, or below the known one, until the quorum has confirmed it.
         """
         if self.leader is None or response.high_watermark < max(self.state.high_watermark, 0):
             return None

@@ -32,7 +32,7 @@ class FollowedLog(LogReader, Protocol):
 
 @frozen(kw_only=True)
 class Lag:
-    """How far the published image is behind the known high-water mark, in records and in ms.
+    """The lag of the published image behind the known high-water mark, in records and in ms.
 
     `milliseconds` is the age of the image's last record; 0 if nothing is missing.
     """
@@ -43,11 +43,11 @@ class Lag:
 
 @define(kw_only=True, eq=False)
 class Follower:
-    """Replays a log into a publisher until it is stopped, or meets something that cannot be replayed.
+    """Replays a log into a publisher until it is stopped, or a record cannot be replayed.
 
-    In the latter case readers keep the image before it, and `failure` says why it no longer advances: no record is
-    ever skipped. Network errors are retried. If the log no longer reaches back to the image, the newest snapshot
-    replaces it.
+    In the latter case readers keep the image before it, and `failure` has the reason why it no longer advances: no
+    record is ever skipped. Network errors are retried. If the log no longer reaches back to the image, the newest
+    snapshot replaces it.
     """
 
     log: FollowedLog

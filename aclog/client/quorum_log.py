@@ -101,9 +101,9 @@ class QuorumLog(Closeable):
     cluster_id: str | None = None
     """If it is given, servers of another cluster are refused."""
     after: EpochEnd | None = None
-    """The end of what the caller already has: the log starts there, and a leader that lacks it is refused."""
+    """The end of the caller's log: this one starts there, and a leader that lacks it is refused."""
     identity: LogIdentity = field(factory=LogIdentity)
-    """What the caller has, if it can tell: a leader whose batches are others is refused."""
+    """The batches that the caller has, if known: a leader with other batches is refused."""
     options: ObserverOptions = field(factory=ObserverOptions)
     notify: Callable[[str], None] | None = None
     """Called from the log's thread with each warning about a server, once."""
@@ -212,7 +212,7 @@ class QuorumLog(Closeable):
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not known within `timeout` seconds, or cannot become known; says why.
+            MetadataError: it is not known within `timeout` seconds, or cannot become known; the text has the reason.
 
         """
         self._buffer.wait_known(timeout)
@@ -224,7 +224,7 @@ class QuorumLog(Closeable):
 
         Raises:
             LogError: it cannot be downloaded or written.
-            CheckpointError: what the leader sends is not a checkpoint.
+            CheckpointError: the data of the leader is not a checkpoint.
 
         """
         return self._wait_for(self._snapshots.newest())
@@ -273,7 +273,7 @@ class QuorumLog(Closeable):
         started.set_result(None)
         try:
             await self._fetcher.run()
-            # The fetcher has failed for good; stay, since reads of what it has followed still use this loop.
+            # The fetcher has failed for good; stay, since reads of records fetched before still use this loop.
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
@@ -309,7 +309,7 @@ class QuorumLog(Closeable):
             raise LogError(f"{self.name}: closed") from None
 
 
-# The loop of `aclog mirror`: appends what a quorum commits to a mirror log, unchanged.
+# The loop of `aclog mirror`: appends the committed records of a quorum to a mirror log, unchanged.
 
 
 Notify: TypeAlias = Callable[[str], None]
@@ -338,11 +338,11 @@ class QuorumMirror:
     advance: Advance = field(default=lambda _done, _total: None)
     patience: float | None = None
     succeeded: Callable[[], None] = field(default=lambda: None)
-    """Called whenever the quorum is known to be followed, at least once a second then."""
+    """Called whenever the quorum is being followed without errors, at least once a second then."""
     checkpointed: Callable[[Path], None] = field(default=lambda _: None)
     """Called with the checkpoint of a snapshot with which the mirror's log begins."""
     failed: Callable[[str], None] = field(default=lambda _: None)
-    """Called with the error whenever it is known not to be."""
+    """Called with the error whenever it is not."""
     batches: int = field(default=0, init=False)
     """Number of batches appended."""
     size: int = field(default=0, init=False)
@@ -357,7 +357,7 @@ class QuorumMirror:
 
     @property
     def lag(self) -> int:
-        """How many records are known to be committed and not mirrored yet."""
+        """How many committed records are not mirrored yet."""
         return max(self.quorum.high_watermark() - max(self._mirrored_to(), 0), 0)
 
     def run(self, *, once: bool) -> None:
@@ -435,7 +435,7 @@ class QuorumMirror:
         """After a wait without records: report an error of the log that has lasted since the previous one."""
         suspect, self._suspect = self._suspect, self.quorum.error
         if self._suspect is None:
-            if self._has_high_watermark:  # before that, nobody has answered yet
+            if self._has_high_watermark:  # before that, there was no response yet
                 self._note_success()
         elif suspect is not None:
             self._back_off(self._suspect)

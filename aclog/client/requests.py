@@ -44,13 +44,13 @@ from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
 
 
 _OLDEST, _WITH_USERS, _NEWEST = 1, 3, 3
-"""Version 1 brought pattern types (KIP-290), version 2 only another encoding, version 3 USER resources (KIP-373)."""
+"""Version 1 introduced pattern types (KIP-290), version 2 only another encoding, version 3 USER resources (KIP-373)."""
 
 
 def version_for(connection: Connection, api_key: int, resource_types: Iterable[int]) -> int:
     """Return the version in which to send a request about ACLs on resources of these types.
 
-    A server that does not know USER resources may take one for something else, so it is never sent any.
+    A server without USER resources may misread one, so it is never sent any.
 
     Raises:
         ConfigError: the server is too old.
@@ -211,10 +211,10 @@ class ClusterDescription:
     controller_id: int
     nodes: tuple[ClusterNode, ...]
     operations: frozenset[AclOperation] | None = None
-    """What the login may do with the cluster; None if that was not asked, or is not told."""
+    """The operations that the login may perform on the cluster; None if not requested, or not returned."""
 
     def may(self, operation: AclOperation) -> bool | None:
-        """Return whether the login may do this with the cluster; None if that is not known."""
+        """Return whether the login may perform this operation on the cluster; None if unknown."""
         return None if self.operations is None else operation in self.operations
 
 
@@ -239,7 +239,7 @@ class QuorumDescription:
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
     addresses: Mapping[int, HostPort] = field(factory=dict)
-    """By voter, where it listens as a controller; empty if the server does not say (before Kafka 3.9)."""
+    """The controller address of each voter; empty if the server does not return it (before Kafka 3.9)."""
 
 
 @frozen(kw_only=True)
@@ -282,7 +282,7 @@ class FeaturesDescription:
 async def describe_cluster(
     connection: Connection, endpoint_type: int = BROKERS, *, with_operations: bool = False
 ) -> ClusterDescription:
-    """Return the cluster and its nodes of this endpoint type; with what the login may do with it, if asked.
+    """Return the cluster and its nodes of this endpoint type; with the login's permitted operations, if requested.
 
     Raises:
         RequestError: the server refuses, or is of the other type; has its code and message.
@@ -335,7 +335,7 @@ async def cluster_of_brokers(connection: Connection) -> ClusterDescription:
 
 
 def _operations(bits: int) -> frozenset[AclOperation] | None:
-    """Return the operations of a bit field; a server that does not tell sends the least number."""
+    """Return the operations of a bit field; a server that omits it sends the least number."""
     return None if bits < 0 else frozenset(each for each in AclOperation if bits >> each & 1)
 
 
@@ -457,7 +457,7 @@ def _check(response: Any) -> None:
         raise RequestError(int(response.error_code), getattr(response, "error_message", None))
 
 
-# DescribeConfigs requests: what a node was configured with.
+# DescribeConfigs requests: the configuration of a node.
 
 
 _BROKER = 4
@@ -474,7 +474,7 @@ class ConfigValue:
 async def node_configs(connection: Connection, node_id: int, names: Sequence[str]) -> dict[str, ConfigValue]:
     """Return those of the named properties that this node is configured with, or has a default for.
 
-    A Kafka hides the value of every property that it does not know itself: those of its authorizer. It leaves out one
+    Kafka hides the value of every property that it does not define itself: those of its authorizer. It leaves out one
     that is not set.
 
     Raises:
@@ -666,7 +666,7 @@ def _check_token(response: Any) -> None:
         raise RequestError(code, _ERROR_TEXTS.get(code))
 
 
-# What the nodes of a cluster tell of themselves, each asked on a connection of its own.
+# The features and the authorizer of each node of a cluster, read on a connection of its own.
 
 
 _SECONDS = 5.0
@@ -678,18 +678,18 @@ _NO_ACL = AclBindingFilter(principal="", host="")
 
 @frozen(kw_only=True)
 class NodeFeatures:
-    """A node's features, and whether it has an authorizer; None for what it did not tell."""
+    """A node's features, and whether it has an authorizer; None for values that it did not return."""
 
     features: FeaturesDescription | None = None
     authorizer: bool | None = None
 
 
 async def features_of_nodes(cluster: ClusterDescription, security: ClientSecurity) -> dict[HostPort, NodeFeatures]:
-    """Return what each node that a cluster names tells."""
+    """Return the result of each node of a cluster."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(address: HostPort) -> NodeFeatures:
-        """Ask one node."""
+        """Query one node."""
         async with slots:
             try:
                 async with await connect(address, security, timeout=_SECONDS) as connection:
@@ -703,7 +703,7 @@ async def features_of_nodes(cluster: ClusterDescription, security: ClientSecurit
 
 
 async def has_authorizer(connection: Connection) -> bool | None:
-    """Whether a server has an authorizer, by its answer to DescribeAcls; None if it does not let this login ask."""
+    """Return whether a server has an authorizer, by its response to DescribeAcls; None without DESCRIBE."""
     try:
         await describe_acls(connection, _NO_ACL)
     except RequestError as error:
@@ -718,7 +718,7 @@ async def has_authorizer(connection: Connection) -> bool | None:
 
 @frozen(kw_only=True)
 class Status:
-    """One server's view of its cluster; `cluster.nodes` are controllers if a controller was asked, else brokers."""
+    """One server's view of its cluster; `cluster.nodes` are controllers if a controller was queried, else brokers."""
 
     address: HostPort
     controller: bool
@@ -726,15 +726,15 @@ class Status:
     quorum: QuorumDescription
     features: FeaturesDescription
     cidr: dict[HostPort, bool | None]
-    """By node of `cluster`: whether it decides by CIDR ranges; None for one that did not tell."""
+    """By node of `cluster`: whether it decides by CIDR ranges; None if unknown."""
     authorizers: dict[HostPort, bool | None]
-    """By node of `cluster`: whether it has an authorizer; None for one that did not tell."""
+    """By node of `cluster`: whether it has an authorizer; None if unknown."""
     logged_in: bool = False
-    """Whether the nodes were asked with a login: it is for nothing without an authorizer."""
+    """Whether the connection has a login: without an authorizer it has no effect."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to do something about, in sentences."""
+        """Warnings that need action, as sentences."""
         texts = (self.features.upgrade_warning(self.address), self._cidr_warning(), self._authorizer_warning())
         return tuple(filter(None, texts))
 
@@ -744,11 +744,11 @@ class Status:
         return tuple(at for at, has_one in self.authorizers.items() if has_one is False)
 
     def _authorizer_warning(self) -> str | None:
-        """Return a warning unless the whole cluster is open, to everybody without a login, as is probably meant."""
+        """Return a warning unless the whole cluster is open to clients without a login, which is probably intended."""
         if not self.open_nodes or not (self.logged_in or True in self.authorizers.values()):
             return None
         return (
-            f"no authorizer at {', '.join(map(str, self.open_nodes))}: everybody who connects may do everything there. "
+            f"no authorizer at {', '.join(map(str, self.open_nodes))}: every client may perform every operation there. "
             "Set authorizer.class.name"
         )
 
@@ -758,7 +758,7 @@ class Status:
             return None
         return (
             f"aclog.cidr.enabled is true at {', '.join(on)} and false at {', '.join(off)}: the same request is decided "
-            "differently. Set it alike at all nodes, controllers too"
+            "differently. Set it to the same value on all nodes, including controllers"
         )
 
 

@@ -35,7 +35,7 @@ class SideConnection:
             await self.close()
         if self._connection is None:
             if leader is None:
-                raise self.fetcher.buffer.error or LogError(f"{self.fetcher.buffer.name}: no leader is known")
+                raise self.fetcher.buffer.error or LogError(f"{self.fetcher.buffer.name}: no known leader")
             self._connection = await self.fetcher.connect(leader)
         return self._connection
 
@@ -47,7 +47,7 @@ class SideConnection:
 
         """
         connection, fetcher = await self.connected(), self.fetcher
-        # Committed batches cannot diverge, so the epoch before `offset` need not be known: the leader's own passes
+        # Committed batches cannot diverge, so the epoch before `offset` is not needed: the leader's own passes
         # its check of the last fetched epoch.
         epoch = fetcher.state.leader_epoch
         position = Position(
@@ -164,7 +164,7 @@ class SnapshotFile:
 
     @classmethod
     def begin(cls, snapshot: EpochEnd, directory: Path) -> Self:
-        """Create an empty temporary file, in place of an earlier one.
+        """Create an empty temporary file, replacing an earlier one.
 
         Raises:
             LogError: the file cannot be written.
@@ -233,7 +233,7 @@ class SnapshotFile:
 
 
 def _check(data: bytes, path: Path) -> None:
-    """Check what is visible without decoding records: CRCs, lengths, and the control batches at both ends."""
+    """Check the structure without decoding records: CRCs, lengths, and the control batches at both ends."""
     headers, damage = scan_batches(data)
     whole = int(headers.end[-1]) if len(headers) else 0
     if damage is not None or whole != len(data):
@@ -270,7 +270,7 @@ class SnapshotDownload:
 
         Raises:
             LogError: the snapshot cannot be downloaded, or not be written to disk.
-            CheckpointError, DecodeError: what the leader sends is not a checkpoint.
+            CheckpointError, DecodeError: the data of the leader is not a checkpoint.
 
         """
         async with self.side.lock:

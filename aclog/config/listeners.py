@@ -359,7 +359,7 @@ def _of_super_users(text: str | None) -> Iterator[AccessWarning]:
     for user in sorted(parse_super_users(text)):
         kind, _, name = user.partition(":")
         if kind != "User":  # no other principal builder is supported
-            mistakes.append(f"{user!r} matches no client: every login has the type User: did you mean 'User:{name}'?")
+            mistakes.append(f"{user!r} is not a client: every login has the type User: did you mean 'User:{name}'?")
     for mistake in mistakes:
         yield AccessWarning(kind=SUPER_USERS, text=f"{SUPER_USERS_CONFIG}: {mistake}")
 

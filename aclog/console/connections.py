@@ -27,7 +27,7 @@ from aclog.server.connection_budget import ConnectionBudget, Reason, Shares, Slo
 from aclog.server.network.acceptor import Acceptor
 from aclog.server.network.listeners import prepare
 
-# What a web server refuses, counted by reason (Prometheus).
+# Counters of refused connections and requests, by reason (Prometheus).
 
 
 _CONNECTIONS = ("network", "unauthenticated", "identity", "header", "handshake", "rate")
@@ -120,7 +120,7 @@ def shares_of(connections: int) -> Shares:
 
 @define(eq=False, kw_only=True)
 class Arrival:
-    """A connection from when it was accepted, and what it holds of the budget."""
+    """An accepted connection, and its slot in the budget."""
 
     socket: socket.socket
     deadline: float
@@ -307,7 +307,7 @@ class Gate:
         self._admit(connected, network)
 
     def _replace(self) -> None:
-        """Admit the newest ones of a batch in the places of others."""
+        """Admit the newest ones of a batch, replacing others."""
         replacing, self._replacing = self._replacing, {}
         for network, newest in replacing.items():
             for connected in newest:
@@ -443,7 +443,7 @@ class TimedConnection(H11Protocol):
 
     @property
     def _is_asked(self) -> bool:
-        """Whether a header is there whose request was not answered yet."""
+        """Whether a header was received whose request was not answered yet."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
@@ -557,7 +557,7 @@ class PatientConnection(TimedConnection):
             super()._end()
 
 
-# Requests whose end is not certain: two servers in a row could see it at two places (request smuggling).
+# Requests whose end is not certain: two servers in a row could find it at different positions (request smuggling).
 
 
 _TWO_LENGTHS = "Content-Length and Transfer-Encoding exclude each other (RFC 9112, section 6.3).\n"

@@ -241,7 +241,7 @@ def _drift_item(drift: Drift, origins: Origins) -> Item:
 
 
 def lint_result(report: LintReport, notes: tuple[str, ...], pause: Pause = no_pause) -> LookResult:
-    """Return a report of lint: what it suppresses is archived. `pause` is called again and again."""
+    """Return a report of lint; suppressed findings are archived. `pause` is called again and again."""
     return LookResult(
         items=tuple(_items(report.findings, pause)),
         archived=tuple(_items(report.suppressed, pause)),

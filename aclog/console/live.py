@@ -355,7 +355,7 @@ class RuleTimeline:
             return evolve(self, end=end)
         # In a gap a rule may have come back under another id, of which no change tells.
         is_after_gap = not changes or any(change.gap for change in changes)
-        # The last one is there for being the last one: it stays only if the one before it is far enough.
+        # The last one is an anchor only as the last one: it stays only if the one before it is far enough.
         anchors = self.anchors
         if len(anchors) > 1 and not last.is_after_gap and last.position - anchors[-2].position < _STEP:
             anchors = anchors[:-1]

@@ -205,7 +205,7 @@ class LogOptions:
     defaults: Defaults = Defaults()
 
 
-# Arguments as callers give them: checked, so that one line says what is wrong, and no traceback from within.
+# Arguments as callers give them: checked, so that an error is one line, without a traceback from within.
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -381,7 +381,7 @@ class Authorizer:
     def diff(self, other: "Authorizer") -> Comparison:
         """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text.
 
-        If there are none, `premises` of the comparison are what is unknown and could turn that.
+        If there are none, `premises` of the comparison are the unknown ones that could turn that.
 
         Raises:
             ConfigError: `other` is no authorizer.

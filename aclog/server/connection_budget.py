@@ -18,7 +18,7 @@ connections, or that of its identity."""
 
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
-    """Return the network of a peer: an IPv4 address, or the /64 of an IPv6 one; what is no address is as it is."""
+    """Return the network of a peer: an IPv4 address, or the /64 of an IPv6 one; other text is returned unchanged."""
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:
@@ -51,7 +51,7 @@ class Shares:
 
 @define(eq=False, kw_only=True)
 class Slot:
-    """What one connection holds of a budget."""
+    """The slot of one connection in a budget."""
 
     network: str
     end: Callable[[Reason], object]

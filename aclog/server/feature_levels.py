@@ -169,7 +169,7 @@ def _level_of(release_version: str) -> int:
     if name not in _RELEASES:
         versions = f"{min(METADATA_VERSIONS)} to {max(METADATA_VERSIONS)}"
         raise ConfigError(
-            f"--release-version {release_version!r}: not known: expected {versions}, or a release such as 4.3"
+            f"--release-version {release_version!r}: unknown: expected {versions}, or a release such as 4.3"
         )
     return _RELEASES[name]
 
@@ -194,7 +194,7 @@ def _check(name: str, requested_level: int, metadata_version: int, generation: G
     feature = next((feature for feature in _FEATURES if feature.name == name), None)
     if feature is None:
         names = ", ".join([KRAFT_VERSION, METADATA_VERSION, *(feature.name for feature in _FEATURES)])
-        raise ConfigError(f"--feature {name!r}: not known: expected one of {names}")
+        raise ConfigError(f"--feature {name!r}: unknown: expected one of {names}")
     highest = feature.highest_in(generation)
     if requested_level > highest:
         raise ConfigError(f"--feature {name}={requested_level}: expected a level from 0 to {highest}")

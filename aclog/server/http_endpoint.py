@@ -15,7 +15,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import ConnectionBudget, Shares, Slot, network_of
 
 Check: TypeAlias = Callable[[], str | None]
-"""Returns None if healthy, otherwise one line that says what is wrong."""
+"""Returns None if healthy, otherwise the problem in one line."""
 
 _TEXT = "text/plain; charset=utf-8"
 _HEAD_BYTES = 8192
@@ -41,7 +41,7 @@ class _Response:
 class HttpEndpoint:
     """Serves one request per connection: 8 KiB and 5 seconds each, 256 at a time.
 
-    A further connection takes the place of the oldest one that has not sent a whole request, of the network that holds
+    A further connection replaces the oldest one that has not sent a whole request, of the network that holds
     most: a probe always gets through, however many connections are idle.
 
     There is no authentication, so without a host in the address it listens on loopback only.

@@ -18,7 +18,7 @@ from aclog.config.node_config import NodeConfig
 
 @frozen(kw_only=True)
 class LoopKind:
-    """An implementation of event loops: its name, as the log and the metrics say it, and how one is made."""
+    """An implementation of event loops: its name in the log and the metrics, and its factory."""
 
     name: str
     factory: Callable[[], asyncio.AbstractEventLoop]
@@ -78,7 +78,7 @@ class LoopFuture(Future[T], Generic[T]):
         self._callbacks: list[Callable[[Future[T]], object]] = []
 
     def cancel(self) -> bool:
-        """Return False: what is appended cannot be withdrawn."""
+        """Return False: an append cannot be withdrawn."""
         return False
 
     def cancelled(self) -> bool:

@@ -1,4 +1,4 @@
-"""A node's merger: in a process of its own where there is much to merge, and told of in metrics and in the log."""
+"""A node's merger: a process of its own for large merges, with metrics and log lines."""
 
 import asyncio
 import logging
@@ -99,7 +99,7 @@ def merger_of(publisher: Publisher, metrics: Metrics) -> Merger:
         what = f"{merge.changes} changes into the index of {merge.rules} ACLs"
         if merge.failure is not None:
             metrics.merge_failures.inc()
-            # Decisions are right all the same: they take what has changed from the overlay.
+            # Decisions are still right: they take the changes from the overlay.
             _log.warning("could not merge %s (tried again later): %s", what, merge.failure)
             return
         metrics.merges.observe(merge.seconds)
@@ -235,9 +235,9 @@ _ADMINISTERS = (AclOperation.ALTER, AclOperation.ALL)
 
 @define(eq=False, kw_only=True)
 class AccessCheck:
-    """Says at the start what is amiss, and shows it in `metrics` for as long as it is. Owned by a node.
+    """Logs warnings about settings at the start, and shows them in `metrics` while they last. Owned by a node.
 
-    Nothing is refused: Kafka starts with all of this, and each of it may be meant.
+    Nothing is refused: Kafka starts with all of these settings, and each of them may be intended.
     """
 
     config: NodeConfig
@@ -252,11 +252,11 @@ class AccessCheck:
             self.metrics.access_warning.labels(warning.kind).set(1)
 
     def say_configured(self) -> None:
-        """Log what is amiss whatever the ACLs are; before the first listener opens."""
+        """Log the warnings that do not depend on ACLs; before the first listener opens."""
         _say(self._configured)
 
     def watch(self) -> None:
-        """Log what is amiss with these settings and the ACLs, and measure it from now on; after the replay."""
+        """Log the warnings about these settings and the ACLs, and measure them from now on; after the replay."""
         kinds = {each.kind for each in self._configured}
         _say(each for each in self.of_acls() if each.kind not in kinds)
         for kind in {NO_AUTHORIZER, NO_ADMINISTRATOR, EVERYBODY_ADMINISTERS} - kinds:
@@ -265,7 +265,7 @@ class AccessCheck:
             )
 
     def of_acls(self) -> Iterator[AccessWarning]:
-        """Yield what is amiss with the ACLs of now."""
+        """Yield the warnings about the current ACLs."""
         if self.authorizer is None:
             if count := len(self.publisher.current.acls):
                 yield without_authorizer([f"the log holds {count} ACL{'' if count == 1 else 's'}"])
@@ -282,19 +282,19 @@ class AccessCheck:
         if everyone and not acls:
             yield AccessWarning(
                 kind=EVERYBODY_ADMINISTERS,
-                text=f"{ALLOW_EVERYONE_CONFIG} is true, and no ACL is on the cluster: everybody may change ACLs. "
+                text=f"{ALLOW_EVERYONE_CONFIG} is true, and no ACL is on the cluster: every client may change ACLs. "
                 "Expected an ACL that allows ALTER on the cluster to administrators only",
             )
         elif not users and not _somebody(acls):
             yield AccessWarning(
                 kind=NO_ADMINISTRATOR,
-                text=f"nobody may change ACLs: {SUPER_USERS_CONFIG} is empty, and no ACL allows ALTER on the cluster. "
-                f"Expected {SUPER_USERS_CONFIG}=User:NAME",
+                text=f"no client may change ACLs: {SUPER_USERS_CONFIG} is empty, and no ACL allows ALTER on the "
+                f"cluster. Expected {SUPER_USERS_CONFIG}=User:NAME",
             )
 
 
 def _somebody(acls: Iterable[StandardAcl]) -> bool:
-    """Whether ACLs on the cluster allow somebody to change ACLs."""
+    """Whether ACLs on the cluster allow any principal to change ACLs."""
     rules = [each for each in acls if each.operation in _ADMINISTERS]
     allowed = any(each.permission_type == AclPermissionType.ALLOW for each in rules)
     return allowed and not any(
@@ -365,17 +365,17 @@ class Node:
 
         """
         self._failure = asyncio.get_running_loop().create_future()
-        # The stack unwinds in reverse: listeners close first, while the controller still commits what they wait for;
+        # The stack unwinds in reverse: listeners close first, while the controller still commits their requests;
         # the log closes after its last writer, and the authorizer last, since requests are authorized until then.
         async with AsyncExitStack() as stack:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
             if self._usage is not None:
-                # Closed once nobody asks any more: what was decided last is written, too.
+                # Closed after the last authorizer: its last decisions are written, too.
                 self._usage.start()
                 stack.push_async_callback(asyncio.to_thread, self._usage.close)
             self._watch()
-            # Stopped after whoever publishes: from then on nothing is merged for nothing.
+            # Stopped after the publisher: from then on no merge is needed.
             merger = merger_of(self.publisher, self.metrics)
             stack.push_async_callback(asyncio.to_thread, merger.close)
             self._access.say_configured()
@@ -409,7 +409,7 @@ class Node:
 
     async def _open(self, listeners: NodeListeners) -> None:
         # Early-start listeners open before replay: observers and other controllers can fetch while this node is still
-        # loading; everybody but super users gets AUTHORIZER_NOT_READY until then (KIP-801).
+        # loading; all but super users get AUTHORIZER_NOT_READY until then (KIP-801).
         await listeners.open(early=True)
         begun = time.monotonic()
         await self._replay()
@@ -507,7 +507,7 @@ class Node:
                 leader=lambda: leader.leader,
                 security=security,
                 client_id=name,
-                # As Kafka's: what a paused controller keeps waiting reaches its successor before the session ends.
+                # As Kafka's: requests that a paused controller holds reach its successor before the session ends.
                 seconds=self.config.brokers.session_timeout_ms / 2000,
             )
             stack.push_async_callback(forwarder.close)
@@ -588,7 +588,7 @@ class Node:
         return Features(supported=supported, finalized=finalized, finalized_epoch=image.end_offset - 1)
 
     def _check_storage(self) -> None:
-        """Check that the directory still holds what this node has open. Raises ConfigError, LogError."""
+        """Check that the directory still holds the open files of this node. Raises ConfigError, LogError."""
         check_unchanged(self.config.metadata_log_dir, self.meta)
         if self._controller is not None:
             self._controller.check_files()

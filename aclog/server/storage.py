@@ -207,7 +207,7 @@ BootstrapRecord: TypeAlias = FeatureLevelRecord | UserScramCredentialRecord
 
 @frozen(kw_only=True)
 class FormatPlan:
-    """What all directories get: `records` in bootstrap.checkpoint, `voter` in the metadata log's 0-0 checkpoint.
+    """The files of all directories: `records` in bootstrap.checkpoint, `voter` in the metadata log's 0-0 checkpoint.
 
     From Kafka 4.4 on (KIP-1170) the records are in the 0-0 checkpoint too, which only a controller has.
     """
@@ -286,7 +286,7 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
 
 
 def _first_checkpoint(config: NodeConfig, plan: FormatPlan) -> bytes | None:
-    """Return what the 0-0 checkpoint of the metadata log's directory has; None if there is none."""
+    """Return the contents of the 0-0 checkpoint of the metadata log's directory; None if there is none."""
     voters = None if plan.voter is None else plan.voter.as_voters(config.controller_listener_names[0])
     if plan.generation is not Generation.V4_3:
         if not config.is_controller:
@@ -404,8 +404,8 @@ def check_unchanged(directory: Path, meta: MetaProperties) -> None:
 def _check_no_log(directory: Path) -> None:
     if (directory / COMMITTED_FILE).exists():
         raise ConfigError(
-            f"{directory}: no {META_PROPERTIES}, but {COMMITTED_FILE} says that a log was committed in it: restore it; "
-            "to start over without it, remove what is in the directory"
+            f"{directory}: no {META_PROPERTIES}, but {COMMITTED_FILE} records a committed log: restore it; "
+            "to start over without it, remove the contents of the directory"
         )
     log = directory / METADATA_DIRECTORY
     # Formatting would make these records the log of a new cluster.
@@ -541,7 +541,7 @@ def _malformed(what: str) -> ConfigError:
     return ConfigError(f"--add-scram: {what}: {_EXPECTED}")
 
 
-# The watch over a running node's directory: once a second, whether what is open is still what is named.
+# The watch over a running node's directory: once a second, whether its paths still name the open files.
 
 
 _SECONDS = 1.0
@@ -601,7 +601,7 @@ _DEFAULT_OPTIONS = FormatOptions()
 
 @frozen(kw_only=True)
 class FormatResult:
-    """What was formatted; `lines` are kafka-storage's output. `meta` is that of the metadata log's directory.
+    """The result of formatting; `lines` are kafka-storage's output. `meta` is that of the metadata log's directory.
 
     `needed` is the generation of Kafka that a node there must have: that of the configuration, or a later one.
     """
@@ -622,7 +622,7 @@ def format_storage(
 ) -> FormatResult:
     """Format every log directory that is not formatted; nothing is written unless the request is valid as a whole.
 
-    `now_ms`, in ms since 1970, is the timestamp of what is written; by default the current time.
+    `now_ms`, in ms since 1970, is the timestamp of the new files; by default the current time.
 
     Raises:
         ConfigError: flags that contradict each other or the configuration, more than one voter, or a directory that is

@@ -282,10 +282,10 @@ class Metrics:
         text = "ACLs in the authorizer, -1 if it does not count them (KIP-801: AclCount)."
 
         def count() -> float:
-            """Return the count; NaN if a plugin fails to tell it, which must not cost the other metrics."""
+            """Return the count; NaN if a plugin fails to return it, which must not cost the other metrics."""
             try:
                 return acl_count()
-            except Exception as error:  # noqa: BLE001 - whatever a plugin raises
+            except Exception as error:  # noqa: BLE001 - any error of a plugin
                 _log.warning("the authorizer's acl_count failed: %r", error)
                 return math.nan
 

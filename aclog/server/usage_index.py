@@ -33,7 +33,7 @@ from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import PROPERTIES_KEY, Batch, Run, UsageIndex
 from aclog.usage.rules import seen_rules
 
-# The coverage of a node's own decisions: when it was at work, whether anybody asked it or not.
+# The coverage of a node's own decisions: when it was running, with or without requests.
 
 
 def hourly_coverage(broker: str, since: int, until: int, decisions: int) -> Coverage:
@@ -55,11 +55,11 @@ def hourly_coverage(broker: str, since: int, until: int, decisions: int) -> Cove
 
 
 def expected(brokers: Sequence[str], at: int) -> Coverage:
-    """Return that there are other brokers, of whose decisions nothing is known from `at` (us since 1970) on."""
+    """Record that there are other brokers, whose decisions are unknown from `at` (us since 1970) on."""
     return Coverage.sum(hourly_coverage(broker, at, at, 0) for broker in brokers)
 
 
-# What changed from one image to a later one, by id.
+# The changes from one image to a later one, by id.
 
 
 class ImageChanges(NamedTuple):
@@ -123,7 +123,7 @@ class AccessCount(NamedTuple):
 
 
 class ImageAccesses(NamedTuple):
-    """What one image has decided since the last drain."""
+    """The decisions of one image since the last drain."""
 
     number: int
     """Images are numbered upwards."""
@@ -144,7 +144,7 @@ class Uncounted(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """What happened between two drains."""
+    """The decisions between two drains."""
 
     images: list[ImageAccesses]
     """In order: that of the drain before, those that have decided anything since, and the newest."""
@@ -184,7 +184,7 @@ class AccessRecorder:
             return self._newest
 
     def drain(self) -> Drained:
-        """Take what was counted since the last drain."""
+        """Take the counts since the last drain."""
         with self.lock:
             tallies, self._pending, self._bytes = self._pending, [], 0
             tallies += [each for each in (self._before, self._newest) if each is not None and each not in tallies]
@@ -197,7 +197,7 @@ class AccessRecorder:
         return Drained(sorted(images, key=lambda each: each.number), uncounted)
 
     def leave(self, reason: int, count: int) -> None:
-        """Count what no ACL decided; `reason` is a place in Uncounted."""
+        """Count decisions without an ACL; `reason` is an index of Uncounted."""
         with self.lock:
             self._uncounted[reason] += count
 
@@ -331,7 +331,7 @@ class JudgedRules:
         )
 
     def within(self, place: int, times: Int64s) -> Int64s:
-        """Return times (us since 1970) as times at which the image at a place decided.
+        """Return times (us since 1970) as times at which the image at an index decided.
 
         A request goes on with the image that it began with, so that its accesses may come after the image's time.
         """
@@ -352,7 +352,7 @@ class JudgedRules:
         return evolve(rules, begins=begins, ends=ends, known_from=self.newest)
 
 
-# Judges what a node has decided in an interval by the rules that decided it, for the index of last use.
+# Evaluates a node's decisions in an interval by the rules that made them, for the index of last use.
 
 
 _MOST_REMEMBERED = 1 << 16
@@ -379,7 +379,7 @@ class IntervalJudge:
     _remembered: int = field(default=0, init=False)
 
     def judged(self, images: Sequence[ImageAccesses]) -> tuple[SeenRules, DayTally]:
-        """Return the rules of some images, at least one, and what their accesses matched and needed of them."""
+        """Return the rules of some images, at least one, and the rules that their accesses matched and needed."""
         judge = self._judge_of(images)
         counted = _counted(images, judge)
         self._remembered += len(counted)
@@ -427,7 +427,7 @@ def _part(accesses: ImageAccesses, place: int, judge: _Judge) -> pa.Table:
     return pa.table(arrays, schema=COUNTED_BY_DAY)
 
 
-# Keeps a node's index of last use: every few seconds a thread takes what was decided into it.
+# Keeps a node's index of last use: every few seconds a thread adds the new decisions.
 
 
 INTERVAL_SECONDS: Final = 5.0
@@ -440,11 +440,11 @@ Most of the work is for distinct accesses, and in a longer interval there are ha
 _LEAST_REST = 4
 """The same where clients ask for so much that is new that memory would run out: 20% of a core."""
 _READY_SECONDS = 0.2
-"""How often it is asked whether the log has been replayed: the index covers what is decided from then on."""
+"""How often to check whether the log has been replayed: the index covers later decisions."""
 _STOP_SECONDS = 10.0
 """How long a stop waits for the last interval to be written."""
 _CLOCK_JUMP_US = 1_000_000
-"""What the clock may gain or lose in an interval."""
+"""The tolerated drift of the clock in an interval."""
 
 _log = logging.getLogger(__name__)
 
@@ -463,12 +463,12 @@ class UsageKeeper:
     """Started and closed by a node. Nothing that goes wrong here reaches the node: it is logged and counted.
 
     An interval is written in one transaction, and again until that succeeds; meanwhile accesses are counted on, in
-    bounded memory. What a kill, or a lack of memory, loses is not covered by the index.
+    bounded memory. Decisions lost in a kill, or for lack of memory, are not covered by the index.
     """
 
     directory: Path
     broker: str
-    """The id under which the index knows this node."""
+    """The id of this node in the index."""
     cluster_id: str
     settings: Settings
     recorder: AccessRecorder
@@ -486,15 +486,15 @@ class UsageKeeper:
     _began: bool = field(default=False, init=False)
     _waiting: _Judged | None = field(default=None, init=False)
     _until: int = field(init=False)
-    """To where what was drained reaches, in us since 1970."""
+    """The end of the drained decisions, in us since 1970."""
     _written: int = field(init=False)
-    """To where what is in the index reaches, in us since 1970."""
+    """The end of the indexed decisions, in us since 1970."""
     _drained_at: float = field(factory=time.monotonic, init=False)
     _last_trouble: str = field(default="", init=False)
 
     def __attrs_post_init__(self) -> None:
         self._judge = IntervalJudge(self.settings)
-        # a batch that was written, though nobody learned of it, is not taken twice
+        # a batch whose write was not confirmed is not added twice
         self._stream = f"node {self.broker} {secrets.token_hex(8)}"
         self._until = self._written = now_us()
         self._metrics = UsageMetrics.registered(self.registry, lambda: max(now_us() - self._written, 0) / 1_000_000)
@@ -505,7 +505,7 @@ class UsageKeeper:
         self._thread.start()
 
     def close(self) -> None:
-        """Write the last interval and end; after ten seconds without success it is lost, and the log says so."""
+        """Write the last interval and end; after ten seconds without success it is lost, and a log line is written."""
         self._stopping.set()
         self.recorder.half_full.set()
         self._thread.join(_STOP_SECONDS)
@@ -515,7 +515,7 @@ class UsageKeeper:
     def _run(self) -> None:
         while not (self.recorder.is_ready() or self._stopping.is_set()):
             self._stopping.wait(_READY_SECONDS)
-        self._keep()  # what is decided from now on is covered
+        self._keep()  # later decisions are covered
         worked = 0.0  # the first time most of the work is to import, and is no measure
         while not self._stopping.is_set():
             least = _LEAST_REST * worked
@@ -523,17 +523,17 @@ class UsageKeeper:
             self.recorder.half_full.wait(min(max(self.interval, _REST * worked), _LONGEST_SECONDS) - least)
             worked = self._keep()
         if self._keep_once() and self._waiting is None:
-            self._keep_once()  # what was decided while an older interval waited
+            self._keep_once()  # decisions made while an older interval waited
         if self._waiting is not None:
             _log.error("%s: the last decisions are lost: %s", self.directory, self._last_trouble)
         self._close_index()
 
     def _keep(self) -> float:
-        """Keep what there is; return how many seconds of a core that took."""
+        """Index the pending decisions; return how many seconds of a core that took."""
         begun = time.thread_time()
         self._keep_once()
         if self._waiting is not None:
-            self._stopping.wait(self.interval)  # not woken by what is counted meanwhile: there is no room for it
+            self._stopping.wait(self.interval)  # not woken by new counts: there is no room for them
         return min(time.thread_time() - begun, _LONGEST_SECONDS / _REST)
 
     def _keep_once(self) -> bool:
@@ -545,7 +545,7 @@ class UsageKeeper:
             if self._waiting is not None:
                 self._write(self._waiting)
                 self._waiting = None
-        except Exception as error:  # noqa: BLE001 - whatever it is, the node goes on
+        except Exception as error:  # noqa: BLE001 - the node continues after any error
             self._trouble(error)
         return had_waited
 
@@ -558,7 +558,7 @@ class UsageKeeper:
         try:
             rules, tally = self._judge.judged(drained.images)
         except Exception:
-            # it would fail again: what it held is lost, and not covered
+            # it would fail again: its decisions are lost, and not covered
             dropped = sum(each.times for image in drained.images for each in image.counts)
             self._metrics.accesses.labels("dropped").inc(dropped)
             raise
@@ -587,7 +587,7 @@ class UsageKeeper:
         now, drained_at = now_us(), time.monotonic()
         passed = int((drained_at - self._drained_at) * 1_000_000) + _CLOCK_JUMP_US
         if not self._began:
-            # what nobody has counted from the beginning is not covered
+            # decisions before the first count are not covered
             self._began, self._until, self._drained_at = True, now, drained_at
         # a clock that was set, or a machine that slept, covers no more than the time that passed
         since = min(max(self._until, now - passed), now)
@@ -600,7 +600,7 @@ class UsageKeeper:
         brokers = {each for each in index.coverage().brokers if each is not None}
         others = sorted(set(self.brokers()) - brokers - {self.broker})
         if others:
-            # their decisions are not in here: without them nobody knows that a rule is not used
+            # their decisions are missing: without them no rule is known to be unused
             run = evolve(run, coverage=Coverage.sum((run.coverage, expected(others, judged.until))))
         index.take(run, [judged.tally] if judged.tally.accesses else [])
         self._metrics.accesses.labels("judged").inc(judged.tally.accesses)

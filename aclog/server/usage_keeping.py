@@ -22,7 +22,7 @@ except ImportError as error:
 def usage_keeper(
     config: NodeConfig, cluster_id: str, authorizer: Authorizer | None, publisher: Publisher, metrics: Metrics
 ) -> UsageKeeper:
-    """Return the keeper, which is told of all decisions of the authorizer from now on; the node starts and closes it.
+    """Return the keeper, which receives all decisions of the authorizer from now on; the node starts and closes it.
 
     Raises:
         ConfigError: the authorizer is not the StandardAuthorizer.
@@ -30,7 +30,7 @@ def usage_keeper(
     """
     if config.usage_index is None or not isinstance(authorizer, StandardAuthorizer):
         raise ConfigError(
-            f"{USAGE_INDEX}: {config.authorizer_class_name} does not tell of its decisions: expected the "
+            f"{USAGE_INDEX}: {config.authorizer_class_name} does not report its decisions: expected the "
             "StandardAuthorizer, or the key to be left out"
         )
     recorder = AccessRecorder(lambda: authorizer.ready)

@@ -49,7 +49,7 @@ def has_pyarrow() -> bool:
 
 
 def need_pyarrow(path: str) -> None:
-    """Raise ConfigError unless pyarrow is installed; `path` is what is to be read or written as Parquet."""
+    """Raise ConfigError unless pyarrow is installed; `path` is the Parquet file to read or write."""
     if not has_pyarrow():
         raise ConfigError(f"{path}: {needs_extra('Parquet', 'pyarrow', 'parquet')}")
 
@@ -57,13 +57,13 @@ def need_pyarrow(path: str) -> None:
 # The accesses of a log (`--accesses`), and those that two policies decide differently.
 #
 # They are read as aclog.usage reads them, in all its forms. Without pyarrow, which the base package lacks, only lines
-# of JSON and of kafka-authorizer.log are, one by one: what is an access there is one here, in all its spellings.
+# of JSON and of kafka-authorizer.log are, one by one: both readers accept the same accesses, in all spellings.
 
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
 EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.log"
-"""What lines of accesses are."""
+"""The expected content of an access log."""
 _PARQUET = (".parquet", ".parq", ".pq")
 _BINARY: Final = (b"PAR1", b"Obj\x01")
 """How files of Parquet and of Avro begin."""
@@ -75,21 +75,21 @@ _ONCE: Final = once_each((*COLUMNS, "timestamp", "broker", "loggedDecision"))
 
 
 class Unread(Enum):
-    """What a line or row is that is no access."""
+    """The kind of a line or row that is not an access."""
 
     ACCESS = "ACCESS"
-    """It tells of one, which could not be read."""
+    """Contains an access that could not be read."""
     OTHER = "OTHER"
 
 
 @frozen(kw_only=True)
 class Accesses:
-    """Distinct accesses with how often each occurs, and how many lines or rows are none."""
+    """Distinct accesses with how often each occurs, and how many lines or rows are not accesses."""
 
     counts: Counter[Request]
     malformed: int
     unread: int = 0
-    """Those of them that tell of an access all the same."""
+    """Those of them that contain an access nevertheless."""
 
     def flipped(self, old: Policy, new: Policy) -> Flips:
         """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
@@ -130,7 +130,7 @@ def is_lines(path: str) -> bool:
     """Return whether a path is one of text: stdin, a pipe, or a file that is neither Parquet nor Avro."""
     if path.endswith(_PARQUET):
         return False
-    if is_stream(path):  # not looked at: what it begins with is read once only
+    if is_stream(path):  # not probed: its beginning can be read only once
         return True
     if not Path(path).is_file():
         return False
@@ -144,13 +144,13 @@ def is_stream(path: str) -> bool:
 
 
 def need_file(path: str, why: str) -> None:
-    """Raise ConfigError if a path is a stream; `why` says what reads it again."""
+    """Raise ConfigError if a path is a stream; `why` names the second reader."""
     if is_stream(path):
         raise ConfigError(f"{display_name(path)}: {why}: expected a file: write the accesses to one first")
 
 
 def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
-    """Yield the accesses, equal ones of a block together, and what else is in it."""
+    """Yield the accesses, equal ones of a block together, and counts of other lines."""
     for batch in _text_batches(path) if is_lines(path) else _found_batches(path):
         for row, count in distinct_rows(batch.rows):
             yield access_of_row(row) or Unread.ACCESS, count
@@ -169,7 +169,7 @@ def _found_batches(path: str) -> "Iterator[AccessBatch]":
 
 
 def _text_batches(path: str) -> "Iterator[AccessBatch]":
-    """Yield what is in lines as they arrive; gzip is recognised by its first bytes."""
+    """Yield the accesses in lines as they arrive; gzip is recognised by its first bytes."""
     from aclog.usage.accesses.access_batch import AccessForm, form_of
     from aclog.usage.accesses.access_log import read_lines  # here: pyarrow
 
@@ -185,7 +185,7 @@ def _text_batches(path: str) -> "Iterator[AccessBatch]":
 
 
 def distinct_rows(rows: "RecordBatch") -> Iterator[tuple[tuple[object, ...], int]]:
-    """Yield each different row of COLUMNS with how often it is there: logs repeat themselves."""
+    """Yield each distinct row of COLUMNS with its count: logs repeat themselves."""
     import pyarrow as pa  # here: what reads without it needs no rows
 
     table = pa.Table.from_batches([rows.select(list(COLUMNS))])
@@ -205,7 +205,7 @@ def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
 
 
 def access_of_line(line: bytes, *, among_objects: bool = False) -> Request | Unread:
-    """Return the access in a line, or whether the line tells of one.
+    """Return the access in a line, or whether the line contains one.
 
     `among_objects`: there was an object of JSON before it, so that it may be the rest of a torn one.
     """
@@ -249,7 +249,7 @@ def _unread(line: bytes) -> Unread:
 
 
 def access_of_object(value: dict[str, object]) -> Request | None:
-    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType).
+    """Return the access in a line as of `authorize --requests`; None if it has no name (byResourceType).
 
     Raises:
         ConfigError: the object is no access.
@@ -267,7 +267,7 @@ def access_of_object(value: dict[str, object]) -> Request | None:
 
 
 def _code(kind: type[IntEnum], name_of: Callable[[str], str | None], text: str) -> int:
-    """Return the code of a name in any form that Kafka writes. Raises ConfigError: it is none."""
+    """Return the code of a name in any form that Kafka writes. Raises ConfigError: an unknown name."""
     code = kind.__members__.get(name_of(text) or text)
     if code is None:
         raise ConfigError(f"{text[:40]!r} is not one of {', '.join(kind.__members__)}")
@@ -275,7 +275,7 @@ def _code(kind: type[IntEnum], name_of: Callable[[str], str | None], text: str) 
 
 
 def access_of_row(row: Sequence[object]) -> Request | None:
-    """Return the access in a row of principal, host, operation, resource type and name; None if it is none."""
+    """Return the access in a row of principal, host, operation, resource type and name; None if it is not one."""
     principal, host, operation, kind, name = map(str, row)
     if None in row:
         return None
@@ -304,19 +304,19 @@ def _request(principal: str, host: str, operation: int, kind: int, name: str) ->
 
 _PRINCIPAL = COLUMNS[0]
 _ACCESS_KEYS = frozenset({*COLUMNS, *EVENT_KEYS})
-"""An object with any of them tells of an access."""
+"""An object with any of them contains an access."""
 
 
 @frozen(kw_only=True)
 class SeenAccesses:
-    """Distinct principals that made requests, and those of the requests that are told whole."""
+    """Distinct principals that made requests, and those of the requests that are complete."""
 
     principals: frozenset[str] = frozenset()
     requests: frozenset[Request] = frozenset()
     malformed: int = 0
     """Lines or rows without a principal."""
     unread: int = 0
-    """Those of them that tell of an access: it may have been anybody's."""
+    """Those of them that contain an access: its principal is unknown."""
 
 
 def read_seen_accesses(path: str) -> SeenAccesses:
@@ -360,7 +360,7 @@ def _is_table(path: str) -> bool:
 
 
 def _has_events(path: str) -> bool:
-    """Return whether the first object in a file is an event, of a known kind or not; a pipe is not looked at."""
+    """Return whether the first object in a file is an event, of a known kind or not; a pipe is not read."""
     if is_stream(path):
         return False
     for _, line in numbered(path):
@@ -386,12 +386,12 @@ def _seen_in_lines(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
             continue
         try:
             yield principal, access_of_object(value)
-        except ConfigError:  # a principal alone, or one whose request is not told whole
+        except ConfigError:  # a principal alone, or with an incomplete request
             yield principal, None
 
 
 def _who_of(line: bytes) -> str | Unread:
-    """Return the principal of a line that cannot be read, or whether the line tells of an access."""
+    """Return the principal of a line that cannot be read, or whether the line contains an access."""
     trace = access_trace(line.decode(errors="replace"))
     if trace is not None:
         return trace.principal or Unread.ACCESS

@@ -67,7 +67,7 @@ def blocks(path: str, advance: Advance | None = None) -> Iterator[list[bytes]]:
 
 
 def numbered(path: str, advance: Advance | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number, from 1; `advance` and what it raises are those of `blocks`."""
+    """Yield each line that is not blank with its number, from 1; `advance` and its errors are those of `blocks`."""
     return numbered_lines(blocks(path, advance))
 
 
@@ -92,7 +92,7 @@ def _naming(name: str) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[_Reader, BufferedReader]]:
-    """Open a file for reading what is in it, and as it is."""
+    """Open a file, both decompressed and raw."""
     if path == STDIN:
         file = cast("BufferedReader", sys.stdin.buffer)
         yield _unzipped(file), file
@@ -102,7 +102,7 @@ def _opened(path: str) -> Iterator[tuple[_Reader, BufferedReader]]:
 
 
 def _reporter(raw: BufferedReader, advance: Advance) -> Callable[[], None]:
-    """Return what reports how far a file is read; of a pipe nobody knows where it ends."""
+    """Return a function that reports how far a file is read; a pipe has no known end."""
     try:
         size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
     except OSError:  # no file of the system's
@@ -169,9 +169,9 @@ def parse_acl(line: bytes) -> StandardAclWithId:
 
 @define(eq=False, slots=False)
 class LineTable:
-    """The line of each rule of one file (aclog.authorizer.origin.Origins); filled by one reader, then asked.
+    """The line of each rule of one file (aclog.authorizer.origin.Origins); filled by one reader, then queried.
 
-    Rules are known by their hashes, of 64 bits: that two of a million share one is less likely than one in ten million.
+    Rules are identified by hashes of 64 bits: that two of a million share one is less likely than one in ten million.
     """
 
     file: str
@@ -206,7 +206,7 @@ class LineTable:
 
 @frozen(kw_only=True)
 class FoundRules:
-    """Rules, to be read once; then `origins` tells where they stand."""
+    """Rules, to be read once; then `origins` has their locations."""
 
     rules: Iterable[StandardAclWithId]
     origins: Origins
@@ -224,11 +224,11 @@ def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[Standar
 
 @define(eq=False)
 class NameFile:
-    """Names in a file or in stdin (`-`), read once, when they are asked for; gzip is detected."""
+    """Names in a file or in stdin (`-`), read once, on first use; gzip is detected."""
 
     path: str
     of: str = "a topic"
-    """What has the names, for errors."""
+    """The source of the names, for errors."""
     _names: tuple[str, ...] | None = field(default=None, init=False)
 
     def names(self) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ def read_change_of_each(path: str, flag: str, *, added: bool) -> Iterator[RuleCh
 
 
 def parse_change(value: dict[str, object], where: str) -> RuleChange:
-    """Return the change in the JSON object of a line. Raises ConfigError: it is none."""
+    """Return the change in the JSON object of a line. Raises ConfigError: not a change."""
     action, rule = text_field(value, "action"), value.get("rule")
     if action not in set(Action):
         raise ConfigError(f"action {action[:40]!r} is not one of {', '.join(Action)}")

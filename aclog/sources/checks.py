@@ -43,7 +43,7 @@ from aclog.sources.live import ClusterKafka, of_registrations
 from aclog.sources.rule_files import AclsSource
 from aclog.terminal.output import time_text
 
-# What a check has found.
+# The findings of a check.
 
 
 class Level(StrEnum):
@@ -51,14 +51,14 @@ class Level(StrEnum):
 
     OK = "ok"
     WARN = "warn"
-    """Some commands will not do what is expected of them, or soon not."""
+    """Some commands do not work as expected, or soon will not."""
     FAIL = "fail"
     """The source cannot be used."""
 
 
 @frozen
 class Finding:
-    """One line of the doctor: what was looked at, what was found, and what to do about it."""
+    """One line of the doctor: the check, its result, and the fix."""
 
     check: str
     level: Level
@@ -67,22 +67,22 @@ class Finding:
 
 
 def ok(check: str, text: str, todo: str = "") -> Finding:
-    """Return what is as it should be; `todo` says what else there is."""
+    """Return a passed check; `todo`: a remark."""
     return Finding(check, Level.OK, text, todo)
 
 
 def warn(check: str, text: str, todo: str) -> Finding:
-    """Return what may be meant, and what to do if it is not."""
+    """Return a result that may be intended, and the fix if it is not."""
     return Finding(check, Level.WARN, text, todo)
 
 
 def fail(check: str, text: str, todo: str = "") -> Finding:
-    """Return what is wrong; without `todo` the text says what to do, as that of every MetadataError does."""
+    """Return a failed check; without `todo` the text has the fix, as that of every MetadataError."""
     return Finding(check, Level.FAIL, text, todo)
 
 
 def text_of(error: Exception) -> str:
-    """Return an error as a line for people: one of the operating system says what failed, and without its number."""
+    """Return an error as one line; one of the operating system has its file, and no number."""
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -104,7 +104,7 @@ _JAVA_TODO = "`aclog spark` needs Java 17 or later: install one, and set JAVA_HO
 
 
 def installation(context: str | None = None) -> Iterator[Finding]:
-    """Yield what is found about this machine, whatever the source; `context` is the one that the command names."""
+    """Yield the findings about this machine, for any source; `context` is the one that the command names."""
     yield ok("aclog", f"{version('aclog')}, {native_text}", "" if native else "it decides faster with: make native")
     yield ok("python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
     yield _libraries()
@@ -153,10 +153,10 @@ def _java() -> Finding:
 
 
 def java_finding(command: str, output: str) -> Finding:
-    """Return whether Spark can use a Java that says this of its version."""
+    """Return whether Spark supports a Java, by the output of its `-version`."""
     match = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', output)
     if match is None:
-        return warn("java", f"{command} -version does not tell its version", _JAVA_TODO)
+        return warn("java", f"{command} -version does not print a version", _JAVA_TODO)
     if int(match[2]) < _LEAST_JAVA:
         return warn("java", f"{match[1]} at {command}", _JAVA_TODO)
     return ok("java", f"{match[1]} at {command}")
@@ -164,7 +164,7 @@ def java_finding(command: str, output: str) -> Finding:
 
 def _clock() -> Finding:
     local = datetime.now().astimezone()
-    zone = os.environ.get("ACLOG_TIMEZONE") or "UTC, unless --timezone says another"
+    zone = os.environ.get("ACLOG_TIMEZONE") or "UTC, unless --timezone is given"
     text = f"{local:%Y-%m-%d %H:%M:%S %z} here; times without a zone are taken for {zone}"
     if not time.get_clock_info("monotonic").monotonic:
         return warn("clock", f"{text}; this system has no monotonic clock", "do not set the clock while a node runs")
@@ -183,7 +183,7 @@ def _contexts(name: str | None) -> Finding:
     return ok("contexts", f"{path}: none is chosen", "`aclog context use NAME` chooses one")
 
 
-# A log or a checkpoint on disk: whether it can be read, what its end is like, who holds it, and the disk.
+# A log or a checkpoint on disk: whether it is readable, the state of its end, its writer, and the disk.
 
 
 _LEAST_FREE_BYTES = 1 << 30
@@ -192,7 +192,7 @@ _CHECKED_CHECKPOINTS = 3
 
 
 def log_health(directory: Path, source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
-    """Yield what is found about a directory of segments and checkpoints; `notes` get what its reading tells."""
+    """Yield the findings about a directory of segments and checkpoints; `notes` collects the notes of reading it."""
     if not directory.is_dir():
         yield fail("log", f"{directory}: no such directory")
         return
@@ -210,27 +210,25 @@ def log_health(directory: Path, source: ChosenSource, notes: list[str]) -> Itera
 def state_health(
     check: str, name: str, source: ChosenSource, notes: list[str]
 ) -> Generator[Finding, None, Image | None]:
-    """Yield whether a source can be read as a whole, and what reading it tells; return its state, if it can."""
+    """Yield whether a source can be read as a whole, and its notes; return its state, if readable."""
     began = time.monotonic()
     try:
         image = source.image()
     except (MetadataError, OSError) as error:
-        yield fail(
-            check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` shows all that is wrong"
-        )
+        yield fail(check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` lists all errors")
         return None
     yield ok(check, f"{name}: {_contents(image)}, read in {time.monotonic() - began:.1f} s")
     for text in notes:
-        yield warn(check, text, f"`aclog log verify {name}` tells more" if check == "log" else "see docs/operations.md")
+        yield warn(check, text, f"see `aclog log verify {name}`" if check == "log" else "see docs/operations.md")
     return image
 
 
 def kafka_finding(kafka: ClusterKafka) -> Iterator[Finding]:
-    """Yield which Kafka the nodes run, if anything is known of it, and whether they decide alike."""
+    """Yield the Kafka version of the nodes, if known, and whether they decide alike."""
     warning = kafka.warning()
     if warning is not None:
         todo = (
-            "upgrade all nodes; `aclog diff SOURCE --to-kafka-version 4.4` shows what differs"
+            "upgrade all nodes; `aclog diff SOURCE --to-kafka-version 4.4` shows the difference"
             if kafka.nodes.of_generation
             else "name it with --kafka-version, in a context or in aclog.toml"
         )
@@ -272,10 +270,10 @@ def _holder(directory: Path) -> Finding:
         if (process := holder_of(path)) is not None:
             return ok("writer", f"process {process} holds {path}", "it can be read meanwhile, not written")
     if not os.access(directory, os.W_OK):
-        return ok("writer", "nobody holds it; this user may read it, not write")
+        return ok("writer", "unlocked, readable but not writable")
     if kafka is not None:
-        return ok("writer", f"nobody holds it; it belongs to the Kafka node of {kafka}", "writing takes --force")
-    return ok("writer", "nobody holds it; this user may write")
+        return ok("writer", f"unlocked; owned by the Kafka node of {kafka}", "writing takes --force")
+    return ok("writer", "unlocked, writable")
 
 
 def _disk(directory: Path) -> Finding:
@@ -286,7 +284,7 @@ def _disk(directory: Path) -> Finding:
     return ok("disk", text)
 
 
-# A running cluster: name, port, TLS, the listener, the login, what it may do, and how far the clocks are apart.
+# A running cluster: name, port, TLS, the listener, the login, its permissions, and the clock skew.
 
 
 _SECONDS = 5.0
@@ -306,7 +304,7 @@ _NEEDS = {
 
 
 def connections(servers: Sequence[HostPort], security: ClientSecurity, role: Role) -> Iterator[Finding]:
-    """Yield what is found about each server; nothing is changed, and no login is sent to who is no Kafka listener."""
+    """Yield the findings about each server; nothing is changed, and no login is sent to a server that is not Kafka."""
     for address in servers:
         yield from asyncio.run(_collected(_server(address, security, role)))
 
@@ -340,7 +338,7 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
         if security.username and not is_tls:
             yield warn("login", "the login goes over the network unencrypted", "use a SASL_SSL listener")
         if is_tls and certificate is None:
-            text = f"not known: none was shown within {_SECONDS:.0f} s when it was asked for"
+            text = f"unknown: no certificate within {_SECONDS:.0f} s"
             yield warn("certificate", text, "run this again")
         async for each in _role_findings(connection, role):
             yield each
@@ -386,7 +384,7 @@ async def _rights(connection: Connection, role: Role) -> list[Finding]:
             connection, BROKERS if role is Role.BROKER else CONTROLLERS, with_operations=True
         )
     except (MetadataError, RequestError) as error:
-        todo = "allow DESCRIBE on the cluster" if role is Role.BROKER else "allow ALTER on the cluster to be told more"
+        todo = "allow DESCRIBE on the cluster" if role is Role.BROKER else "allow ALTER on the cluster for more details"
         make = fail if role is Role.BROKER else warn
         return [make("rights", f"DescribeCluster: {error}", todo)]
     findings = [
@@ -397,7 +395,10 @@ async def _rights(connection: Connection, role: Role) -> list[Finding]:
     ]
     if await has_authorizer(connection) is False:
         todo = "expected authorizer.class.name on its nodes, unless the cluster is meant to be open"
-        return [*findings, warn("rights", "no authorizer: everybody may do everything, and there are no ACLs", todo)]
+        return [
+            *findings,
+            warn("rights", "no authorizer: every client may perform every operation, and there are no ACLs", todo),
+        ]
     return findings + [_right(cluster, operation, purpose) for operation, purpose in _NEEDS[role]]
 
 
@@ -407,22 +408,22 @@ def _right(cluster: ClusterDescription, operation: AclOperation, purpose: str) -
     if may:
         return ok("rights", f"{operation.name} on the cluster, for {purpose}")
     # Without DESCRIBE a broker tells no right at all.
-    what = "is not known" if may is None or not cluster.operations else "is denied"
+    what = "is unknown" if may is None or not cluster.operations else "is denied"
     text = f"{operation.name} on the cluster {what}, which is needed for {purpose}"
     return (warn if operation is AclOperation.ALTER else fail)("rights", text, todo)
 
 
 async def _server_clock(connection: Connection) -> Finding:
-    """Compare this clock with the leader's, which DescribeQuorum tells of the leader's own log."""
+    """Compare this clock with the leader's, by the response to DescribeQuorum."""
     try:
         before = time.time()
         quorum = await describe_quorum(connection)
         between = (before + time.time()) / 2
     except (MetadataError, RequestError) as error:
-        return ok("cluster clock", f"not known: DescribeQuorum: {error}")
+        return ok("cluster clock", f"unknown: DescribeQuorum: {error}")
     leader = next((each for each in quorum.voters if each.replica_id == quorum.leader_id), None)
     if leader is None or leader.last_caught_up_timestamp < 0:
-        return ok("cluster clock", "not known: the leader does not tell its time")
+        return ok("cluster clock", "unknown: the leader does not return its time")
     apart = between - leader.last_caught_up_timestamp / 1000
     text = f"this one is {abs(apart):.1f} s {'ahead of' if apart > 0 else 'behind'} the quorum leader's"
     if abs(apart) < _APART_S:
@@ -438,8 +439,8 @@ def examination(
 ) -> Iterator[Finding]:
     """Yield the findings as they come: the installation's first, then those of the source that `choose` returns.
 
-    `choose` takes what is told of notes, and raises a MetadataError if the source cannot even be named; `context` is
-    the one that the command names.
+    `choose` takes a callback for notes, and raises a MetadataError if the source cannot even be named; `context` is the
+    one that the command names.
     """
     yield from installation(context)
     notes: list[str] = []
@@ -483,7 +484,7 @@ def _running(source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
         for finding in connections(servers, inner.security, Role.BROKER if is_admin else Role.CONTROLLER):
             usable |= finding.check == "role" and finding.level is not Level.FAIL
             yield finding
-    if usable:  # else the connection has said why
+    if usable:  # otherwise the connection's finding has the reason
         image = yield from state_health("state", inner.name, source, notes)
         if image is not None and isinstance(inner, AdminSource | QuorumSource):
             try:

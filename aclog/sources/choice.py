@@ -30,7 +30,7 @@ from aclog.terminal.progress import BYTES, progress
 
 @runtime_checkable
 class LiveSource(Protocol):
-    """A running cluster, whose nodes answer what decides besides the ACLs."""
+    """A running cluster, whose nodes return its settings besides the ACLs."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class LiveSource(Protocol):
         ...
 
     def cluster_settings(self) -> ClusterSettings:
-        """Return what its nodes answer, asked on each call. Raises MetadataError: no server responds."""
+        """Return the settings of its nodes, read on each call. Raises MetadataError: no server responds."""
         ...
 
 
@@ -47,7 +47,7 @@ class ReplayedSource(Protocol):
     """A source whose states are replayed from records, of which some may be missing."""
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return what the state that was returned last lacks. Raises MetadataError: it cannot be read."""
+        """Return the gaps of the state that was returned last. Raises MetadataError: it cannot be read."""
         ...
 
 
@@ -86,7 +86,7 @@ class ChosenSource:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Show the progress of what the source reads during the `with`."""
+        """Show the progress of reading the source during the `with`."""
         if isinstance(self.source, AclsSource):
             with progress(f"reading {self.source.name}", BYTES) as advance:
                 self.source.options = evolve(self.source.options, advance=advance)
@@ -106,9 +106,9 @@ class ChosenSource:
 
     @property
     def file_origins(self) -> Origins:
-        """Where the rules of the image stand that was returned, in files that people keep; nothing for JSON lines.
+        """The locations of the returned image's rules, in files written by people; empty for JSON lines.
 
-        A stream of JSON lines is made by programs, and what is said of it is read by programs.
+        A stream of JSON lines is written by programs, and output about it is read by programs.
         """
         is_stated = isinstance(self.source, AclsSource) and not isinstance(self.source.origins, LineTable)
         return self.origins if is_stated else NO_ORIGINS
@@ -142,7 +142,7 @@ class ChosenSource:
         return isinstance(self.source, LiveSource)
 
     def premises(self, properties: AbstractSet[str]) -> Premises:
-        """Return what is unknown of what decides: settings of a running cluster, and records that a state lacks.
+        """Return the unknown premises: settings of a running cluster, and records missing from a state.
 
         `properties`: the properties whose values flags, a context or a settings file give.
 
@@ -154,7 +154,7 @@ class ChosenSource:
 
     @property
     def origins(self) -> Origins:
-        """Where the rules of the returned image stand."""
+        """The locations of the returned image's rules."""
         return self.source.origins if isinstance(self.source, AclsSource) else NO_ORIGINS
 
     def warn_of_age(self) -> None:
@@ -194,18 +194,18 @@ class SourceSelection:
     command_config: Path | None = None
     as_of: str | None = None
     max_age: float | None = None
-    """In seconds: what a running cluster told longer ago is refused."""
+    """In seconds: an older state of a running cluster is refused."""
     authorizer_properties: Sequence[str] = ()
     """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
 
 
 def premises_of(source: StateSource, properties: AbstractSet[str]) -> Premises:
-    """Return what is unknown of what decides: of the state that was returned last. Raises as ChosenSource.premises."""
+    """Return the unknown premises of the state that was returned last. Raises as ChosenSource.premises."""
     return settings_premises(source, properties).also(gaps_of(source))
 
 
 def gaps_of(source: StateSource) -> Premises:
-    """Return what the state that was returned last lacks of its log."""
+    """Return the gaps in the log of the state that was returned last."""
     return Premises(source.gaps()) if isinstance(source, ReplayedSource) else ALL_KNOWN
 
 
@@ -221,7 +221,7 @@ def settings_premises(source: StateSource, properties: AbstractSet[str]) -> Prem
 
 
 def settings_of(source: LiveSource) -> ClusterSettings:
-    """Return what the nodes of a cluster answer, asked on each call; nothing is known if none does."""
+    """Return the settings of a cluster's nodes, read on each call; all unknown if no node responds."""
     try:
         return source.cluster_settings()
     except MetadataError as error:

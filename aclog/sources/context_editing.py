@@ -81,7 +81,7 @@ def rename_context(path: Path, old: str, new: str) -> None:
 
 
 def change_file(path: Path, change: Callable[[Contents], None], *, check: str | None = None) -> None:
-    """Change the file, while nobody else does; `check`: a context that must be sound afterwards.
+    """Change the file under a lock; `check`: a context that must be valid afterwards.
 
     A file that is a symbolic link stays one. Nothing is written if anything fails.
 

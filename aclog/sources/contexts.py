@@ -17,7 +17,7 @@ from aclog.sources.toml import RANGES, VERSION, TomlDocument, TomlTable, ranges_
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.output import warn
 
-# Files of client properties that hold passwords: who can read them.
+# Files of client properties that hold passwords: their permissions.
 
 
 _SECRET = re.compile(r"password|passphrase|secret|jaas|token|credential|user\.info|hmac|\.key$", re.IGNORECASE)
@@ -26,7 +26,7 @@ _PLAIN = re.compile(
     r"|(ssl|sasl|zookeeper|authorizer)\..*(\.(location|type|protocol|protocols|suites|algorithm|class|ms|enable|name))"
     r"|\w+(\.\w+)*\.ms"
 )
-"""Properties whose values can be shown; what is not known may be a secret."""
+"""Properties whose values can be shown; an unknown one may be a secret."""
 _OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 _HIDDEN = "***"
 
@@ -37,14 +37,14 @@ def is_secret(key: str) -> bool:
 
 
 def shown_value(key: str, value: str) -> str:
-    """Return the value of a property for people: *** unless it is known to be no secret."""
+    """Return the value of a property for output: *** unless it is known not to be a secret."""
     return value if _PLAIN.fullmatch(key) and not is_secret(key) else _HIDDEN
 
 
 def warn_of_readers(path: Path) -> None:
-    """Warn if others can read a file of properties that holds a secret; Kafka's tools say nothing, ssh refuses.
+    """Warn if others can read a file of properties that holds a secret; Kafka's tools do not check this, ssh refuses.
 
-    A file that cannot be read is left to whom it is for.
+    Errors of reading the file are left to its users.
     """
     from aclog.config.properties import read_properties
 
@@ -70,7 +70,7 @@ def config_file() -> Path | None:
     """Return the path of the file, which need not exist; it is absolute. None if the user has no home directory.
 
     That of $ACLOG_CONFIG; else config.toml below $XDG_CONFIG_HOME/aclog or ~/.config/aclog, on macOS and Windows where
-    such files are there.
+    such files exist.
 
     Raises:
         ConfigError: ACLOG_CONFIG is a relative path, which would mean another file in each directory.
@@ -107,7 +107,7 @@ def _home() -> Path | None:
     return home if home.is_absolute() else None
 
 
-# A context: a cluster or a log by name, and what is known of it.
+# A context: a cluster or a log by name, and its settings.
 
 
 KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server", "zookeeper")
@@ -116,7 +116,7 @@ KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-se
 
 @frozen(kw_only=True)
 class Context:
-    """One source and its settings; None: the file says nothing of it. Paths are absolute."""
+    """One source and its settings; None: not in the file. Paths are absolute."""
 
     name: str
     kind: str
@@ -142,13 +142,13 @@ class Context:
     """Whether that takes a host with a slash for a range of addresses."""
     timezone: str | None = None
     format: str | None = None
-    """How lists and answers are printed where nothing else is asked for."""
+    """The default format of lists and answers."""
     place: str = field(default="", eq=False)
     """File and line that name it."""
 
     @property
     def address(self) -> str:
-        """What it is, as the flag that would name it: `--bootstrap-server HOST:PORT`."""
+        """Its source, as a flag: `--bootstrap-server HOST:PORT`."""
         return f"--{self.kind} {self.value}"
 
     def decides(self) -> dict[str, str]:
@@ -171,7 +171,7 @@ CONTEXT_VARIABLE = "ACLOG_CONTEXT"
 
 
 class ChosenBy(StrEnum):
-    """Who named the context, in words for people."""
+    """How the context was chosen, in words."""
 
     NAME = "named here"
     VARIABLE = "named by ACLOG_CONTEXT"
@@ -187,7 +187,7 @@ class ChosenContext:
 
     @property
     def is_ambient(self) -> bool:
-        """Whether it was chosen before this command, so that its user may not think of it."""
+        """Whether it was chosen before this command, so that its user may not be aware of it."""
         return self.by is not ChosenBy.NAME
 
 
@@ -197,7 +197,7 @@ def choose_context(name: str | None = None) -> ChosenContext | None:
     An empty name or variable means none at all.
 
     Raises:
-        ConfigError: no context has the name, or the file is not the user's own or says what it cannot.
+        ConfigError: no context has the name, or the file is not the user's own, or invalid.
         OSError: the file cannot be read.
 
     """
@@ -320,14 +320,14 @@ def _joined(texts: Iterable[str] | None, separator: str) -> str | None:
     return None if texts is None else separator.join(texts)
 
 
-# Whether a file is its user's own: what others could have written decides nothing.
+# Whether a file is its user's own: a file that others can write must not decide anything.
 
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_own(path: Path) -> None:
-    """Check that nobody else can change a file, as ssh does with its own.
+    """Check that no other user can change a file, as ssh does with its own.
 
     Raises:
         ConfigError: it belongs to another user (root may own it), or others may write it; OSError: it cannot be looked
@@ -352,7 +352,7 @@ CONTEXTS, CURRENT = "contexts", "current"
 
 @frozen(kw_only=True)
 class ContextFile:
-    """What the file says; a context is looked at only when it is asked for."""
+    """The content of the file; a context is validated on first use."""
 
     path: Path
     current: str | None = None
@@ -364,7 +364,7 @@ class ContextFile:
         return () if self._table is None else tuple(self._table.values)
 
     def context(self, name: str) -> Context:
-        """Return a context. Raises ConfigError: there is none of that name, or it says what it cannot."""
+        """Return a context. Raises ConfigError: no such context, or an invalid one."""
         if self._table is None or name not in self._table.values:
             raise self.unknown(name)
         return read_context(self._table.table(name), name, self.path.parent)
@@ -396,7 +396,7 @@ def read_context_file(path: Path | None = None) -> ContextFile:
 
 
 def own_file() -> Path:
-    """Return the path of the user's file. Raises ConfigError: there is no place for it."""
+    """Return the path of the user's file. Raises ConfigError: no home directory."""
     path = config_file()
     if path is None:
         raise ConfigError(f"no home directory, so there is no file of contexts: expected HOME or {VARIABLE}")
@@ -404,7 +404,7 @@ def own_file() -> Path:
 
 
 def context_file_of(document: TomlDocument, path: Path) -> ContextFile:
-    """Return what the text of a file says. Raises ConfigError as read_context_file."""
+    """Parse the text of a file. Raises ConfigError as read_context_file."""
     root = TomlTable(document=document, values=document.values)
     root.only((CONTEXTS, CURRENT))
     return ContextFile(path=path, current=root.text(CURRENT) or None, table=root.table(CONTEXTS))

@@ -27,7 +27,7 @@ _SAFE = (
 )
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch what it lacks, by programs that its settings name
-    "GIT_NO_LAZY_FETCH": "1",  # the same, as git says it since 2.44
+    "GIT_NO_LAZY_FETCH": "1",  # the same, as git names it since 2.44
     "GIT_NO_REPLACE_OBJECTS": "1",  # refs/replace would show other content than the commit has
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -44,7 +44,7 @@ def git_arguments(*arguments: str) -> list[str]:
 
 
 def git_environment() -> dict[str, str]:
-    """Return the environment of git: ours, and what keeps it from running or fetching anything.
+    """Return the environment of git: ours, and variables that keep it from running or fetching anything.
 
     GIT_DIR, GIT_INDEX_FILE and the like stay: in a hook they name the repository and the index that is committed.
     """
@@ -53,7 +53,7 @@ def git_environment() -> dict[str, str]:
 
 @frozen(kw_only=True)
 class GitAnswer:
-    """What a git command printed, and what it said on stderr; `output` is None if it failed."""
+    """The stdout and stderr of a git command; `output` is None if it failed."""
 
     output: bytes | None
     message: str
@@ -103,12 +103,12 @@ def without_filters() -> list[str]:
 
 
 def is_partial_clone() -> bool:
-    """Return whether git knows a remote that has what this clone lacks."""
+    """Return whether git has a remote with the objects that this clone lacks."""
     return ask_git("config", "--get-regexp", r"^remote\..*\.promisor$").output is not None
 
 
 def _flat(message: str) -> str:
-    """Return what git said as one line, with its advice."""
+    """Return git's stderr as one line, with its advice."""
     return " ".join(message.removeprefix("fatal: ").split())
 
 
@@ -124,7 +124,7 @@ _HEADER_FIELDS = 3
 
 @frozen(kw_only=True)
 class TreeEntry:
-    """What stands under a name in a directory: a file, a directory, a symbolic link or a submodule."""
+    """An entry of a directory: a file, a directory, a symbolic link or a submodule."""
 
     mode: str
     """Octal, as in a tree object."""
@@ -158,16 +158,16 @@ class MissingObjectError(Exception):
 
 @define(eq=False)
 class GitObjects:
-    """Reads objects by their ids. Owned by whoever reads a tree; close it: a process runs until then."""
+    """Reads objects by their ids. Owned by the reader of a tree; close it: a process runs until then."""
 
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     def tree(self, id_: str) -> dict[str, TreeEntry]:
-        """Return what a tree object holds, by name. Raises MissingObjectError, ConfigError: it cannot be read."""
+        """Return the entries of a tree object, by name. Raises MissingObjectError, ConfigError: it cannot be read."""
         return _parsed(self._read(id_, b"tree"), len(id_) // 2)
 
     def blob(self, id_: str) -> bytes:
-        """Return what a blob holds. Raises MissingObjectError, ConfigError: it cannot be read."""
+        """Return the content of a blob. Raises MissingObjectError, ConfigError: it cannot be read."""
         return self._read(id_, b"blob")
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class GitObjects:
         if header[1:] == [b"missing"]:
             raise MissingObjectError
         if len(header) != _HEADER_FIELDS or header[1] != kind or int(header[2]) > LARGEST:
-            self.close()  # what follows is not read
+            self.close()  # the rest is not read
             raise _unexpected(id_, kind, header) if header else _ended(id_)
         content = source.read(int(header[2]))
         if len(content) < int(header[2]) or source.read(1) != b"\n":
@@ -213,9 +213,7 @@ class GitObjects:
 
 def _ended(id_: str) -> Exception:
     if is_partial_clone():
-        return (
-            MissingObjectError()
-        )  # git before 2.44 does not ask whether to fetch what a partial clone lacks, and ends
+        return MissingObjectError()  # git before 2.44 ends at an object that a partial clone lacks
     return ConfigError(f"git cat-file --batch ended at object {id_}: is the repository damaged? try git fsck")
 
 
@@ -241,7 +239,7 @@ def _parsed(content: bytes, id_size: int) -> dict[str, TreeEntry]:
     return entries
 
 
-# The files of git's index: what the next commit will hold.
+# The files of git's index: the content of the next commit.
 
 
 ROOT = "/"
@@ -283,7 +281,7 @@ def _directory(directories: dict[str, dict[str, TreeEntry]], path: str) -> dict[
         at, below = at.rpartition("/")[0], at
 
 
-# What `--ref` names: a commit, or the index, and a path in it.
+# The value of `--ref`: a commit, or the index, and a path in it.
 
 
 _EXPECTED = "expected GITREF:PATH, such as main:kafka or HEAD~1:kafka/acls.yaml (:PATH is the index)"
@@ -305,7 +303,7 @@ class GitPlace:
 
 
 def parse_git_place(text: str) -> GitPlace:
-    """Return the place that a flag names.
+    """Parse the value of the flag.
 
     Raises:
         ConfigError: no colon, a range of commits, or a reference that git would take for an option.
@@ -340,7 +338,7 @@ def _outside_braces(ref: str) -> str:
     return ref.split("{", 1)[0]
 
 
-# Finds the files of a commit, or says how to get it.
+# Finds the files of a commit, or explains how to get it.
 
 
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -357,7 +355,7 @@ def tree_id(place: GitPlace) -> str:
     answer = ask_git("rev-parse", "--verify", f"{place.ref}^{{tree}}")
     if "only goes back to" in answer.message or "only has" in answer.message:
         reach = answer.message.splitlines()[0].removeprefix("warning: ")
-        raise ConfigError(f"{place.name}: this clone does not know what {place.ref} was: {reach}")
+        raise ConfigError(f"{place.name}: this clone does not have {place.ref}: {reach}")
     if "is ambiguous" in answer.message:
         raise ConfigError(f"{place.name}: {place.ref!r} is ambiguous: expected refs/heads/... or refs/tags/...")
     if answer.output is None and "Needed a single revision" not in answer.message:
@@ -370,7 +368,7 @@ def tree_id(place: GitPlace) -> str:
 
 
 def way_out(ref: str, name: str) -> str:
-    """Return what to do about a commit that is not there, given as `name`; empty if nothing is known."""
+    """Return the fix for a missing commit, given as `name`; empty if unknown."""
     remotes = _lines("remote")
     if not remotes:
         return ""
@@ -392,7 +390,7 @@ def _lines(*arguments: str) -> list[str]:
     return (ask_git(*arguments).output or b"").decode(errors="replace").splitlines()
 
 
-# What stands where in a commit, or in the index: paths are followed as a file system would, within the repository.
+# Paths in a commit, or in the index: they are followed as in a file system, within the repository.
 
 
 _LINKS = 40
@@ -416,7 +414,7 @@ class GitFiles:
     place: GitPlace
     _top: TreeEntry = field(init=False)
     _directories: dict[str, dict[str, TreeEntry]] = field(init=False)
-    """What has been read of them, by id."""
+    """Cached objects, by id."""
     _objects: GitObjects = field(factory=GitObjects, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -428,7 +426,7 @@ class GitFiles:
         self._objects.close()
 
     def find(self, path: str) -> TreeNode | None:
-        """Return what is at a path from the top of the repository, symbolic links followed; None if nothing is.
+        """Return the entry at a path from the top of the repository, symbolic links followed; None if there is none.
 
         Raises:
             ConfigError: the path leads out of the repository, or into a submodule; a symbolic link leads nowhere; an
@@ -438,7 +436,7 @@ class GitFiles:
         return self._find(path, path, [_LINKS])
 
     def directory(self, node: TreeNode) -> dict[str, TreeEntry]:
-        """Return what a directory holds, by name. Raises ConfigError: it is not in this clone."""
+        """Return the entries of a directory, by name. Raises ConfigError: it is not in this clone."""
         id_ = node.entry.id
         if id_ not in self._directories:
             try:
@@ -448,7 +446,7 @@ class GitFiles:
         return self._directories[id_]
 
     def content(self, node: TreeNode) -> bytes:
-        """Return what a file holds. Raises ConfigError: it is not in this clone."""
+        """Return the content of a file. Raises ConfigError: it is not in this clone."""
         try:
             return self._objects.blob(node.entry.id)
         except MissingObjectError:
@@ -498,7 +496,7 @@ class GitFiles:
         to = posixpath.join(posixpath.dirname(link.path), target)
         node = self._find(to, link.path, links)
         if node is None:
-            raise ConfigError(f"{name}: nothing is there")
+            raise ConfigError(f"{name}: path not found")
         return self._find(posixpath.join(node.path, rest), link.path, links) if rest else node
 
     def _missing(self, path: str) -> ConfigError:
@@ -511,7 +509,7 @@ class GitFiles:
         )
 
 
-# What git knows of two commits: where they parted, and which files are not the same.
+# Comparison of two commits: their merge base, and the files that differ.
 
 
 def top_directory() -> Path:
@@ -560,21 +558,21 @@ def exists(place: GitPlace) -> bool:
 
 
 def file_content(ref: str, path: str) -> bytes | None:
-    """Return what a file holds in a commit; None if it is not there."""
+    """Return the content of a file in a commit; None if it does not exist."""
     return ask_git("cat-file", "blob", f"{ref}:{path}").output
 
 
 def changed_files(base: str, head: str | None) -> set[str]:
     """Return the files that differ between a commit and another, or the work tree, from the top of the repository.
 
-    Files that git does not know yet count as well.
+    Untracked files count as well.
 
     Raises:
-        ConfigError: git does not know the commits.
+        ConfigError: an unknown commit.
 
     """
     refs = (base,) if head is None else (base, head)
-    # Neither filters nor submodules: git would run what the settings of both name.
+    # Neither filters nor submodules: git would run the programs in their settings.
     compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--name-only", "-z")
     answer = ask_git(*without_filters(), *compared, *refs, "--")
     if answer.output is None:
@@ -657,7 +655,7 @@ class GitTree:
         return sorted(files)
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds. Raises ConfigError: it is none, or its content is not in the repository."""
+        """Return the content of a file. Raises ConfigError: not a file, or its content is not in the repository."""
         node = self._existing(self._full(path))
         if node.entry.is_directory:
             raise ConfigError(f"{self.display(path)}: not a regular file")

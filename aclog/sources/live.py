@@ -99,7 +99,7 @@ async def _connect(server: HostPort, security: ClientSecurity, role: Role) -> Co
     )
 
 
-# The nodes of a running cluster that are alive, each asked over a connection of its own.
+# The live nodes of a running cluster, each read over a connection of its own.
 
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ class LiveNodes:
         )
 
     async def ask(self, question: Callable[[Connection, ClusterNode], Awaitable[T]]) -> list[T | str]:
-        """Return what each node answers, all asked at the same time; or why it cannot be asked."""
+        """Return the response of each node, all read at the same time; or why a node cannot be read."""
         if self.first is not None and len(self.nodes) == 1:  # the address that was given may be the only way to it
             return [await question(self.first, self.nodes[0])]
         return list(await asyncio.gather(*(self._ask(node, question) for node in self.nodes)))
@@ -162,7 +162,7 @@ class LiveNodes:
         return (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
 
-# Which Kafka the nodes of a running cluster run, by the features that each says it supports (ApiVersions).
+# The Kafka versions of a running cluster's nodes, by the features that each supports (ApiVersions).
 
 
 @frozen(kw_only=True)
@@ -175,11 +175,11 @@ class LiveLevels:
     brokers: Mapping[int, int | None]
     """Of the brokers that are alive; empty if they cannot be listed."""
     controllers: Mapping[int, int | None] | None = None
-    """None if they were not asked, or cannot be listed."""
+    """None if they were not read, or cannot be listed."""
 
 
 async def live_levels(servers: Sequence[HostPort], security: ClientSecurity, *, controllers: bool) -> LiveLevels:
-    """Return what the brokers of a cluster answer, and, if it matters, its controllers.
+    """Return the versions of a cluster's brokers, and, if it matters, of its controllers.
 
     Raises:
         MetadataError: none of the servers responds.
@@ -197,7 +197,7 @@ async def live_levels(servers: Sequence[HostPort], security: ClientSecurity, *, 
 
 
 async def live_controller_levels(servers: Sequence[HostPort], security: ClientSecurity) -> dict[int, int | None] | None:
-    """Return what the controllers of a cluster answer; None if they cannot be listed.
+    """Return the versions of a cluster's controllers; None if they cannot be listed.
 
     Raises:
         MetadataError: none of the servers responds.
@@ -213,10 +213,10 @@ async def live_controller_levels(servers: Sequence[HostPort], security: ClientSe
 async def _of_quorum(
     connection: Connection, security: ClientSecurity, cluster_id: str, brokers: Mapping[int, int | None]
 ) -> dict[int, int | None] | None:
-    """Return what the controllers of a cluster answer whose brokers did: all voters of the quorum that a broker names.
+    """Return the versions of the controllers of a cluster's brokers: all voters of the quorum that a broker names.
 
-    A controller with the id of a broker is the same process. Others are asked where they say that they listen, with the
-    login of the brokers. None if the broker does not name them.
+    A controller with the id of a broker is the same process. Others are contacted at their advertised addresses, with
+    the login of the brokers. None if the broker does not name them.
     """
     if DESCRIBE_QUORUM not in connection.apis:  # with ZooKeeper, one of the brokers is the controller
         return dict(brokers)
@@ -271,11 +271,11 @@ async def _level(connection: Connection, _node: ClusterNode) -> int | None:
 # The settings of the authorizer of a running cluster, as far as its nodes answer (DescribeConfigs).
 
 
-_OF_BROKERS = "a controller does not answer for a broker that is another process; --bootstrap-server asks brokers"
+_OF_BROKERS = "a controller does not return the settings of a broker in another process; use --bootstrap-server"
 
 
 async def broker_settings(servers: Sequence[HostPort], security: ClientSecurity) -> ClusterSettings:
-    """Return what every broker that is alive answers of its own settings; one of them has described ACLs.
+    """Return the settings of every live broker; one of them has described ACLs.
 
     Raises:
         MetadataError: none of the servers responds.
@@ -292,10 +292,10 @@ async def broker_settings(servers: Sequence[HostPort], security: ClientSecurity)
 async def controller_settings(
     servers: Sequence[HostPort], security: ClientSecurity, brokers: Iterable[int]
 ) -> ClusterSettings:
-    """Return what is known of the settings of these brokers by what the controllers answer.
+    """Return the settings of these brokers as far as the controllers return them.
 
     A controller answers for its own process only, which is a broker as well if both have the same id. Without brokers
-    it is what the controllers answer of themselves.
+    it is the settings of the controllers themselves.
 
     Raises:
         MetadataError: none of the servers responds.
@@ -331,7 +331,7 @@ def refuse_without_authorizer(settings: ClusterSettings, name: str) -> None:
 
 
 async def _settings(live: LiveNodes) -> tuple[NodeSettings, ...]:
-    """Return what each node answers."""
+    """Return the response of each node."""
     kind = live.role.name.lower()
     if not live.nodes:
         return (NodeSettings(node="the cluster", problem=f"it names no {kind} that is alive"),)
@@ -363,11 +363,11 @@ def refusal_text(error: RequestError, right: str) -> str:
     return str(error)
 
 
-# Who is at an address that a client of another library does not get through to.
+# The service at an address to which a client of another library cannot connect.
 
 
 def opened_zookeeper(settings: ZkSettings) -> "ZkClient":
-    """Open a client, as aclog.zookeeper.connect.open_client; if something else is there, the error says what."""
+    """Open a client, as aclog.zookeeper.connect.open_client; the error names the service if it is another one."""
     try:
         return open_client(settings)
     except StoreError as error:
@@ -377,7 +377,7 @@ def opened_zookeeper(settings: ZkSettings) -> "ZkClient":
 
 
 def check_brokers(servers: Sequence[HostPort], security: ClientSecurity) -> None:
-    """Log in to the first broker that responds: librdkafka tries for half a minute, and does not say what is wrong.
+    """Log in to the first broker that responds: librdkafka retries for half a minute, without an error.
 
     Raises:
         MetadataError: as aclog.sources.live.connect_to_first.
@@ -386,7 +386,7 @@ def check_brokers(servers: Sequence[HostPort], security: ClientSecurity) -> None
 
     async def check() -> None:
         async with await connect_to_first(servers, security, Role.BROKER) as connection:
-            with suppress(RequestError):  # whatever it answers: a listener that wants a login closes the connection
+            with suppress(RequestError):  # any response is fine: a listener that requires a login closes the connection
                 await broker_cluster_id(connection)
 
     asyncio.run(check())
@@ -431,7 +431,7 @@ class AdminSource:
     """In seconds: a state that took longer to read is not returned."""
     _notified: set[str] = field(factory=set, init=False)
     _read: tuple[str, float] | None = field(default=None, init=False)
-    """The broker that told the newest state, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
+    """The broker of the newest state, and the time of the request (aclog.metalog.clock.elapsed_seconds)."""
     _closed: bool = field(default=False, init=False)
 
     log: None = field(default=None, init=False)
@@ -452,7 +452,7 @@ class AdminSource:
 
         Raises:
             StaleError: the response took longer than `max_age`.
-            MetadataError: no server responds, or one refuses; the text says what is missing. Or the source is closed.
+            MetadataError: no server responds, or one refuses, with the missing permission; or the source is closed.
 
         """
         if self._closed:
@@ -477,7 +477,7 @@ class AdminSource:
         return run(ask())
 
     def cluster_settings(self) -> ClusterSettings:
-        """Return what the brokers answer of the settings of their authorizer, asked on each call. Raises as `image`."""
+        """Return the authorizer settings of the brokers, read on each call. Raises as `image`."""
         return run(broker_settings(self.servers, self.security))
 
     def image_at(self, moment: Moment) -> Image:
@@ -533,7 +533,7 @@ async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
     """Return all ACLs of the cluster (DescribeAcls), each once, in the order of the response.
 
     Raises:
-        RequestError: the broker has no authorizer or denies the request; with its code and what is missing.
+        RequestError: the broker has no authorizer or denies the request; with its code and the missing permission.
         UnreachableError: no response, or one of more than 256 MiB; DecodeError: a malformed response.
         ConfigError: the server is too old.
 
@@ -571,7 +571,7 @@ def _explained(connection: Connection, request: str, error: RequestError) -> Req
 
 
 _KNOWN_SECONDS = 30.0
-"""How long to wait for a leader that knows the high-water mark."""
+"""How long to wait for a leader with a known high-water mark."""
 _READ_BYTES = 16 << 20
 
 
@@ -625,7 +625,7 @@ class QuorumSource:
         return self._log
 
     def image(self) -> Image:
-        """Return the newest committed state that is known; `freshness` says how old it may be.
+        """Return the newest known committed state; `freshness` has its age.
 
         Raises:
             StaleError: it is older than `max_age`.
@@ -636,15 +636,15 @@ class QuorumSource:
         if self.max_age is None:
             return image
         freshness = self.freshness()
-        # What was confirmed while the first replay ran: the age is that of what is returned.
+        # The confirmation of the first replay: the age is that of the returned state.
         image = self._caught_up()
         check_age(freshness, self.max_age)
         return image
 
     def cluster_settings(self) -> ClusterSettings:
-        """Return what the controllers answer of the settings of those brokers that are not fenced now.
+        """Return the controllers' settings for those brokers that are not fenced now.
 
-        Asked on each call. Raises as `image`.
+        Read on each call. Raises as `image`.
         """
         registered = list(self._caught_up().cluster.brokers())
         alive = [broker.broker_id for broker in registered if not broker.fenced]
@@ -652,7 +652,7 @@ class QuorumSource:
         return run(controller_settings(self.controllers, self.security, brokers))
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return what the newest state lacks, as a newer Kafka wrote it."""
+        """Return the gaps of the newest state: records of a newer Kafka."""
         return () if self._newest is None else newer_gaps(self._newest.applier.newer)
 
     def freshness(self) -> Freshness | None:
@@ -668,7 +668,7 @@ class QuorumSource:
                 self._newest = newest = self._recover(None)
             else:
                 newest.applier.apply(log.read(newest.applier.next_offset, _READ_BYTES))
-        if log.failure is not None:  # the log that was followed is gone: its last state is nobody's state
+        if log.failure is not None:  # the log that was followed is lost: its last state is no longer valid
             raise log.failure.with_traceback(None)
         return newest.applier.image
 
@@ -694,7 +694,7 @@ class QuorumSource:
             atexit.unregister(self._log.close)  # a process may open many sources
 
     def _refuse_unconfirmed(self, moment: Moment) -> None:
-        """Refuse a time after which a silent cluster may have changed: nobody knows its state then."""
+        """Refuse a time after which a silent cluster may have changed: the state is unknown then."""
         freshness = self.freshness()
         if freshness is None or freshness.seconds < STALE_SECONDS or not isinstance(moment, datetime):
             return
@@ -725,16 +725,16 @@ class ClusterKafka:
     problem: str = ""
     """Why nodes are missing, as a clause; empty if all are there."""
     deciding: DecidingKafka | None = None
-    """What decides on the ACLs of now; None if they could not be read."""
+    """The authorizer of the current ACLs; None if they could not be read."""
 
     @property
     def nodes(self) -> NodeKafkas:
-        """The nodes by what they run."""
+        """The nodes by version."""
         return NodeKafkas.of_levels(self.brokers, self.controllers)
 
     @property
     def decides_alike(self) -> bool | None:
-        """Whether all nodes decide every request alike; None if that is not known."""
+        """Whether all nodes decide every request alike; None if unknown."""
         if self.deciding is None:
             is_one = self.nodes.only is not None and self.brokers and self.controllers and not self.problem
             return True if is_one else None
@@ -743,7 +743,7 @@ class ClusterKafka:
         return False if self.deciding.nodes.difference() else None
 
     def text(self) -> str:
-        """Return what the nodes run, in a line; empty if nothing is known of any."""
+        """Return the versions of the nodes, in a line; empty if none is known."""
         nodes = self.nodes
         if nodes.only is not None:
             what = "nodes" if self.brokers and self.controllers else "brokers" if self.brokers else "controllers"
@@ -772,9 +772,9 @@ class ClusterKafka:
 def cluster_kafka(source: AdminSource | QuorumSource, image: Image | None = None) -> ClusterKafka:
     """Return which Kafka the nodes of a cluster run.
 
-    Brokers are asked, and with --bootstrap-server the controllers that they name, too. With --bootstrap-controller the
-    controllers are asked; what brokers run is what they registered. `image`: the state of the source, if it was read
-    already.
+    Brokers are queried, and with --bootstrap-server the controllers that they name, too. With --bootstrap-controller
+    the controllers are queried; the versions of brokers are those of their registrations. `image`: the state of the
+    source, if it was read already.
 
     Raises:
         MetadataError: no server responds.
@@ -799,7 +799,7 @@ def _over_brokers(source: AdminSource, image: Image | None) -> ClusterKafka:
     problem = "the brokers do not list the controllers" if levels.controllers is None else ""
     kafka = ClusterKafka(brokers=levels.brokers, controllers=levels.controllers or {}, problem=problem)
     if kafka.decides_alike:
-        return kafka  # whatever the ACLs are
+        return kafka  # for any ACLs
     try:
         image = source.image() if image is None else image
     except MetadataError as error:
@@ -813,7 +813,7 @@ def _over_controllers(source: QuorumSource, image: Image | None) -> ClusterKafka
     try:
         image = source.image() if image is None else image
     except MetadataError as error:
-        what = f"what the brokers run is unknown, since their registrations cannot be read: {error}"
+        what = f"the versions of the brokers are unknown, since their registrations cannot be read: {error}"
         return ClusterKafka(controllers=controllers or {}, problem=_and(problem, what))
     levels = LiveLevels(brokers=registered_levels(image.cluster), controllers=controllers)
     return ClusterKafka(
@@ -831,5 +831,5 @@ def _and(first: str, second: str) -> str:
 
 
 def level_text(level: int | None) -> str:
-    """Return what a node runs by its level, such as `Kafka 4.4`."""
-    return "which Kafka it runs is unknown" if level is None else str(generation_of_level(level))
+    """Return the version of a node by its level, such as `Kafka 4.4`."""
+    return "its Kafka version is unknown" if level is None else str(generation_of_level(level))

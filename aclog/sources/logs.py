@@ -44,25 +44,25 @@ from aclog.sources.notes import Notify, newer_gaps, tail_gaps
 from aclog.sources.rule_files import AclsSource
 from aclog.terminal.progress import Advance
 
-# Progress of the replay of a directory in bytes, of which offsets tell only roughly how long they take.
+# Progress of the replay of a directory in bytes: offsets indicate only roughly how long they take.
 
 
 def in_bytes(directory: Path, advance: Advance) -> Progress:
-    """Return what reports offsets as bytes since the first one; within a segment they are as if evenly spread."""
+    """Return a function that reports offsets as bytes since the first one, interpolated within a segment."""
     segments = list_segments(directory)
     starts = [each.base_offset for each in segments]
     sizes = [each.path.stat().st_size for each in segments]
     began: list[int] = []
 
     def bytes_below(offset: int, end: int) -> int:
-        """Return how many bytes stand before an offset of a log that ends at `end`."""
+        """Return how many bytes precede an offset of a log that ends at `end`."""
         number = max(bisect_right(starts, offset) - 1, 0)
         last = starts[number + 1] if number + 1 < len(starts) else max(end, offset)
         share = (offset - starts[number]) / max(last - starts[number], 1)
         return sum(sizes[:number]) + round(sizes[number] * min(max(share, 0), 1))
 
     def report(reached: int, limit: int) -> None:
-        """Report what is done and what there is to do. See aclog.snapshots.publisher.Progress."""
+        """Report the amount done, and the total. See aclog.snapshots.publisher.Progress."""
         done, total = bytes_below(reached, limit), bytes_below(limit, limit)
         if not began:
             began.append(done)
@@ -91,9 +91,9 @@ class _Marked:
 
 @define(eq=False, kw_only=True)
 class LogMark:
-    """The last batch that was read, to be compared with what stands there now: by any thread, while one marks.
+    """The last batch that was read, to be compared with the current one there: by any thread, while one marks.
 
-    A log that is read over the network is not looked at: its reader knows the cluster that it follows.
+    A log that is read over the network is not checked: its reader verifies the cluster that it follows.
     """
 
     log: LogReader
@@ -158,7 +158,7 @@ class LogMark:
 
 
 def _identity_of(log: FileLogReader) -> tuple[int, int]:
-    """Return what tells a log's directory from others of the file systems. Raises OSError: it is gone."""
+    """Return the identity of a log's directory in the file system. Raises OSError: it does not exist."""
     status = log.directory.stat()
     return status.st_dev, status.st_ino
 
@@ -253,7 +253,7 @@ def cluster_id_of(directory: Path) -> str | None:
 
 METADATA_PARTITION = "__cluster_metadata-0"
 _LOOKED_AT = 1000
-"""Paths that are looked at for files of rules, where no log is."""
+"""Paths that are searched for files of rules, where there is no log."""
 _RULE_FILES = frozenset((".yaml", ".yml", ".tf", ".jsonl", ".csv"))
 _READ_BYTES = 16 << 20
 """Per read while following a log: large enough for bulk replay, small enough for memory."""
@@ -273,7 +273,7 @@ class LogSource:
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
     _last: Applier | None = field(default=None, init=False)
-    """What replayed the state that was returned last."""
+    """The applier of the state that was returned last."""
     _committed: CommittedMark | None = field(default=None, init=False)
     """As it was when a state was last read from the beginning."""
     _mark: LogMark | None = field(default=None, init=False)
@@ -307,7 +307,7 @@ class LogSource:
 
     @property
     def left_out(self) -> bool:
-        """Whether the newest state lacks what a newer Kafka has added to the log."""
+        """Whether the newest state lacks records that a newer Kafka has added to the log."""
         return self._newest is not None and bool(self._newest.applier.newer.warnings())
 
     @property
@@ -348,7 +348,7 @@ class LogSource:
         return applier.image
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return what the state that was returned last lacks; of the newest one if none was yet. Raises as `image`."""
+        """Return the gaps of the state that was returned last; of the newest one if none was yet. Raises as `image`."""
         if self._last is None:
             self.image()
         if self._last is None:
@@ -373,7 +373,7 @@ class LogSource:
         return image
 
     def freshness(self) -> None:
-        """Return None: a directory is read as it is. A notice that its writer has left since is told."""
+        """Return None: a directory is read as it is. Prints a notice if its writer has left since."""
         self._notify(notices(self.directory))
 
     def close(self) -> None:
@@ -402,7 +402,7 @@ class LogSource:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
         if not checkpoints and self.log is not None and self.log.high_watermark() == 0:
             self._refuse_other_files()
-        # A reader skips what a newer Kafka added, with a warning; a writer (strict) must understand every record.
+        # A reader skips records of a newer Kafka, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
         progress = None if self.progress is None else in_bytes(self.directory, self.progress)
         recovered = recover_log(self.log, checkpoints, moment, newer=newer, progress=progress)
@@ -442,7 +442,7 @@ def _may_hold_rules(path: Path) -> bool:
 def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
     """Return the notes of a log, without that of an uncommitted tail if its quorum has a single voter.
 
-    With a single voter, whatever the log holds is committed. `image` is the newest state of the log.
+    With a single voter, all records in the log are committed. `image` is the newest state of the log.
 
     Raises:
         LogError, DecodeError: the log cannot be read at the start of its last epoch.
@@ -491,7 +491,7 @@ class CheckpointSource:
     """None: there is no log to follow."""
 
     change_place: ChangePlace = field(factory=ChangePlace, init=False)
-    """A cluster whose address is not known."""
+    """A cluster with an unknown address."""
 
     @property
     def name(self) -> str:
@@ -506,7 +506,7 @@ class CheckpointSource:
         return self._image
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return what the state lacks. Raises as `image`."""
+        """Return the gaps of the state. Raises as `image`."""
         self.image()
         return self._gaps
 
@@ -547,7 +547,7 @@ def open_path(path: str, notify: Notify, progress: Advance | None = None) -> Sta
     return CheckpointSource(location, notify) if ".checkpoint" in location.name else AclsSource(path)
 
 
-# The history of the log that a source reads: what it begins with, and every change of an ACL.
+# The history of a source's log: its first state, and every change of an ACL.
 
 
 @frozen(eq=False, kw_only=True)
@@ -594,7 +594,7 @@ def log_of(source: StateSource) -> LogReader:
     return log
 
 
-# What the log of a source tells about rules and topics of its state: when each came into being.
+# The origins of a state's rules and topics in the log of its source: when each was created.
 
 
 _ID, _REST = 3, 19
@@ -609,7 +609,7 @@ class LogPast:
     _added: Mapping[StandardAcl, tuple[LogOrigin, int]] = field(alias="added")
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return the record that added a rule; none if it was asked of no log, or is older than the log reaches."""
+        """Return the record that added a rule; none if it is not from a log, or older than the log."""
         addition = self._added.get(acl)
         return () if addition is None else (addition[0],)
 
@@ -620,14 +620,14 @@ class LogPast:
 
 @frozen
 class _RecordFilter:
-    """Which records are worth decoding: not the millions that add ACLs nobody asked for."""
+    """Which records need decoding: not the millions that add other ACLs."""
 
     _ids: Collection[bytes]
 
     def __call__(self, value: bytes) -> bool:
-        """Tell by the apiKey and the id in a record's value, both at fixed places."""
+        """Decide by the apiKey and the id in a record's value, both at fixed positions."""
         if len(value) < _REST:
-            return True  # it may be damaged, which decoding says
+            return True  # it may be damaged, which decoding reports
         if value[1] == RecordType.ACCESS_CONTROL_ENTRY_RECORD:
             return value[_ID:_REST] in self._ids
         return value[1] != RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD

@@ -46,7 +46,7 @@ class NamedSource:
     """File and line that name it, for errors."""
 
     def open(self, notify: Notify) -> ChosenSource:
-        """Return the source, to be read as of its moment; what its recovery notes goes to `notify`.
+        """Return the source, to be read as of its moment; the notes of its recovery go to `notify`.
 
         Raises:
             ConfigError: a path that does not exist, an invalid address or moment, a bad properties file.
@@ -87,7 +87,7 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
     of rules.
 
     Raises:
-        ConfigError: not exactly one source, an unknown key, a value that fits none, or a moment nobody understands;
+        ConfigError: not exactly one source, an unknown key, a value that fits none, or an invalid moment;
             with file and line.
 
     """

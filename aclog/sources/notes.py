@@ -1,4 +1,4 @@
-"""Notes on a source: what its state lacks of the log that it was read from, and how callers are notified."""
+"""Notes on a source: the gaps in the log of its state, and how callers are notified."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -6,14 +6,14 @@ from typing import TypeAlias
 from aclog.authorizer.premises import Premise
 from aclog.snapshots.state_source import NewerKafka
 
-# What a state source tells the person who asked.
+# Notes of a state source for its user.
 
 
 Notify: TypeAlias = Callable[[str], None]
 """Called once with each note of a recovery: a torn tail, a lowered offset, a skipped checkpoint."""
 
 
-# What a state lacks of the log that it was read from: premises of every answer about it.
+# Gaps of a state in its log: premises of every answer about it.
 #
 # A command and a live server read them once, at the start, with the first state.
 
@@ -23,12 +23,12 @@ STATE = "the state"
 
 
 def newer_gaps(newer: NewerKafka) -> tuple[Premise, ...]:
-    """Return what was left out because a newer Kafka wrote it, or decides by its own rules."""
-    return _gap(newer.warnings(), "an aclog that knows the Kafka that wrote it")
+    """Return the gap of records that were skipped because a newer Kafka wrote them, or decides by its own rules."""
+    return _gap(newer.warnings(), "an aclog that supports the Kafka that wrote it")
 
 
 def tail_gaps(missing: Iterable[str], torn: str | None) -> tuple[Premise, ...]:
-    """Return what the end of a log lacks.
+    """Return the gap at the end of a log.
 
     `missing`: the notes of records that were committed and are not there (CommittedMark.notes). `torn`: that of the
     reader about bytes that are not a whole batch (FileLogReader.torn_note).

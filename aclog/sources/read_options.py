@@ -13,7 +13,7 @@ from aclog.sources.formats.rule import DirectoryTree, FileTree
 from aclog.sources.git import GitTree, path_from_top
 from aclog.terminal.progress import Advance
 
-# What tells how GitOps files are read.
+# How GitOps files are read.
 
 
 @frozen(kw_only=True)
@@ -24,10 +24,10 @@ class ReadOptions:
     modules: Mapping[str, str] = {}
     """The directory of each Terraform module that is not among the files, by its source."""
     topics: Callable[[], Sequence[str]] | None = None
-    """The topics that exist; None if nobody knows."""
+    """The existing topics; None if unknown."""
     strict: bool = False
     """Whether all rules must come: a stated rule that its tool makes nothing of is refused, a file that is empty beside
-    others though its format has something in every file, and what is neither a regular file nor a directory."""
+    others though its format has something in every file, and a path that is neither a regular file nor a directory."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""
 
@@ -53,7 +53,7 @@ class ModuleTree:
         return self.tree.paths()
 
     def read(self, path: str) -> bytes:
-        """Return what a file of the tree or of a module holds. Raises as FileTree.read."""
+        """Return the content of a file of the tree or of a module. Raises as FileTree.read."""
         tree, relative = self._place(path)
         return tree.read(relative)
 
@@ -75,7 +75,7 @@ class ModuleTree:
     def _place(self, path: str) -> tuple[FileTree, str]:
         if not path.startswith("/"):
             return self.tree, path
-        # `..` may lead to a module beside the one that was given: DirectoryTree says how far.
+        # `..` may lead to a module beside the given one: DirectoryTree limits how far.
         nearest = max(self.modules, key=lambda each: len(os.path.commonpath((_absolute(each.name), path))))
         return nearest, posixpath.relpath(path, _absolute(nearest.name))
 

@@ -35,7 +35,7 @@ def repository_root(start: Path) -> Path | None:
 def find_settings_file(start: Path) -> Path | None:
     """Return the nearest aclog.toml in a directory or above it, but none above the root of its repository.
 
-    Outside of a repository only the directory itself is looked at: a file above it may be anybody's.
+    Outside a repository only the directory itself is searched: a file above it may belong to another user.
 
     Raises:
         ConfigError: it is a symbolic link to a file elsewhere.
@@ -59,7 +59,7 @@ def shown_path(path: Path) -> Path:
     return Path(os.path.relpath(path))
 
 
-# The settings of a repository of rules, as values: what aclog.toml says; None, or nothing, where it is silent.
+# The settings of a repository of rules, as values: the content of aclog.toml; None, or nothing, where it has none.
 
 
 FAIL_ON = ("error", "warning", "never")
@@ -69,7 +69,7 @@ SEMANTICS = ("kafka", "documented")
 
 @frozen(kw_only=True)
 class SourceSettings:
-    """Where the rules are, and what is known of the cluster besides; paths are as the working directory needs them."""
+    """The paths of the rules, and further data on the cluster; paths are relative to the working directory."""
 
     acls: str | None = None
     format: str | None = None
@@ -82,7 +82,7 @@ class SourceSettings:
 
 @frozen(kw_only=True)
 class AuthorizerSettings:
-    """What decides besides the rules."""
+    """The settings of the authorizer."""
 
     super_users: str | None = None
     """As in the broker's super.users: separated by semicolons."""
@@ -109,7 +109,7 @@ class TestSettings:
     """Which tests to run."""
 
     __test__ = False
-    """It is none for pytest."""
+    """Not a test class for pytest."""
 
     files: tuple[str, ...] = ()
     min_coverage: float | None = None
@@ -118,7 +118,7 @@ class TestSettings:
 
 @frozen(kw_only=True)
 class ReviewSettings:
-    """What makes a review fail; the words are those of `aclog review --fail-on`."""
+    """The conditions that make a review fail; the words are those of `aclog review --fail-on`."""
 
     fail_on: tuple[str, ...] | None = None
     untouched: tuple[str, ...] | None = None
@@ -138,7 +138,7 @@ class RepositorySettings:
     document: TomlDocument | None = field(default=None, repr=False)
 
     def error(self, *keys: str, what: str) -> ConfigError:
-        """Return an error about a setting, for what only a command can check: file, line, key, and what is wrong."""
+        """Return an error about a setting, for checks in commands: file, line, key, and the problem."""
         if self.document is None:
             return ConfigError(f"{'.'.join(keys)}: {what}")
         return self.document.error(keys, what)
@@ -148,7 +148,7 @@ class RepositorySettings:
 
 
 _MARK = b"aclog: ignore"
-_COMMENT = re.compile(r".*?(?:#|//)\s*aclog: ignore(?P<told>\s.*|)$")
+_COMMENT = re.compile(r".*?(?:#|//)\s*aclog: ignore(?P<stated>\s.*|)$")
 _DIRECTIVE = re.compile(
     r"\s+(?P<lints>[\w-]+(?:\s*,\s*[\w-]+)*)(?P<reason>.*?)(?:\s+until\s+(?P<until>\d{4}-\d\d-\d\d))?\s*(?:\*/)?\s*"
 )
@@ -192,7 +192,7 @@ def _of_text(text: str, file: str) -> Iterator[Suppression]:
         if count > _MOST:
             raise ConfigError(f"{file}:{at + 1}: more than {_MOST:,} comments `aclog: ignore` in one file")
         first = _next_statement(depths, at)
-        yield _suppression(comment["told"], file, at + 1, (first + 1, _last(depths, first) + 1))
+        yield _suppression(comment["stated"], file, at + 1, (first + 1, _last(depths, first) + 1))
 
 
 def _comment(line: str, where: str) -> re.Match[str] | None:
@@ -293,7 +293,7 @@ def _table_suppression(table: TomlTable) -> Suppression:
 
 # Reads aclog.toml: the settings of a repository for `aclog lint`, `test` and `review`; flags win over them.
 #
-# A stranger may have written the file, in a pull request: what it names lies in its repository, or nothing is read.
+# The file may be untrusted, as part of a pull request: its paths must lie in its repository, or nothing is read.
 
 
 _SOURCE = ("acls", "format", "modules", "topics", "groups", "accesses")
@@ -304,10 +304,10 @@ _REVIEW = ("fail-on", "untouched")
 
 
 def load_repository_settings(config: Path | None = None) -> RepositorySettings:
-    """Return the settings of a file, or of the aclog.toml of the working directory's repository; a note says which.
+    """Return the settings of a file, or of the aclog.toml of the working directory's repository, with a note on which.
 
     Empty ones if there is none. Paths in the file are relative to it, and those of a file that was not named lead to
-    no other place than its repository.
+    no path outside its repository.
 
     Raises:
         ConfigError: not TOML, an unknown key, or a value of another type, or a path that leads out, with file, line and
@@ -326,7 +326,7 @@ def load_repository_settings(config: Path | None = None) -> RepositorySettings:
 
 
 def settings_of(document: TomlDocument, file: Path, repository: Path | None = None) -> RepositorySettings:
-    """Return what the text of an aclog.toml says. Raises ConfigError as load_repository_settings.
+    """Parse the text of an aclog.toml. Raises ConfigError as load_repository_settings.
 
     `repository`: the root of the repository that its paths must not lead out of; None: they may.
     """
@@ -346,7 +346,7 @@ def settings_of(document: TomlDocument, file: Path, repository: Path | None = No
 
 @frozen(kw_only=True)
 class _Paths:
-    """What a file's paths are relative to, and what they must not lead out of."""
+    """The base of a file's paths, and the boundary that they must not leave."""
 
     directory: Path
     repository: Path | None

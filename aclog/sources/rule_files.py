@@ -31,7 +31,7 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
     """Return the rules of a file, of stdin (`-`) or of a directory.
 
     Raises:
-        ConfigError: something that is not a rule, or refused by `check`, with its place; a damaged file; or a log or
+        ConfigError: something that is not a rule, or refused by `check`, with its location; a damaged file; or a log or
             a checkpoint, which another flag reads.
         OSError: a file cannot be read.
 
@@ -85,7 +85,7 @@ def _file_rules(
 
 
 def _bounded(name: str, chunks: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
-    """Yield the blocks of what is held as a whole: a small file may decompress to more than the memory."""
+    """Yield the blocks of a file that is held as a whole: a small file may decompress to more than the memory."""
     size = 0
     for lines in chunks:
         size += sum(map(len, lines)) + len(lines)
@@ -114,7 +114,7 @@ def _is_json_line(first: Sequence[Sequence[bytes]]) -> bool:
     return isinstance(value, dict) and "resourceType" in value
 
 
-# A state source of ACLs in files: JSON lines, or what GitOps tools keep in a repository.
+# A state source of ACLs in files: JSON lines, or files of GitOps tools in a repository.
 
 
 @define(eq=False)
@@ -136,7 +136,7 @@ class AclsSource:
     """None: there is no log to follow."""
 
     change_place: ChangePlace = field(factory=ChangePlace, init=False)
-    """A cluster whose address is not known."""
+    """A cluster with an unknown address."""
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class AclsSource:
 
     @property
     def origins(self) -> Origins:
-        """Where the rules of the image stand; nothing before there is one."""
+        """The locations of the image's rules; empty before there is one."""
         return self._origins
 
     def image(self) -> Image:

@@ -66,7 +66,7 @@ from aclog.sources.named_source import NamedSource, parse_source
 from aclog.sources.repository import SEMANTICS, AuthorizerSettings
 from aclog.terminal.output import note
 
-# What tests of rules compare with: the policy of a named source, and a file of accesses; read when it is asked for.
+# Inputs of tests of rules: the policy of a named source, and a file of accesses; read on first use.
 
 
 @define(eq=False, kw_only=True)
@@ -80,7 +80,7 @@ class SourcePolicy:
 
     @property
     def premises(self) -> Premises:
-        """What is unknown of the settings of a running cluster, once its policy was asked for."""
+        """The unknown settings of a running cluster, once its policy was read."""
         return self._premises
 
     @property
@@ -123,8 +123,8 @@ class AccessesFile:
         """Return distinct accesses with their numbers.
 
         Raises:
-            ConfigError: it cannot be read, it has no access, or something in it is none: a test must not pass by what
-                was left out.
+            ConfigError: it cannot be read, has no access, or has a malformed line: a test must not pass because of
+            skipped lines.
 
         """
         if self._counts is None:
@@ -135,12 +135,12 @@ class AccessesFile:
             if accesses.malformed:
                 raise ConfigError(f"{self.place}: {self.path}: {accesses.malformed:,} lines or rows are not accesses")
             if not accesses.counts:
-                raise ConfigError(f"{self.place}: {self.path}: no access in it")
+                raise ConfigError(f"{self.place}: {self.path}: no accesses")
             self._counts = accesses.counts
         return self._counts
 
 
-# Intents of a test: a list of resources, or a mapping that says which is which.
+# Intents of a test: a list of resources, or a mapping by role.
 
 
 _TYPES = {
@@ -162,7 +162,7 @@ def intent_of(word: str, node: Node) -> Intent:
 
 
 def parse_intent(intent: Intent, node: Node) -> tuple[tuple[ResourcePattern, ...], IntentNeeds]:
-    """Return the resources that a test names for an intent, and what the intent needs of them.
+    """Return the resources that a test names for an intent, and the role of each.
 
     Raises:
         ConfigError: no resource, or one that the intent has no use for; with file and line.
@@ -216,7 +216,7 @@ _OPERATIONS = tuple(operation for operation in AclOperation if operation >= AclO
 
 
 def operation_of(text: str, node: Node) -> AclOperation:
-    """Return the operation of that name. Raises ConfigError: there is none; `node` is its value, for the place."""
+    """Return the operation of that name. Raises ConfigError: unknown; `node` is its value, for the location."""
     try:
         return parse_name(_OPERATIONS, text)
     except ConfigError as error:
@@ -232,7 +232,7 @@ def mask_of(operation: AclOperation) -> int:
 
 
 def one_or_more(node: Node | None, what: str = "this") -> tuple[Node, ...]:
-    """Return the items of a list, or the one that stands for a list; none without a node.
+    """Return the items of a list, or a single value as a list; none without a node.
 
     Raises:
         ConfigError: the list is empty.
@@ -248,7 +248,7 @@ def one_or_more(node: Node | None, what: str = "this") -> tuple[Node, ...]:
 
 
 def parsed(node: Node, what: str, parse: Callable[[str], _Value]) -> _Value:
-    """Return what a text stands for. Raises ConfigError: it is no text, or `parse` raised it; with file and line."""
+    """Parse a text. Raises ConfigError: not a text, or an error of `parse`; with file and line."""
     try:
         return parse(node.text(what))
     except ConfigError as error:
@@ -259,7 +259,7 @@ def resource_of(node: Node) -> ResourcePattern:
     """Return the resource that a text names, such as `topic:orders`. Raises ConfigError: it names none."""
     members = node.value if isinstance(node.value, Mapping) else {}
     for word, name in members.items():
-        # What YAML makes of `topic: orders`.
+        # The value of YAML's `topic: orders`.
         if len(members) == 1 and word in TYPES and isinstance(name.value, str):
             raise node.error(f"a resource is a mapping: expected {word}:{name.raw[:80]}, without a blank")
     return parsed(node, "a resource", parse_resource)
@@ -293,14 +293,14 @@ def no_new_access_case(node: Node, *, test: str, directory: Path) -> NoNewAccess
     )
 
 
-# The value of `can_only`: all that somebody can do.
+# The value of `can_only`: all permissions of a principal.
 
 
 _MORE = ("except", "from", "not_from")
 
 
 def parse_listed(node: Node) -> tuple[ListedAccess, ...]:
-    """Return what a mapping of operations to resources lists; `{}` is nothing.
+    """Return the accesses that a mapping of operations to resources lists; `{}` is none.
 
     Raises:
         ConfigError: something is not understood; with file and line.
@@ -364,7 +364,7 @@ _KEYS = ("name", "principal", "except", "host", *_EXPECTED)
 
 @frozen(kw_only=True)
 class CaseNodes:
-    """A test: whom it is about, and what is expected."""
+    """A test: its principal, and its expectations."""
 
     name: str
     """Its own, or that of its line."""
@@ -410,7 +410,7 @@ class CaseNodes:
                     raise member.error(f"{key}: only together with {', '.join(_ABOUT_PRINCIPALS)}")
             return []
         if principals is None:
-            raise self.node.error("a test has no principal: expected TYPE:NAME, or User:* for everybody")
+            raise self.node.error("a test has no principal: expected TYPE:NAME, or User:* for all users")
         but = tuple(_principal(each) for each in one_or_more(self.node.get("except"), "except"))
         named = [_principal(each, everybody=True) for each in one_or_more(principals, "principal")]
         if but and named != [WILDCARD_PRINCIPAL]:
@@ -460,7 +460,7 @@ class CaseNodes:
                 raise node.error(f"reason {text[:60]!r}: expected one operation on one resource")
             for subject in subjects:
                 if subject.principal == WILDCARD_PRINCIPAL:
-                    raise node.error("reason: expected one principal, not everybody")
+                    raise node.error("reason: expected one principal, not all users")
                 yield Reason(
                     test=self.name,
                     origin=node.origin,
@@ -528,7 +528,7 @@ def _holder(node: Node) -> str:
     return text
 
 
-# JSON lines of requests, each with the decision that is expected, and, if it is said, with what decides it.
+# JSON lines of requests, each with the expected decision, and optionally the rule that decides it.
 
 
 _REQUEST_KEYS = (
@@ -542,7 +542,7 @@ _address = lru_cache(1 << 16)(host_address)
 
 
 def read_request_cases(path: str) -> Iterator[Decides]:
-    """Yield a case for each line: a request as `aclog authorize --requests` takes it, with what that answers.
+    """Yield a case for each line: a request as `aclog authorize --requests` takes it, with its answer.
 
     Raises:
         ConfigError: a line that is no such object, with its number; or a damaged file.
@@ -603,16 +603,16 @@ def _rule(text: str) -> str | RuleText:
 
 @frozen(kw_only=True)
 class RuleTestFile:
-    """What a file of tests says."""
+    """The content of a file of tests."""
 
     path: str
     """As it was given."""
     cases: tuple[Case, ...]
     """In the order of the file; never empty."""
     source: NamedSource | None = None
-    """The rules that it tests; None if it does not say."""
+    """The rules under test; None if not stated."""
     settings: AuthorizerSettings = field(factory=AuthorizerSettings)
-    """What decides besides the rules; None where it does not say."""
+    """The settings of the authorizer; None where not stated."""
 
 
 # YAML files of tests (docs/testing-rules.md).
@@ -674,7 +674,7 @@ def _settings(root: Node) -> AuthorizerSettings:
 
 
 def _ranges(version: Node | None, cidr: Node | None) -> bool | None:
-    """Return whether the Kafka that decides takes a host with a slash for a range; None if the file does not say."""
+    """Return whether a host with a slash is a range for the deciding Kafka; None if the file does not state it."""
     ranges = None if cidr is None else cidr.boolean("cidr")
     if version is None:
         return ranges
@@ -710,7 +710,7 @@ def read_test_file(path: str) -> RuleTestFile:
     """Return the tests of a file.
 
     Raises:
-        ConfigError: the file is malformed, has no test, or says something that is not understood; with file and line.
+        ConfigError: the file is malformed, has no test, or an invalid value; with file and line.
         OSError: it cannot be read.
 
     """

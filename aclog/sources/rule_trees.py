@@ -60,7 +60,7 @@ class _OneFile:
     content: bytes
     beside: FileTree
     suffix: str = ""
-    """Added to a name that has none, such as stdin: formats ask for it before they look into a file."""
+    """Added to a name without a suffix, such as stdin: formats check the suffix before the content."""
 
     @property
     def file(self) -> SourceFile:

@@ -1,4 +1,4 @@
-"""What flags say of running servers: addresses, ages, and the event loop that requests run on."""
+"""Flags about running servers: addresses, ages, and the event loop that requests run on."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -54,7 +54,7 @@ def check_age(freshness: Freshness | None, max_age: float) -> None:
     """Check that a state is not older than `max_age` seconds.
 
     Raises:
-        StaleError: it is, or nobody has confirmed it; says how old it is, since when, and who told it.
+        StaleError: it is, or there is no confirmation; the text has its age, its time, and its server.
 
     """
     if freshness is None:

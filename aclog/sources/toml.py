@@ -13,7 +13,7 @@ from attrs import field, frozen
 from aclog.authorizer.settings import named_generation
 from aclog.metalog.errors import ConfigError
 
-# A TOML file with the lines of its keys, which tomllib does not tell, for messages that say where.
+# A TOML file with the lines of its keys, which tomllib does not return, for messages with locations.
 
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -28,7 +28,7 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @frozen(kw_only=True)
 class TomlDocument:
-    """What a file says, and its text."""
+    """The parsed content of a file, and its text."""
 
     name: str
     """As shown to people."""
@@ -36,7 +36,7 @@ class TomlDocument:
     values: dict[str, object]
 
     def error(self, path: KeyPath, what: str) -> ConfigError:
-        """Return an error about a value: file, line, key, and what is wrong."""
+        """Return an error about a value: file, line, key, and the problem."""
         return ConfigError(f"{self.place(path)}: {key_text(path)}: {what}")
 
     def place(self, path: KeyPath) -> str:
@@ -47,7 +47,7 @@ class TomlDocument:
     def line(self, path: KeyPath) -> int | None:
         """Return the line of a key, from 1; that of an array's element is the line of its first key.
 
-        A line is right if, with the key replaced in it, the file says the same under another key; so no text in
+        A line is right if, with the key replaced in it, the file parses to the same under another key; so no text in
         a string or a comment is taken for a key.
         """
         value = _value_at(self.values, path)
@@ -132,19 +132,19 @@ def _value_at(values: object, path: KeyPath) -> object:
     return values
 
 
-# A table of a TOML file whose keys are taken one by one: what is left over, or of a wrong type, is refused.
+# A table of a TOML file whose keys are taken one by one: leftover keys, and wrong types, are errors.
 
 
 @frozen(kw_only=True)
 class TomlTable:
-    """A table, and where it stands. Each reader returns None, or nothing, for a key that is not there."""
+    """A table, and its location. Each reader returns None, or nothing, for a missing key."""
 
     document: TomlDocument
     path: KeyPath = ()
     values: dict[str, object] = field(repr=False)
 
     def error(self, key: str, what: str) -> ConfigError:
-        """Return an error about a value of this table: file, line, key, and what is wrong."""
+        """Return an error about a value of this table: file, line, key, and the problem."""
         return self.document.error((*self.path, key), what)
 
     def only(self, keys: Collection[str]) -> None:

@@ -80,7 +80,7 @@ class ZooKeeperSource:
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
     change_place: ChangePlace = field(factory=ChangePlace, init=False)
-    """A cluster whose address is not known."""
+    """A cluster with an unknown address."""
 
     @property
     def name(self) -> str:
@@ -110,7 +110,7 @@ class ZooKeeperSource:
         raise ConfigError(f"{self.name}: as of {moment_text(moment)}: ZooKeeper has the newest state only")
 
     def freshness(self) -> None:
-        """Return None: ZooKeeper is asked for each state."""
+        """Return None: ZooKeeper is read for each state."""
 
     def close(self) -> None:
         """Do nothing: no connection is kept."""

@@ -87,7 +87,7 @@ class ClusterNodes:
     role: Role
     notify: Callable[[str], None]
     _cluster_id: str | None = field(default=None, init=False)
-    """Of the first node that was asked; all others must be of the same cluster. None before that."""
+    """The cluster id of the first node that responded; all others must have the same. None before that."""
     _tells_no_mark: bool = field(default=False, init=False)
     _first: Connection | None = field(default=None, init=False)
     _connections: dict[HostPort, Connection] = field(factory=dict, init=False)
@@ -128,7 +128,7 @@ class ClusterNodes:
         return connection
 
     async def _of_this_cluster(self, connection: Connection) -> Connection:
-        """Return the connection if it leads to the cluster of all others: a name may lead to another one meanwhile."""
+        """Return the connection if it leads to the same cluster: a name may resolve to another one meanwhile."""
         try:
             self._check_cluster((await self._describe(connection)).cluster_id, connection.address)
         except BaseException:
@@ -152,14 +152,14 @@ class ClusterNodes:
                 return await cluster_of_brokers(connection)
             return await describe_cluster(connection, BROKERS if self.role is Role.BROKER else CONTROLLERS)
         except RequestError as error:
-            # Controllers want more of it than brokers do (ControllerApis.handleDescribeCluster).
+            # Controllers require a stronger permission for it than brokers do (ControllerApis.handleDescribeCluster).
             right = "DESCRIBE" if self.role is Role.BROKER else "ALTER"
             raise explained(connection, "DescribeCluster", error, right) from None
 
     async def serving(self) -> tuple[tuple[ClusterNode, Connection], ...]:
         """Return the nodes that are not fenced, each with a connection; of controllers, those that respond.
 
-        Nobody fences a controller that died. So most of them must respond: no minority holds anything newer.
+        No node fences a dead controller. So most of them must respond: no minority has newer records.
 
         Raises:
             UnreachableError: a broker does not respond, or half of the controllers do not.
@@ -170,7 +170,7 @@ class ClusterNodes:
         if not nodes:
             raise UnreachableError(f"{self.name}: the cluster names no {self.role.name.lower()} that is not fenced")
         if len(nodes) == 1:
-            return ((nodes[0], await self.first()),)  # by the address that was given: it may be the only way to it
+            return ((nodes[0], await self.first()),)  # by the configured address: it may be the only route
         connections = await asyncio.gather(*(self.at(node.address) for node in nodes), return_exceptions=True)
         serving, failures = [], []
         for node, connection in zip(nodes, connections, strict=True):
@@ -187,7 +187,7 @@ class ClusterNodes:
         if not isinstance(error, UnreachableError):
             return error
         return UnreachableError(
-            f"{error} (node {node.node_id} of {self.name}: what the nodes answer is compared, so "
+            f"{error} (node {node.node_id} of {self.name}: the responses of all nodes are compared, so "
             f"{'each broker that serves' if self.role is Role.BROKER else 'most of them'} must be reachable from here)"
         )
 
@@ -202,12 +202,13 @@ class ClusterNodes:
         return await (self.first() if len(description.nodes) == 1 else self.at(active.address))
 
     async def quorum(self) -> QuorumDescription | None:
-        """Return the quorum as its leader sees it; None if the cluster has none, or never tells this login of it.
+        """Return the quorum as its leader sees it; None if the cluster has none, or this login may not describe it.
 
-        What a Kafka lets describe ACLs may also describe the quorum; a service may serve the one and not the other.
+        A login that may describe ACLs in Kafka may also describe the quorum; a hosted service may serve only one of
+        them.
 
         Raises:
-            RequestError, LogError: it does not tell now; UnreachableError if it may soon.
+            RequestError, LogError: no answer now; UnreachableError if a retry may help.
 
         """
         connection = await self.writing()
@@ -219,7 +220,7 @@ class ClusterNodes:
             if error.code in {CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}:
                 self._tells_no_mark = True
                 self.notify(
-                    f"{connection.address}: does not tell the quorum's high-water mark, so that its nodes are only "
+                    f"{connection.address}: does not return the quorum's high-water mark, so its nodes are only "
                     f"compared with one another: {error}"
                 )
                 return None
@@ -243,20 +244,20 @@ def explained(connection: Connection, request: str, error: MetadataError, right:
     return RequestError(code, f"{connection.address}: {request}: {what}")
 
 
-# What a cluster's nodes tell of the settings of their authorizer (DescribeConfigs).
+# The authorizer settings that a cluster's nodes return (DescribeConfigs).
 
 
 _T = TypeVar("_T")
 
-_NOT_ASKED = "controllers do not answer for brokers; --bootstrap-server asks brokers"
+_NOT_ASKED = "controllers do not return settings of brokers; use --bootstrap-server"
 
 
 async def settings_of(nodes: ClusterNodes) -> ClusterSettings:
-    """Return what all serving brokers answer.
+    """Return the settings of all serving brokers.
 
-    A node of ours shows all values. A Kafka leaves out a property that is not set, and hides the value of one that is:
-    nobody but its authorizer knows the property. So allow.everyone.if.no.acl.found is known where it is not set, as
-    nearly everywhere. Controllers are not asked: clients meet the brokers' settings.
+    A node of ours returns all values. Kafka leaves out a property that is not set, and hides the value of one that is,
+    since only its authorizer has a definition of the property. So allow.everyone.if.no.acl.found is known where it is
+    not set, as nearly everywhere. Controllers are not queried: clients depend on the brokers' settings.
 
     Raises:
         MetadataError: a broker does not respond.
@@ -290,7 +291,7 @@ def _alike(settings: ClusterSettings, name: str, parse: Callable[[str], _T]) -> 
     values: set[_T | None] = set()
     for node in settings.nodes:
         value = node.values.get(name, "")
-        if node.authorizer not in KNOWN_AUTHORIZERS or value is None:  # of another one nobody knows the defaults
+        if node.authorizer not in KNOWN_AUTHORIZERS or value is None:  # the defaults of other authorizers are unknown
             return None
         try:
             values.add(parse(value))
@@ -299,7 +300,7 @@ def _alike(settings: ClusterSettings, name: str, parse: Callable[[str], _T]) -> 
     return values.pop() if len(values) == 1 else None
 
 
-# Reading all ACLs of a cluster from every node that serves, so that nobody takes a stale answer for the state.
+# Reads all ACLs of a cluster from every serving node, so that a stale node is detected.
 
 
 PATIENCE_S = 20.0
@@ -308,27 +309,27 @@ RESPONSE_S = 120.0
 """How long a response with all ACLs may take: a broker needs a second or two for a hundred thousand."""
 _PAUSE_S = 0.1
 _AT_ONCE = 4
-"""Nodes that are asked at the same time: a hundred brokers with a hundred thousand rules each must not fill memory."""
+"""Nodes that are read at the same time: a hundred brokers with a hundred thousand rules each must not fill memory."""
 _UNKNOWN_OFFSET = -1
 _WITH_FEATURES = 3
-"""The first version of ApiVersions that tells a broker's offset (KIP-584)."""
+"""The first version of ApiVersions that returns a broker's offset (KIP-584)."""
 
 
 @frozen(kw_only=True)
 class ClusterState:
-    """What all serving nodes answered."""
+    """The ACLs that all serving nodes returned."""
 
     contents: set[bytes]
     end_offset: int | None
-    """The quorum's high-water mark when they were asked; None if there is no quorum."""
+    """The quorum's high-water mark when they were read; None if there is no quorum."""
 
 
 @define(eq=False)
 class ReplicaComparison:
-    """One reading: rounds of asking all nodes, until they agree or time is up.
+    """One read: rounds over all nodes, until they agree or the time is up.
 
-    While somebody else writes, no two nodes may ever answer alike. So what differs in one round must be alike in a
-    later one, be it that something else differs there: a rule that differs in all rounds is one that a node misses.
+    While another client writes, no two nodes may ever return the same set. So a rule that differs in one round must
+    agree in a later one, even if others differ there: a rule that differs in all rounds is one that a node misses.
     """
 
     nodes: ClusterNodes
@@ -336,7 +337,7 @@ class ReplicaComparison:
     _disputed: set[bytes] | None = field(default=None, init=False)
 
     async def read(self) -> ClusterState:
-        """Return what the cluster holds.
+        """Return the ACLs of the cluster.
 
         Raises:
             StaleError: a node is behind the quorum's high-water mark, or nodes answer differently, for too long.
@@ -358,14 +359,12 @@ class ReplicaComparison:
         quorum = await self.nodes.quorum()
         mark = None if quorum is None else quorum.high_watermark
         if mark is not None and mark < 0:
-            raise StaleError(
-                f"{self.nodes.name}: the quorum has a new leader, which does not know yet what is committed: try again"
-            )
+            raise StaleError(f"{self.nodes.name}: the quorum has a new leader without a high-water mark yet: try again")
         serving = await self.nodes.serving()
         slots, distinct = asyncio.Semaphore(_AT_ONCE), list[set[bytes]]()
 
         async def contents_of(node: ClusterNode, connection: Connection) -> set[bytes]:
-            """Return what a node answers: the very set that another one answered, if it is alike."""
+            """Return the ACLs of a node: the same object as another node's, if they are equal."""
             async with slots:
                 answer = await self._answer(node, connection, mark, until)
                 if answer not in distinct:
@@ -398,9 +397,10 @@ class ReplicaComparison:
 
 
 async def caught_up(connection: Connection, mark: int, until: float, name: str = "the broker") -> None:
-    """Wait until a broker has applied what is below the high-water mark; its finalized features tell how far it is.
+    """Wait until a broker has applied the log up to the high-water mark, by the epoch of its finalized features.
 
-    A controller tells only when its features changed, and a broker before 2.7 nothing: for those this returns at once.
+    A controller returns it only when its features changed, and a broker before 2.7 never: for those this returns at
+    once.
 
     Raises:
         StaleError: it is behind at the moment `until`; with the `name` of the broker.
@@ -423,7 +423,7 @@ async def caught_up(connection: Connection, mark: int, until: float, name: str =
 
 
 def _difference(nodes: Sequence[ClusterNode], answers: Sequence[set[bytes]], disputed: set[bytes]) -> str:
-    """Return who answers how much, and one rule that only some have."""
+    """Return the number of rules per node, and one rule that only some have."""
     counts = ", ".join(
         f"node {node.node_id} at {node.address} {len(answer):,}" for node, answer in zip(nodes, answers, strict=True)
     )
@@ -436,11 +436,11 @@ def _difference(nodes: Sequence[ClusterNode], answers: Sequence[set[bytes]], dis
     )
 
 
-# Filters of requests about known ACLs.
+# Filters of requests about specific ACLs.
 
 
 def exactly(acl: StandardAcl) -> AclBindingFilter:
-    """Return the filter that matches this ACL, and no other that there is or may ever be.
+    """Return the filter that matches this ACL, and no other, present or future.
 
     Raises:
         ConfigError: the ACL has ANY, MATCH or an unknown code, with which a filter would match others.
@@ -471,16 +471,16 @@ def covering(acls: Sequence[StandardAcl]) -> AclBindingFilter:
     return AclBindingFilter(**alike)
 
 
-# What of a change may be sent in one request to a server that makes its parts in an order of its own.
+# Parts of a change that may be sent in one request to a server that processes them in an order of its own.
 #
-# A Kafka's controller writes what CreateAcls adds in the order of the request, but what DeleteAcls removes in the
+# Kafka's controller writes the ACLs of CreateAcls in the order of the request, but removes those of DeleteAcls in the
 # order of a HashSet (AclControlManager); a broker with ZooKeeper goes through the resources of either in any order.
 
 
 def independent_runs(acls: Iterable[StandardAcl]) -> list[list[StandardAcl]]:
     """Return the ACLs in runs: within a run no two cover a name in common, and those that do keep their order.
 
-    So nobody can tell in which order the ACLs of a run were added or removed.
+    So the order within a run is not observable.
     """
     runs: list[list[StandardAcl]] = []
     last: dict[ResourcePattern, int] = {}
@@ -508,14 +508,14 @@ def _meet(one: ResourcePattern, other: ResourcePattern) -> bool:
     return WILDCARD in (one.name, other.name) or one.name == other.name
 
 
-# What a plan changes of a cluster, in requests that hold its controller for a short time each.
+# Applies the steps of a plan to a cluster, in requests that hold its controller for a short time each.
 
 
 MOST_FILTERS = 250
 """Of a DeleteAcls request."""
 _HELD_S = 0.5
 """How long one DeleteAcls request may hold a Kafka's controller, which compares each filter with every ACL, and serves
-nobody meanwhile: brokers whose heartbeats wait for 9 s are fenced."""
+no other request meanwhile: brokers whose heartbeats wait for 9 s are fenced."""
 _FIRST_COMPARISONS = 800_000
 """Filters times ACLs of the first request: half a second at the slowest controller that was measured."""
 _CHANGE_S = 60.0
@@ -528,7 +528,7 @@ class ClusterChanges:
 
     _nodes: ClusterNodes
     rules: int = field(default=0, init=False)
-    """How many the cluster has, as far as is known."""
+    """The number of ACLs of the cluster, as far as known."""
     _closed: bool | None = field(default=None, init=False)
     _removed_at_once: int = field(default=0, init=False)
     """How many filters the next DeleteAcls request has; 0 before the first."""
@@ -547,7 +547,7 @@ class ClusterChanges:
             await self._remove_in_any_order(run)
 
     async def _closed_by_default(self) -> bool:
-        """Return whether no state within a stage denies what both ends allow, in whatever order its ACLs come and go.
+        """Return whether no state within a stage denies what both ends allow, in any order of its ACLs.
 
         That is so unless the first ACL on a resource closes it to everyone (allow.everyone.if.no.acl.found).
         """
@@ -564,7 +564,7 @@ class ClusterChanges:
             results = await delete_acls(connection, [exactly(acl) for acl in some], _CHANGE_S)
             seconds = elapsed_seconds() - begin
             _check_results(connection, "DeleteAcls", some, [each.error for each in results])
-            # Never more than twice as many: the first ones may have been quick because nobody else was served.
+            # Never more than twice as many: the first ones may have been quick because the controller was idle.
             fitting = int(len(some) * _HELD_S / max(seconds, 0.001))
             self._removed_at_once = max(1, min(fitting, 2 * most, MOST_FILTERS))
             done += len(some)
@@ -587,13 +587,13 @@ def _check_results(
     raise RequestError(failure.code, f"{failure}: {acl_text(acl)}{others}")
 
 
-# A cluster as a place: any Kafka, or nodes of ours, by its brokers or its controllers.
+# A cluster as a target: any Kafka, or nodes of ours, by its brokers or its controllers.
 
 
 MOST_ADDED = 2000
 """ACLs of one CreateAcls request: Kafka's controllers take 10,000."""
 MOST_REMOVED = 250
-"""ACLs that are removed before the cluster is asked whether they are gone."""
+"""ACLs that are deleted before the cluster is checked for them."""
 _RETRY_PAUSE_S = 0.02
 
 
@@ -601,7 +601,7 @@ _RETRY_PAUSE_S = 0.02
 def open_server_place(
     servers: Sequence[HostPort], security: ClientSecurity, role: Role, notify: Callable[[str], None]
 ) -> Iterator["ServerPlace"]:
-    """Open a cluster by the addresses of some of its brokers or controllers; `notify` is told what they do not tell.
+    """Open a cluster by the addresses of some of its brokers or controllers; `notify` gets a text on missing answers.
 
     Raises:
         MetadataError: no server responds, or one is of the other role.
@@ -623,11 +623,11 @@ class ServerPlace:
     _runner: asyncio.Runner
     _nodes: ClusterNodes
     patience: float = PATIENCE_S
-    """How long, in seconds, its nodes may take to agree, and to show what was written."""
+    """How long, in seconds, its nodes may take to agree, and to show a write."""
     _written: dict[StandardAcl, bool] = field(factory=dict, init=False)
-    """What was written last, and whether it is there since."""
+    """The last write, and whether it is visible since."""
     _settings: ClusterSettings | None = field(default=None, init=False)
-    """What the brokers showed when they were asked last."""
+    """The settings that the brokers returned last."""
     _changes: ClusterChanges = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -652,15 +652,19 @@ class ServerPlace:
         return None
 
     def premises(self, properties: AbstractSet[str]) -> Premises:
-        """Return what brokers do not all show alike, as `settings` read it last. Raises as WritablePlace.settings."""
+        """Return the settings that brokers do not all return alike, as `settings` read them last.
+
+        Raises as `settings`.
+
+        """
         settings = self._settings or self._run(settings_of(self._nodes))
         values = {SUPER_USERS_CONFIG: super_users_of(settings), ALLOW_EVERYONE_CONFIG: allow_everyone_of(settings)}
         return settings.premises(properties | {name for name, value in values.items() if value is not None})
 
     def settings(self) -> Settings | None:
-        """Return the settings if all brokers tell alike of allow.everyone.if.no.acl.found; None if that is unknown.
+        """Return the settings if all brokers return the same allow.everyone.if.no.acl.found; None if it is unknown.
 
-        Super users that are not told count as none. Raises as WritablePlace.settings.
+        Unknown super users count as none. Raises as WritablePlace.settings.
         """
         settings = self._settings = self._run(settings_of(self._nodes))
         allow_everyone = allow_everyone_of(settings)
@@ -669,7 +673,7 @@ class ServerPlace:
         return Settings(super_users=super_users_of(settings) or frozenset(), allow_everyone=allow_everyone)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what each broker answers, or what the controllers' log states; all may, if these do not tell.
+        """Return the Kafka version from the brokers, or from the controllers' log; any version, if neither has it.
 
         Raises as WritablePlace.kafka.
         """
@@ -684,16 +688,16 @@ class ServerPlace:
         try:
             return quorum.image()
         except MetadataError as error:
-            self._nodes.notify(f"what the brokers run is not known: {error}")
+            self._nodes.notify(f"version of the brokers unknown: {error}")
             return Image.EMPTY
         finally:
             quorum.close()
 
     def read(self) -> PlaceState:
-        """Return what every serving node answers, once they agree and none is behind.
+        """Return the ACLs of every serving node, once they agree and none is behind.
 
         Raises:
-            StaleError: a node is behind what is committed, or the nodes answer differently, for longer than `patience`.
+            StaleError: a node is behind, or the nodes return different ACLs, for longer than `patience`.
             MetadataError: one does not respond, or refuses.
 
         """
@@ -725,7 +729,7 @@ class ServerPlace:
             _check(step)
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
-        """Yield runs of steps of one stage: no ALLOW is sent before every DENY is known to be there.
+        """Yield runs of steps of one stage: no ALLOW is sent before every DENY is known to be in effect.
 
         Raises:
             ConfigError: as `check`, before the first run: nothing of such a plan is ever sent.
@@ -747,14 +751,16 @@ class ServerPlace:
         try:
             self._run(self._changes.add(acls) if piece[0].adds else self._changes.remove(acls))
         except KeyboardInterrupt:
-            warn(f"{self.name}: a request is under way, and may be carried out: a new plan begins from what is there")
+            warn(
+                f"{self.name}: a request is in flight, and may still be applied: make a new plan from the current state"
+            )
             raise
 
     def read_back(self, acls: Sequence[StandardAcl]) -> set[StandardAcl]:
-        """Return which of these the broker that was written to has, as soon as it shows what was written last.
+        """Return which of these ACLs the last-used broker has, once it shows the last write.
 
-        A broker answers for the controller at once, and applies the change itself a moment later. If it does not show
-        it within `patience`, what it shows then is returned. Raises as `read`.
+        A broker forwards to the controller, and applies the change itself a moment later. If it does not show the write
+        within `patience`, its current ACLs are returned. Raises as `read`.
         """
         written = {acl: self._written[acl] for acl in acls if acl in self._written}
         return self._run(self._read_back(acls, written)) if acls else set()
@@ -775,7 +781,7 @@ class ServerPlace:
     async def _there(self, acls: Sequence[StandardAcl], until: float) -> set[StandardAcl]:
         connection = await self._nodes.first()
         quorum = await self._nodes.quorum() if self._nodes.role is Role.BROKER else None
-        if quorum is not None:  # else many rules would be listed in vain
+        if quorum is not None:  # otherwise many rules would be listed in vain
             await caught_up(connection, quorum.high_watermark, until)
         try:
             contents = await acl_contents(connection, covering(acls), RESPONSE_S)

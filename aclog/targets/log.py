@@ -61,10 +61,10 @@ from aclog.terminal.progress import BYTES, progress
 
 
 MAX_BYTES = MAX_BATCH_BYTES
-"""Per batch, as in a checkpoint; what needs more is a metadata transaction (KIP-868)."""
+"""Per batch, as in a checkpoint; more records need a metadata transaction (KIP-868)."""
 
 _PARTIAL_NAME = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(PARTIAL_SUFFIX)}")
-"""What follows the name of a log in that of the directory where it is made."""
+"""The suffix of the directory in which a log is made."""
 
 _INTERRUPTED = "its writer was interrupted"
 
@@ -80,7 +80,7 @@ class LogWriter:
     log: FileLog
     image: Image
     stays: bool = True
-    """Whether what is committed outlives a failure of the command; a new log is removed."""
+    """Whether committed records outlive a failure of the command; a new log is removed."""
     _in_flight: deque[tuple[Future[Appended], int]] = field(factory=deque, init=False)
     _bytes_in_flight: int = field(default=0, init=False)
 
@@ -106,10 +106,10 @@ class LogWriter:
         try:
             self.flush()
         except KeyboardInterrupt:
-            self.flush()  # all of it was handed over, and is committed in a moment: better waited for than unknown
+            self.flush()  # everything was submitted, and is committed in a moment: waiting avoids an unknown outcome
             if self.stays:
                 written = f"offsets {offsets.start} to {offsets.stop - 1} are written"
-                note(f"{self.log.name}: {written}: it was too late to stop")
+                note(f"{self.log.name}: {written}: too late to stop")
             raise
         return offsets
 
@@ -147,7 +147,7 @@ class LogWriter:
     def _check_transactions(self) -> None:
         level = self.image.features.level(METADATA_VERSION)
         if 0 < level < TRANSACTIONS_SINCE:
-            what = f"metadata.version {level} has no transactions, and these records need more than one batch"
+            what = f"metadata.version {level} does not support transactions, and these records need more than one batch"
             raise ConfigError(f"{self.log.name}: {what}: raise metadata.version to {TRANSACTIONS_SINCE} or later first")
 
     def _submit(self, batch: list[bytes], timestamp: int) -> None:
@@ -188,8 +188,9 @@ def open_writer(
 ) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
-    A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with what formatting
-    left for it, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
+    A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with the records of
+    the
+    bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -216,11 +217,11 @@ def open_writer(
         for text in (*log.notes, *recovered.notes):
             note(text)
         writer = LogWriter(log, recovered.image)
-        if recovered.applier.in_transaction:  # or the records to come would become part of it
+        if recovered.applier.in_transaction:  # otherwise new records would become part of it
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         if not recovered.image.features.level(METADATA_VERSION) and find_bootstrap(directory) is not None:
-            # Of a log that was just begun, or whose beginning was interrupted: without these records no Kafka takes it.
+            # A new log, or one whose creation was interrupted: without these records no Kafka takes it.
             writer.image = begun_log(log, recovered.applier)
         yield writer
 
@@ -230,9 +231,9 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
     """Yield a writer of the log in this directory, and whether the log is new.
 
     A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing; a note
-    names what a killed one has left. It begins at `timestamp`, by default now. The log of a formatted directory is
-    begun in place, and is not new: it has features and users. Raises as open_writer,
-    and LogError: another program has made the log meanwhile.
+    names the remains of a killed one. It begins at `timestamp`, by default now. The log of a formatted directory is
+    created in place, and is not new: it has features and users. Raises as open_writer, and
+    LogError: another program has made the log meanwhile.
     """
     is_formatted = formatted_log(directory) is not None
     if is_formatted or (directory.exists() and (not directory.is_dir() or any(directory.iterdir()))):
@@ -247,7 +248,9 @@ def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None
             writer.stays = False
             yield writer, True
         _name(partial, directory)
-        fsync_directory(directory.absolute().parent)  # else a power loss could undo the rename of what is acknowledged
+        fsync_directory(
+            directory.absolute().parent
+        )  # otherwise a power loss could undo the rename of an acknowledged log
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -257,14 +260,16 @@ def _name(partial: Path, directory: Path) -> None:
     try:
         partial.replace(directory)  # rename() also replaces an empty directory
     except OSError as error:
-        raise log_error(error, directory, "another program has made it meanwhile, or it cannot be made") from error
+        raise log_error(
+            error, directory, "it was created by another program meanwhile, or cannot be created"
+        ) from error
 
 
 def _name_remains(directory: Path) -> None:
-    """Tell of the directories in which a log of this name was being made when its writer was killed."""
+    """Print a note for each directory in which a killed writer was creating a log of this name."""
     for path in sorted(directory.absolute().parent.glob(f"{escape(directory.name)}.*{PARTIAL_SUFFIX}")):
         is_ours = path.is_dir() and _PARTIAL_NAME.fullmatch(path.name.removeprefix(directory.name))
-        if is_ours and holder_of(path / LOCK_FILE) is None:  # nobody is writing to it
+        if is_ours and holder_of(path / LOCK_FILE) is None:  # no process is writing to it
             note(f"{path}: left by an interrupted import or sync: remove it")
 
 
@@ -274,7 +279,7 @@ def check_parent(path: Path) -> None:
         raise LogError(f"{path.parent}: no such directory: expected one to create {path.name} in")
 
 
-# A log directory as a place: a whole plan is one batch, or one metadata transaction, so there is no state between.
+# A log directory as a target: a whole plan is one batch, or one metadata transaction, so there is no state between.
 
 
 _CHANGES = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
@@ -282,7 +287,7 @@ _CHANGES = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
 @define(eq=False, kw_only=True)
 class LogPlace:
-    """A log directory, or one that is yet to be made; owned by one command."""
+    """A log directory, or one that is not created yet; owned by one command."""
 
     directory: Path
     notify: Callable[[str], None]
@@ -294,7 +299,7 @@ class LogPlace:
     """Of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
     _image: Image = field(default=Image.EMPTY, init=False)
-    """What was read last; empty while there is no log."""
+    """The last state read; empty while there is no log."""
 
     batching: Batching = field(default=Batching.ALL, init=False)
 
@@ -304,8 +309,8 @@ class LogPlace:
         return str(self.directory)
 
     def identity(self) -> str | None:
-        """Return the id of the log's cluster, or the one that the first apply gave the log. Raises as Place."""
-        cluster = cluster_id_of(self.directory)  # a formatted directory tells, before there is a log
+        """Return the id of the log's cluster, or the one from the log's first apply. Raises as Place."""
+        cluster = cluster_id_of(self.directory)  # a formatted directory has it, before there is a log
         if cluster is not None:
             return cluster
         applies = read_applies(self.directory)
@@ -325,11 +330,11 @@ class LogPlace:
         return digest.hexdigest()
 
     def premises(self, properties: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
-        """Return what the state lacks that was read: a log has no settings, and what is given decides there."""
+        """Return the gaps of the state: a log has no settings, and those of the flags decide."""
         return ALL_KNOWN if self._source is None else gaps_of(self._source)
 
     def settings(self) -> Settings | None:
-        """Return None: a log does not tell the settings of its brokers."""
+        """Return None: a log does not contain the settings of its brokers."""
         return None
 
     def read(self) -> PlaceState:
@@ -349,15 +354,15 @@ class LogPlace:
         return self._state(image, image.end_offset)
 
     def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return what the finalized level implies, or the registrations of the brokers state. As Place has it."""
+        """Return the Kafka version of the finalized level, or of the brokers' registrations. As Place has it."""
         return kafka_of_image(self._image, ranges)
 
     def note_begin(self, note: ApplyNote) -> None:
-        """Remember the apply: its note is written together with what it writes."""
+        """Remember the apply: its note is written together with its records."""
         self._note = note
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Do nothing: a log holds what a record can."""
+        """Do nothing: a log holds every ACL that a record can hold."""
 
     def pieces(self, steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         """Yield all steps at once."""
@@ -365,17 +370,21 @@ class LogPlace:
             yield steps
 
     def write(self, piece: Sequence[Step]) -> None:
-        """Make all steps in one batch or transaction. Raises LogError; StoppedError: the log is not what was read."""
+        """Make all steps in one batch or transaction.
+
+        Raises LogError; StoppedError: the log has changed since the read.
+
+        """
         if self._writer is not None:
             self._append(self._writer, piece)
             return
         with open_or_create(self.directory, force=self.force) as (writer, is_new):
             if not is_new and len(writer.image.acls):
-                raise StoppedError(f"{self.directory}: another program has written to it since it was read")
+                raise StoppedError(f"{self.directory}: it was changed by another program since it was read")
             self._append(writer, piece)
 
     def read_back(self, acls: Sequence[StandardAcl]) -> set[StandardAcl]:
-        """Return which of these ACLs the log has now: read anew, from the files that others read."""
+        """Return which of these ACLs the log has now: read anew, from the files that readers use."""
         source = LogSource(self.directory, self.notify)
         try:
             image = source.image().acls
@@ -384,10 +393,11 @@ class LogPlace:
         return {acl for acl in acls if image.find(acl) is not None}
 
     def note_done(self, note: ApplyNote) -> None:
-        """Keep that the apply has ended.
+        """Record the end of the apply.
 
-        One that wrote nothing, as it only changed who owns what, is noted as a whole here: an older copy of its journal
-        is known by what this file has.
+        One that wrote nothing, as it only changed the managed ACLs, is noted as a whole here: an older copy of its
+        journal
+        is detected by this file.
 
         Raises:
             LogError: it cannot be written. DecodeError: as read_applies.
@@ -461,14 +471,14 @@ class LogPlace:
 def open_log_place(
     directory: Path, notify: Callable[[str], None], *, write: bool, force: bool = False
 ) -> Iterator[LogPlace]:
-    """Open a log directory as a place; with `write`, nobody else can write to the log until the end of the `with`.
+    """Open a log directory as a target; with `write`, it is locked against other writers until the end of the `with`.
 
     Raises:
         LockedError, LogError, DecodeError: as open_writer.
 
     """
     if directory.exists() and not directory.is_dir():
-        raise LogError(f"{directory}: not a directory: expected that of a log; what is wanted is given by --want")
+        raise LogError(f"{directory}: not a directory: expected that of a log; the desired state is given by --want")
     formatted = formatted_log(directory)
     if write and formatted is not None:
         formatted.check_writable(force=force)
@@ -480,7 +490,7 @@ def open_log_place(
 
 
 def is_absent(directory: Path) -> bool:
-    """Return whether nothing is there: no directory, or an empty one. Raises LogError: it cannot be looked at."""
+    """Return whether the path is missing, or an empty directory. Raises LogError: it cannot be read."""
     try:
         return not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
     except OSError as error:
@@ -490,7 +500,7 @@ def is_absent(directory: Path) -> bool:
 def _record(acls: AclsImage, step: Step) -> AccessControlEntryRecord | RemoveAccessControlEntryRecord:
     rule_id = acls.find(step.acl)
     if step.adds is (rule_id is not None):
-        raise StoppedError(f"{acl_text(step.acl)}: {'is there' if step.adds else 'is not there'} already")
+        raise StoppedError(f"{acl_text(step.acl)}: {'exists' if step.adds else 'does not exist'} already")
     if rule_id is None:
         return record_of(step.acl, random_uuid(secrets.token_bytes))
     return RemoveAccessControlEntryRecord(id=rule_id)

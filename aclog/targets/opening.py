@@ -37,14 +37,14 @@ from aclog.planning.planner import Circumstances, DeleteLimit, Holdings, Planned
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.targets.place_state import check_applied, check_others
 
-# The choice of a place by its address. What a place is made of is imported when one is opened.
+# The choice of a target by its address. The modules of a target are imported when one is opened.
 
 
 @contextmanager
 def open_place(
     address: PlaceAddress, notify: Callable[[str], None], *, write: bool, force: bool = False
 ) -> Iterator[WritablePlace]:
-    """Open a place; with `write` for an apply. `force` permits a log that belongs to a Kafka node.
+    """Open a target; with `write` for an apply. `force` permits a log that belongs to a Kafka node.
 
     Raises:
         ConfigError: an address or a property that cannot be used.
@@ -75,82 +75,82 @@ def _opened(
     return open_server_place(parse_servers(f"--{address.kind}", address.value), client_security(config), role, notify)
 
 
-# A place as it was found when a plan was made for it.
+# A target as read when a plan was made for it.
 
 
 COUNTS_AS_OPEN = Premise(
     name=ALLOW_EVERYONE_CONFIG,
-    problem="neither a flag nor the place says whether names without ACLs are open: they count as open",
+    problem="allow.everyone.if.no.acl.found is unknown, by the flags and the target: names without ACLs count as open",
     unless="names without ACLs are not open",
     settled_by="--allow-everyone-if-no-acl-found or --no-allow-everyone-if-no-acl-found",
     allows=False,
     denies=True,
 )
-"""Where that is unknown."""
+"""The premise where that is unknown."""
 
 
 @frozen(kw_only=True)
 class ToldSettings:
-    """What somebody says of what decides in a place; None where he does not."""
+    """Settings that the flags state for a target; None where they do not."""
 
     super_users: frozenset[str] | None = None
     allow_everyone: bool | None = None
     documented: bool = False
     generation: Generation | None = None
-    """Of the Kafka that decides there."""
+    """The version of Kafka that decides there."""
 
     @property
     def properties(self) -> frozenset[str]:
-        """The properties of brokers whose values it has."""
+        """The broker properties with a stated value."""
         values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
         return frozenset(name for name, value in values.items() if value is not None)
 
 
 _OLD_KAFKA = DecidingKafka(generations=(Generation.V4_3,))
-"""What stands for any, where all decide alike."""
+"""Stands for any version, where all decide alike."""
 
 
 @frozen(eq=False, kw_only=True)
 class FoundPlace:
-    """What a place held, what decides there, and who owns what."""
+    """The ACLs of a target, its settings, and its managed ACLs."""
 
     name: str
     address: PlaceAddress
     identity: str | None
     fingerprint: str | None
-    """Of a place that has no identity, what tells it from others."""
+    """Identifies a target without an id."""
     batching: Batching
     state: PlaceState
     settings: Settings
     """Where several generations of Kafka may decide, those of the oldest one."""
     settings_known: bool
     settings_by_place: bool
-    """As Plan has it."""
+    """As in Plan."""
     kafka: DecidingKafka = _OLD_KAFKA
-    """What may decide there."""
+    """The versions of Kafka that may decide there."""
     kafka_given: bool = True
-    """Whether who makes a plan named it, or all that may decide there decide alike."""
+    """Whether the version is stated, or all versions that may decide there decide alike."""
     premises: Premises = ALL_KNOWN
-    """What decides there and is unknown; super users that are count as none."""
+    """Unknown premises; unknown super users count as none."""
     _check: Callable[[Sequence[Step]], None]
     journal: Journal | None
-    """As its file has it."""
+    """The journal as in its file."""
     settled: Journal | None
-    """The same with every apply ended, as aclog.planning.journal has it."""
+    """The same with every apply settled, as in aclog.planning.journal."""
     owned_by_others: AbstractSet[bytes]
     others: tuple[Journal, ...] = ()
-    """The journals of other sources, as their files have them."""
+    """The journals of other sources, as in their files."""
 
     @property
     def holdings(self) -> Holdings:
-        """What is there, and who owns it."""
+        """The ACLs of the target, and their owners."""
         owned = frozenset[bytes]() if self.settled is None else self.settled.owned
         return Holdings(there=self.state.contents, owned=owned, others=self.owned_by_others)
 
     def check_plan(
         self, change: PlannedChange, steps: Sequence[Step], limit: DeleteLimit, *, origins: Origins = NO_ORIGINS
     ) -> None:
-        """Check a change, and that the place can hold what its steps add; `origins` as for PlannedChange.check.
+        """Check a change, and that the target can hold the ACLs to add; `origins` as for PlannedChange.check.
 
         Raises:
             RefusedError: it cannot, or as PlannedChange.check.
@@ -163,7 +163,7 @@ class FoundPlace:
             raise RefusedError(f"{self.name}: {error}") from error
 
     def circumstances(self, origin: Origin) -> Circumstances:
-        """Return what a plan says of the place."""
+        """Return the target as a plan records it."""
         return Circumstances(
             place=PlanPlace(
                 address=self.address, identity=self.identity, batching=self.batching, fingerprint=self.fingerprint
@@ -188,15 +188,15 @@ def find_place(
     *,
     hosts: Iterable[str] = (),
 ) -> FoundPlace:
-    """Read a place, and the journals of it; what is unknown of what decides there is noted.
+    """Read a target, and its journals; unknown settings are noted.
 
-    `stated`: None if nothing is decided, so that it does not matter what does. `hosts` are those that are ranges of
+    `stated`: None if nothing is decided, so that the settings do not matter. `hosts` are those that are ranges of
     rules that may be added.
 
     Raises:
-        RefusedError: it answers that it has nothing, though the journal owns something in it.
-        JournalError: a journal is damaged, or of another place.
-        MetadataError: the place cannot be read.
+        RefusedError: it returns no ACLs, though the journal manages some there.
+        JournalError: a journal is damaged, or of another target.
+        MetadataError: the target cannot be read.
 
     """
     own = None if journal is None else read_own_journal(journal, notify)
@@ -220,7 +220,7 @@ def find_place(
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
         premises = _premises(place, stated, settings_known=settings_known)
         for premise in premises.unknown:
-            if premise is not COUNTS_AS_OPEN:  # which plans say
+            if premise is not COUNTS_AS_OPEN:  # which is in the plan itself
                 notify(premise.note())
         return FoundPlace(
             name=place.name,
@@ -244,7 +244,7 @@ def find_place(
 
 
 def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
-    """Return what may decide in a place; it is only asked if a host is a range, as else all decide alike.
+    """Return the versions that may decide in a target; only needed if a host is a range, as otherwise all decide alike.
 
     `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
     """
@@ -255,14 +255,14 @@ def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[str]) -> Decidin
 
 
 def _ranges_of(journal: Journal | None) -> Iterable[str]:
-    """Return the hosts that are ranges of rules that a journal knows: what is undone may be there again."""
+    """Return the hosts that are ranges of rules that a journal has: a revert may restore them."""
     if journal is None:
         return ()
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)
 
 
 def _premises(place: Place, stated: ToldSettings | None, *, settings_known: bool) -> Premises:
-    """Return what is unknown of a place; `settings_known`: whether allow.everyone.if.no.acl.found is known."""
+    """Return the unknown premises of a target; `settings_known`: whether allow.everyone.if.no.acl.found is known."""
     if stated is None:
         return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
     premises = place.premises(stated.properties).without({ALLOW_EVERYONE_CONFIG})
@@ -279,7 +279,7 @@ def _mark(journal: Journal) -> JournalMark:
 
 
 def check_journal(journal: Journal, address: PlaceAddress, identity: str | None, name: str) -> None:
-    """Check that a journal is of a place, and neither of them an older copy. Raises JournalError: it is not."""
+    """Check that a journal is of a target, and neither of them an older copy. Raises JournalError."""
     journal.check_place(identity, name)
     if address.kind is PlaceKind.LOG:
         check_applied(Path(address.value), identity, journal)
@@ -291,10 +291,12 @@ def read_own_journal(path: Path, notify: Callable[[str], None]) -> Journal:
 
 
 def other_journal(path: Path, own: Journal | None, notify: Callable[[str], None]) -> Journal:
-    """Return the journal of another source. Raises JournalError: there is none, or it is this source's own."""
+    """Return the journal of another source. Raises JournalError: missing, or this source's own."""
     journal = read_journal(path, _new_id, notify)
     if journal.is_new:
-        raise JournalError(f"--other-journal {path}: no such journal: what its source owns would be deleted")
+        raise JournalError(
+            f"--other-journal {path}: no such journal: the ACLs that its source manages would be deleted"
+        )
     if own is not None and journal.id == own.id:
         raise JournalError(f"--other-journal {path}: the same as --journal {own.path}: expected another source's")
     return journal
@@ -310,9 +312,9 @@ def _check_beside(journal: Journal, directory: Path) -> None:
 
 
 def _settings(stated: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
-    """Return what decides: what is said, then what the place tells; and whether allow.everyone is known at all.
+    """Return the settings: those of the flags, then those of the target; and whether allow.everyone is known at all.
 
-    What is not known counts as open: then a plan that seems safe is safe.
+    An unknown value counts as open: then a plan that seems safe is safe.
     """
     told_users = by_place.super_users if by_place is not None else frozenset[str]()
     settings = Settings(
@@ -330,7 +332,7 @@ def _new_id() -> str:
     return uuid_text(random_uuid(secrets.token_bytes))
 
 
-# Applying a plan to its place: both are opened, checked, and written only if that is still meant.
+# Applies a plan to its target: both are opened, checked, and written only after confirmation.
 
 
 @frozen(eq=False, kw_only=True)
@@ -339,13 +341,13 @@ class PlanApply:
 
     plan: Plan
     address: PlaceAddress
-    """Where its place is found from here."""
+    """The address of the target from here."""
     options: ApplyOptions
     notify: Callable[[str], None]
     journal: Path | None = None
-    """Where its journal is; None: where it was when the plan was made."""
+    """The path of its journal; None: as recorded in the plan."""
     other_journals: Sequence[Path] = ()
-    """Where those of other sources are, if not where they were then."""
+    """The paths of the journals of other sources, if they differ from those in the plan."""
     force: bool = False
     """Whether a log may be written that belongs to a Kafka node."""
 
@@ -354,15 +356,15 @@ class PlanApply:
         confirm: Callable[[str, Remaining], None] | None,
         progress: Callable[[str], AbstractContextManager[Progress]],
     ) -> tuple[str, Outcome]:
-        """Apply it; return the place's name, and what was done.
+        """Apply the plan; return the name of the target, and a summary.
 
-        `confirm` is called before anything is written, with the place's name and what is to be done, and raises if
-        that is not meant; None: it is. `progress` shows the steps in the place of a name.
+        `confirm` is called before the first write, with the name of the target and a summary of the changes, and raises
+        to refuse; None: no confirmation. `progress` shows the steps in the target of a name.
 
         Raises:
             RefusedError, JournalError: nothing was changed.
-            StoppedError: it ended on its way.
-            MetadataError, OSError: the place or the journal cannot be read or written.
+            StoppedError: interrupted part way.
+            MetadataError, OSError: the target or the journal cannot be read or written.
 
         """
         with (
@@ -376,7 +378,7 @@ class PlanApply:
             check_others(self.plan, ready, place, self.other_journals, self.notify)
             if confirm is not None and not ready.is_done:
                 confirm(place.name, ready.remaining)
-                ready = applying.check()  # the question may have waited for long
+                ready = applying.check()  # the confirmation may have taken long
                 check_others(self.plan, ready, place, self.other_journals, self.notify)
             with progress(place.name) as advance:
                 return place.name, applying.make(ready, advance)
@@ -397,11 +399,11 @@ class PlanApply:
 
 
 def told_outcome(plan: Plan, outcome: Outcome, name: str) -> str:
-    """Return what was done, in a line."""
+    """Return a summary in one line."""
     if outcome.was_done:
-        return f"{name}: apply {outcome.apply} of this plan was done before; nothing was changed"
+        return f"{name}: this plan is applied already (apply {outcome.apply}); nothing was changed"
     added = sum(step.adds for step in plan.steps)
-    before = f" ({outcome.completed_before:,} of these steps were made before)" if outcome.completed_before else ""
+    before = f" ({outcome.completed_before:,} steps were already done)" if outcome.completed_before else ""
     adopted = f", {len(plan.adopt):,} adopted" if plan.adopt else ""
     deleted = len(plan.steps) - added
     return f"{name}: {counted_rules(added)} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"

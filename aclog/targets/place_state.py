@@ -38,21 +38,21 @@ _MOST_BYTES = 256 << 20
 
 @frozen(kw_only=True)
 class AppliedChange:
-    """An apply of a log: what is known of it, and which changes it made."""
+    """An apply to a log: its note, and its changes."""
 
     note: ApplyNote
     offset: int
     """Where its records can begin."""
     steps: int
     done: bool
-    """Whether it is known to have ended; if not, it was killed, or is still at work."""
+    """Whether it is known to have ended; if not, it was killed, or is still running."""
     digest: str | None = None
     """Of its records, as `records_digest` has it; None: an earlier version kept none."""
 
 
 @frozen(kw_only=True)
 class Applies:
-    """What the file says."""
+    """The content of the file."""
 
     id: str
     """The identity of the log, if it belongs to no cluster."""
@@ -61,9 +61,9 @@ class Applies:
 
 
 def read_applies(directory: Path) -> Applies | None:
-    """Return what the file beside a log says; None if there is none, or nothing whole in it of an apply.
+    """Return the content of the file beside a log; None if there is none, or no complete line of an apply.
 
-    An identity alone is none yet: no journal and no plan can know of it.
+    An identity alone counts as none: no journal and no plan can refer to it.
 
     Raises:
         DecodeError: it is damaged, or of another version.
@@ -150,7 +150,7 @@ def _begun(value: dict[str, object], path: Path, number: int) -> AppliedChange:
     offset, steps = value.get("offset"), value.get("steps")
     texts = {key: value.get(key) for key in ("apply", "at", "who", "plan")}
     if type(offset) is not int or type(steps) is not int or not all(isinstance(each, str) for each in texts.values()):
-        raise DecodeError(f"line {number}: an apply lacks something", path=str(path))
+        raise DecodeError(f"line {number}: an apply lacks a field", path=str(path))
     journal, git = value.get("journal"), value.get("git")
     note = ApplyNote(
         apply=str(texts["apply"]),
@@ -179,10 +179,10 @@ def _object(line: bytes, path: Path, number: int) -> dict[str, object]:
 def with_applies(
     changes: Iterable[Change], applied: Iterable[AppliedChange], begin: int
 ) -> Iterator[tuple[Change, ApplyNote | None]]:
-    """Yield the changes of a log, in order, each with the apply that made it; None if that is not known.
+    """Yield the changes of a log, in order, each with the apply that made it; None if it is unknown.
 
-    The changes begin with the state at `begin`. Which are those of an apply that began before it nobody can tell, as
-    how many of them came before is unknown. What the log begins with is no change of it, and left out.
+    The changes begin with the state at `begin`. The changes of an apply that began before it cannot be identified, as
+    the number of earlier ones is unknown. The initial records of the log are not changes, and left out.
     """
     finished = (each for each in applied if each.done and each.offset >= begin)
     waiting = deque(sorted(finished, key=lambda each: each.offset))
@@ -197,17 +197,17 @@ def with_applies(
         remaining -= 1
 
 
-# Whether a journal and the record beside a log tell of the same applies, or one of the two is an older copy.
+# Checks that a journal and the record beside a log have the same applies, and neither is an older copy.
 
 
 _WRITTEN = (JournalAction.ADD, JournalAction.REMOVE)
 
 
 def check_applied(directory: Path, identity: str | None, journal: Journal) -> None:
-    """Check that the log has what the journal says was applied, and the journal what was applied to the log with it.
+    """Check that the log has the applies of the journal, and the journal those of the log that were made with it.
 
-    An older copy of the log would seem to have lost rules, which then nobody owned any more; one of the journal owns
-    too little. To the log of a cluster, changes also come through its nodes, which keep no record of applies.
+    An older copy of the log would seem to have lost rules, which would then be unmanaged; an older copy of the journal
+    manages too little. To the log of a cluster, changes also come through its nodes, which keep no record of applies.
 
     Raises:
         JournalError: one of them lacks an apply. DecodeError, LogError: as read_applies.
@@ -234,23 +234,23 @@ def check_applied(directory: Path, identity: str | None, journal: Journal) -> No
 
 
 def _wrote(entry: Entry) -> bool:
-    """Return whether an apply ended that wrote to the place; one that was settled later may have been killed before."""
+    """Return whether an apply ended after it wrote to the target; a settled one may have been killed before."""
     return entry.kind is EntryKind.DONE and not entry.settled and any(step.action in _WRITTEN for step in entry.steps)
 
 
-# The journals of other sources when a plan is applied: what they own stays, and none may have gone on.
+# The journals of other sources when a plan is applied: their ACLs stay, and none may have new entries.
 
 
 def check_others(
     plan: Plan, ready: Ready, place: WritablePlace, journals: Sequence[Path], notify: Callable[[str], None]
 ) -> None:
-    """Check that other sources own none of the rules that are still to be removed, and applied nothing meanwhile.
+    """Check that other sources manage none of the rules that are still to be removed, and applied nothing meanwhile.
 
-    An apply that goes on asks only what they own: a later plan would have to end it. `journals` are their journals, if
+    A resumed apply checks only the managed ACLs: a later plan would have to end it. `journals` are their journals, if
     they are not where they were when the plan was made.
 
     Raises:
-        JournalError: one has gone on, owns such a rule, is gone, or is another one.
+        JournalError: one has new entries, manages such a rule, is missing, or is another one.
         LogError: one cannot be read.
 
     """
@@ -263,7 +263,7 @@ def check_others(
         owned = settle(journal, ready.state.contents, place.completion).journal.owned
         for content in sorted(removed.keys() & owned):
             raise JournalError(
-                f"{acl_text(removed[content])}: {journal.path} owns it by now: nothing was changed; make the plan again"
+                f"{acl_text(removed[content])}: now managed by {journal.path}: nothing was changed; make the plan again"
             )
         if (len(journal.entries), journal.checksum) != (mark.entries, mark.checksum) and ready.begun is None:
             raise JournalError(
@@ -277,8 +277,10 @@ def _journal_of(mark: JournalMark, elsewhere: Mapping[str, Journal], notify: Cal
     if journal is None:
         journal = _read(Path(mark.path), notify)
     if journal.is_new or journal.id != mark.id:
-        what = "no such journal" if journal.is_new else "another journal than the one that the plan was made with"
-        raise JournalError(f"{journal.path}: {what}: expected that of another source: --other-journal says where it is")
+        what = "no such journal" if journal.is_new else "not the journal that the plan was made with"
+        raise JournalError(
+            f"{journal.path}: {what}: expected that of another source: pass its path with --other-journal"
+        )
     return journal
 
 
@@ -286,11 +288,11 @@ def _read(path: Path, notify: Callable[[str], None]) -> Journal:
     return read_journal(path, str, notify)
 
 
-# Who runs a command, when, and as of which commit.
+# The user, the time and the commit of a command.
 
 
 def origin_now(path: str | None = None) -> Origin:
-    """Return who runs this command, and now; with the commit of the repository that `path` is in, if it is in one."""
+    """Return the user of this command, and the time; with the commit of the repository that `path` is in, if any."""
     return Origin(at=time_now(), who=who(), git=None if path is None else _commit_of(path))
 
 
@@ -300,7 +302,7 @@ def time_now() -> str:
 
 
 def who() -> str:
-    """Return the user and the machine of this process, `user@host`; what is not UTF-8 is escaped."""
+    """Return the user and the host of this process, `user@host`; bytes that are not UTF-8 are escaped."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container whose user has no name
@@ -318,9 +320,9 @@ def _commit_of(path: str) -> str | None:
         if commit is None:
             return None
         changed = changed_files("HEAD", None)
-    except ConfigError:  # no git, no repository, or a file outside of it
+    except ConfigError:  # no git, no repository, or a file outside the repository
         return None
     is_changed = any(not inside or each == inside or each.startswith(f"{inside}/") for each in changed)
-    # What git ignores is in no list of changes.
+    # An ignored file is in no list of changes.
     is_clean = not is_changed and exists(GitPlace(ref="HEAD", path=inside))
     return commit if is_clean else f"{commit}-dirty"

@@ -1,4 +1,4 @@
-"""The ZooKeeper of a Kafka up to 3.9 as a target: what changes on one resource becomes visible at once."""
+"""The ZooKeeper of a Kafka up to 3.9 as a target: all changes on one resource become visible at once."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -31,11 +31,11 @@ from aclog.zookeeper.znodes import (
 )
 
 _SETTLE_S = 1.0
-"""How long, in seconds, the brokers are given to learn of one stage before the next one is made.
+"""How long, in seconds, to wait for the brokers to read one stage before the next one is made.
 
-Each has a copy of its own. It hears of LITERAL and of PREFIXED patterns by two streams of events, in two threads, and
-reads a resource as it is by then: so it may see a later stage before an earlier one. Nothing in ZooKeeper tells when it
-has seen what."""
+Each broker has a copy of its own. It is notified of LITERAL and of PREFIXED patterns by two streams of events, in two
+threads, and reads the current content of a resource: so it may see a later stage before an earlier one. ZooKeeper does
+not record which changes a broker has read."""
 _CLUSTER_ID = "/cluster/id"
 """Where Kafka keeps the id of the cluster (ClusterIdZNode)."""
 
@@ -56,7 +56,7 @@ class ZooKeeperPlace:
     takes_prefixed: bool
     """Whether prefixed ACLs may be added: brokers before Kafka 2.0 do not look where they are."""
     _owner: KraftController | None = field(default=None, init=False)
-    """Who writes over what others change, when it was read last."""
+    """The KRaft controller that overwrites other writers' changes, if any, when it was last read."""
     _has_paths: bool = field(default=False, init=False)
     _shared: Collection[ResourcePattern] = field(default=(), init=False)
     """Patterns that change and overlap another one that changes: the order of their stages can be seen."""
@@ -95,7 +95,7 @@ class ZooKeeperPlace:
         return None if node is None else str(node.created_ms)
 
     def premises(self, properties: AbstractSet[str]) -> Premises:  # noqa: ARG002  # as the protocol has it
-        """Return none: a ZooKeeper has no settings of brokers, and what decides there is what is given."""
+        """Return no premises: a ZooKeeper has no broker settings, and the flags decide."""
         return ALL_KNOWN
 
     def settings(self) -> Settings | None:
@@ -107,12 +107,12 @@ class ZooKeeperPlace:
         return DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
 
     def read(self) -> PlaceState:
-        """Return what the leader has now: no server that lags behind is asked.
+        """Return the current ACLs of the leader: a server that lags behind is not used.
 
         Raises:
             StoreError: ZooKeeper does not respond.
             DecodeError: a znode cannot be decoded.
-            ConfigError: a group has ACLs where Kafka 3.9 does not read them: nobody knows whether they are meant.
+            ConfigError: a group has ACLs where Kafka 3.9 does not read them: their intent is unclear.
 
         """
         self.store.client.sync()
@@ -125,8 +125,9 @@ class ZooKeeperPlace:
         for node in contents.resources.values():
             if node.entries and node.path != resource_path(node.pattern):
                 raise ConfigError(
-                    f"{node.path}: ACLs of a group in a legacy directory, which Kafka 3.9 does not read: a wanted one "
-                    "would seem to be there. Move them to the directory Group if they are to apply, or delete the node"
+                    f"{node.path}: ACLs of a group in a legacy directory, which Kafka 3.9 does not read: a "
+                    "desired one would seem to be present. Move them to the directory Group if they are to apply, or "
+                    "delete the node"
                 )
         acls = {entry.on(node.pattern) for node in contents.resources.values() for entry in node.entries}
         return PlaceState(contents={content_of(acl) for acl in acls})
@@ -150,9 +151,9 @@ class ZooKeeperPlace:
         return None
 
     def check(self, steps: Sequence[Step]) -> None:
-        """Check that Kafka 3.9 can read what each step adds, and that no KRaft controller would write over it.
+        """Check that Kafka 3.9 can read each ACL to add, and that no KRaft controller would overwrite it.
 
-        Raises ConfigError: not so, by what was read last.
+        Raises ConfigError: one of them fails, by the last read.
         """
         for step in steps:
             self._check(step)
@@ -169,7 +170,7 @@ class ZooKeeperPlace:
     def write(self, piece: Sequence[Step]) -> None:
         """Change one resource: in one transaction with the event that tells the brokers.
 
-        Before a later stage of what overlaps it waits, for the brokers to have learnt of the earlier ones.
+        Before a later stage of overlapping patterns it waits until the brokers have read the earlier ones.
 
         Raises:
             DecodeError: its znode cannot be decoded, and is left unchanged.

@@ -184,7 +184,7 @@ class AclStore:
                 if conflicts == MAX_ATTEMPTS:
                     raise StoreError(f"{path}: not changed in {conflicts} attempts: {e}") from e
             except DisconnectedError as e:
-                lost = lost or e  # the first one may tell why
+                lost = lost or e  # the first one may have the cause
                 if time.monotonic() > deadline:
                     raise lost from e
             back_off(attempt)
@@ -214,8 +214,8 @@ class AclStore:
             if size < MAX_NODE_BYTES:
                 raise
             raise DisconnectedError(
-                f"{before.path}: {e} when {size:,} bytes were sent for it: a server closes the connection of who sends "
-                "more than its jute.maxbuffer, 1 MiB by default"
+                f"{before.path}: {e} when {size:,} bytes were sent for it: ZooKeeper closes a connection on more "
+                "than its jute.maxbuffer, 1 MiB by default"
             ) from e
 
     def _ensure_parents(self, acls: ResourceAcls) -> None:

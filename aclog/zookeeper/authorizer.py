@@ -123,7 +123,7 @@ def _id(pattern: ResourcePattern, entry: AclEntry) -> UUID:
 
 # The gate of prefixed ACLs: brokers before Kafka 2.0 do not look where they are (KIP-290).
 #
-# AclAuthorizer adds them only if `inter.broker.protocol.version` says that no such broker is left.
+# AclAuthorizer adds them only if `inter.broker.protocol.version` implies that no such broker is left.
 
 
 PROTOCOL_VERSION = "inter.broker.protocol.version"
@@ -132,7 +132,7 @@ _CLOSED = re.compile(r"(0\.\d+\.\d+|1\.[01])(-IV\d+)?|2\.0-IV0")
 """Before 2.0-IV1, in which brokers learned of prefixed ACLs."""
 
 _OPEN = re.compile(r"(2\.[0-8]|3\.\d|4\.0)(-IV\d+)?")
-"""Later ones that Kafka 3.9 knows; 2.0 alone is 2.0-IV1."""
+"""Later ones that Kafka 3.9 defines; 2.0 alone is 2.0-IV1."""
 
 
 def takes_prefixed(properties: Mapping[str, str]) -> bool:
@@ -382,8 +382,8 @@ def _flag(key: str, text: str | None) -> bool:
 _WILDCARD_SESSION = "User:\0*"
 """Replaces the principal of a session named `User:*`.
 
-In ACLs, `User:*` means everyone, so no ACL can name such a session: it gets what the ACLs for everyone give, like any
-principal without ACLs of its own. No real principal can have the replacement's name.
+In ACLs, `User:*` means everyone, so no ACL can name such a session: it gets the permissions of the ACLs for everyone,
+like any principal without ACLs of its own. No real principal can have the replacement's name.
 """
 
 _Result = TypeVar("_Result")
@@ -395,7 +395,7 @@ class AclAuthorizer(Authorizer, AclMutator):
 
     Its own changes are visible as soon as they are acknowledged. The caller configures it once and closes it. It does
     not start without ZooKeeper; if the connection is lost later, it authorizes with the last known ACLs, and `stale`
-    says why.
+    has the reason.
     """
 
     _engine: StandardAuthorizer = field(factory=lambda: StandardAuthorizer(documented=True), init=False)

@@ -40,13 +40,12 @@ def open_client(settings: ZkSettings) -> "ZkClient":
 
 # Whether a KRaft controller owns a ZooKeeper: its cluster is being migrated to KRaft, or was (KIP-866).
 #
-# Such a controller writes a resource's ACLs as its own log has them, with its next change: what another had written
-# to ZooKeeper until then is lost (seen with Kafka 3.9.1). Once the migration is over it writes nothing there any
-# more.
+# Such a controller writes a resource's ACLs as its own log has them, with its next change: another writer's changes to
+# ZooKeeper until then are lost (seen with Kafka 3.9.1). Once the migration is over it no longer writes there.
 
 
 _CONTROLLER = "/controller"
-"""Who controls the cluster (ControllerZNode); that of a KRaft controller stays when it ends."""
+"""The controller of the cluster (ControllerZNode); the node of a KRaft controller stays when the cluster ends."""
 _EPOCH = "kraftControllerEpoch"
 """-1 of a broker; brokers before Kafka 3.4 write none."""
 
@@ -60,7 +59,7 @@ class KraftController:
 
     @property
     def warning(self) -> str:
-        """What to say of ACLs that were read."""
+        """Return the warning about ACLs read from this ZooKeeper."""
         return f"{self._text}: its ACLs may not be in ZooKeeper any more; ask its brokers (--bootstrap-server)"
 
     @property
@@ -68,7 +67,7 @@ class KraftController:
         """Why ACLs cannot be changed."""
         return AclRequestError(
             INVALID_REQUEST,
-            f"{self._text}, and writes over what others change in ZooKeeper: change its ACLs by its brokers "
+            f"{self._text}, and overwrites other changes in ZooKeeper: change its ACLs by its brokers "
             "(--bootstrap-server)",
         )
 
@@ -99,7 +98,7 @@ def kraft_controller(client: "ZkClient") -> KraftController | None:
 
 
 def check_not_owned(client: "ZkClient") -> None:
-    """Check that what is written to a ZooKeeper stays.
+    """Check that writes to a ZooKeeper are not overwritten.
 
     Raises:
         AclRequestError: a KRaft controller owns it. DecodeError, StoreError: as `kraft_controller`.

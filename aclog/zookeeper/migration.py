@@ -76,7 +76,7 @@ CredentialKey = tuple[str, int]
 
 @frozen(kw_only=True)
 class AccessState:
-    """What is migrated. The repr omits secrets."""
+    """The records to migrate. The repr omits secrets."""
 
     acls: frozenset[StandardAcl] = frozenset()
     credentials: Mapping[CredentialKey, UserScramCredentialRecord] = field(factory=dict, repr=False)
@@ -177,7 +177,7 @@ def record_values(change: StateChange, ids: Mapping[StandardAcl, UUID]) -> Itera
 
 REQUESTS = 20_000
 """Default number of generated requests."""
-_UNKNOWN_PRINCIPALS = ("User:nobody-has-this-name",)
+_UNKNOWN_PRINCIPALS = ("User:unknown-principal",)
 _ADDRESSES = ("127.0.0.1", "10.9.8.7")
 _ENDINGS = ("", "x", "-1", ".a")
 _STARRED = ("**", "*x")
@@ -291,7 +291,7 @@ def _name(acl: StandardAcl, rng: random.Random) -> str:
     return name + rng.choice(_ENDINGS)
 
 
-# What single znodes contribute to the access state, and all of them together, with a reason for each omission.
+# The records of single znodes, and of all of them together, with a reason for each omission.
 
 
 _ANY_ID = UUID(int=2)
@@ -315,7 +315,7 @@ class LeftOut:
 
 @frozen(kw_only=True)
 class NodeContent:
-    """What a znode contributes to the access state."""
+    """The records of a znode in the access state."""
 
     acls: frozenset[StandardAcl] = frozenset()
     credentials: tuple[UserScramCredentialRecord, ...] = ()
@@ -354,7 +354,7 @@ def _acls(path: str, data: bytes, *, has_children: bool) -> NodeContent:
     pattern = pattern_of(path)
     acls = frozenset(entry.on(pattern) for entry in decode_acls(data, path=path))
     _check([record_of(acl, _ANY_ID) for acl in acls])
-    # Kafka 3.9 ignores these: migrating them could allow what is denied today, dropping them could lose a wanted DENY.
+    # Kafka 3.9 ignores these: migrating them could allow requests that are denied today, dropping them a wanted DENY.
     if acls and path.split("/")[-2] in LEGACY_GROUP_DIRECTORIES:
         return NodeContent(left_out=(LeftOut(path=path, reason=_LEGACY, unreadable=True),))
     if not has_children:
@@ -436,7 +436,7 @@ def _credentials(
     for path, record in sorted(every, key=lambda pair: (pair[0] != user_path(pair[1].name), pair[0])):
         first, _ = by_key.setdefault((record.name, record.mechanism), (path, record))
         if first != path:
-            reason = f"a credential of user {record.name!r}, who also has one in {first}"
+            reason = f"a credential of user {record.name!r}, which also has one in {first}"
             left_out.append(LeftOut(path=path, reason=reason, unreadable=True))
     return {key: record for key, (_, record) in by_key.items()}
 
@@ -487,7 +487,7 @@ class StorePlan:
 
 
 def storable(state: AccessState) -> tuple[AccessState, tuple[LeftOut, ...]]:
-    """Split a state into what ZooKeeper can hold and Kafka 3.9 can read, and the rest with reasons."""
+    """Split a state into the part that ZooKeeper can hold and Kafka 3.9 can read, and the rest with reasons."""
     left_out: list[LeftOut] = []
     acls = frozenset(acl for acl in state.acls if _fits(str(acl), _acl_problem(acl), left_out))
     acls -= _oversized(acls, left_out)
@@ -771,8 +771,8 @@ def execute_plan(plan: StorePlan, client: "ZkClient") -> None:
         def change(changes: Mapping[ResourcePattern, EntryChange]) -> None:
             each(lambda item: store.update(resource_path(item[0]), item[1].apply), changes.items())
 
-        # Each step ends before the next begins: whatever is interrupted, nothing is allowed before what denies it is
-        # written.
+        # Each step ends before the next begins: after an interruption at any point, no request is allowed before the
+        # DENY is written.
         change(plan.first)
         each(tokens.remove, plan.removed_tokens)
         each(lambda item: users.put(*item), plan.users.items())

@@ -131,7 +131,7 @@ class ZkClient:
     settings: ZkSettings
     _kazoo: KazooClient
     _multi_read: bool = True
-    """Whether the server supports multiRead, as far as is known."""
+    """Whether the server supports multiRead, as far as known."""
     _timeout: float = field(init=False)
     """Seconds; longer than kazoo takes to detect an unresponsive server."""
 
@@ -232,7 +232,7 @@ class ZkClient:
         except _MissingError:
             return None
         # A Stat's cversion counts creations and deletions of children, and numChildren is their difference. The number
-        # of creations is what ZooKeeper numbers sequence nodes by.
+        # of creations is the number that ZooKeeper appends to sequence nodes.
         return Children(names=names, ever_created=(stat.cversion + stat.numChildren) // 2)
 
     def sync(self) -> None:
@@ -380,7 +380,7 @@ def connected_client(settings: ZkSettings) -> ZkClient:
         if chroot:
             _enter(kazoo, f"{slash}{chroot}", settings)
     except KeyboardInterrupt:
-        # Its threads end once their server answers or the time is up: who interrupts waits for neither.
+        # Its threads end once their server responds or the time is up: an interrupt waits for neither.
         threading.Thread(target=_stopped, args=(kazoo,), daemon=True).start()
         raise
     except BaseException as e:

@@ -201,7 +201,7 @@ def test_patterns_over_names_are_for_the_topics_that_are_told(repository: Reposi
     ]
     (repository.path / "topics").write_text("out-7\n")
     assert listed("--acls", "jikkou", "--topics", "topics") == ["out-7"]
-    assert "jikkou/a.yaml:6: a MATCH pattern stands for" in aclog("diff", *sides).complaint
+    assert "jikkou/a.yaml:6: a MATCH pattern expands to" in aclog("diff", *sides).complaint
     (repository.path / "topics").write_bytes(b"\xff\n")
     assert (
         "topics: line 1: byte 0 is not UTF-8"

@@ -107,7 +107,7 @@ def test_a_metadata_version_without_transactions_is_said_before_anything_is_writ
         new.append(values, timestamp=1).result()
         end = new.end_offset()
     with open_writer(tmp_path / "log") as writer:
-        with pytest.raises(ConfigError, match=r"metadata.version 12 has no transactions"):
+        with pytest.raises(ConfigError, match=r"metadata.version 12 does not support transactions"):
             writer.append(values * 40)
         assert writer.log.end_offset() == end
 

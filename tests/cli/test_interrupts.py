@@ -188,4 +188,4 @@ def test_what_was_written_when_the_interrupt_came_is_said(monkeypatch, stays):
     writer = LogWriter(Interrupting(), Image.EMPTY, stays)
     with pytest.raises(KeyboardInterrupt):
         writer.append([b"a", b"b"])
-    assert said == (["log: offsets 7 to 8 are written: it was too late to stop"] if stays else [])
+    assert said == (["log: offsets 7 to 8 are written: too late to stop"] if stays else [])

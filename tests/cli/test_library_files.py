@@ -41,7 +41,7 @@ def test_a_directory_and_a_commit(repository: Repository) -> None:
 
 def test_a_format_is_asked_for(repository: Repository) -> None:
     assert len(aclog.open_acls("kafka", format="jsonl").image()) == 1
-    with pytest.raises(aclog.ConfigError, match=r"kafka/b.yaml:6: a MATCH pattern stands for the topics that exist"):
+    with pytest.raises(aclog.ConfigError, match=r"kafka/b.yaml:6: a MATCH pattern expands to existing topics"):
         aclog.open_acls("kafka", format="jikkou").image()
 
 

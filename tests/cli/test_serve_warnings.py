@@ -30,7 +30,7 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     jsonschema.validate(json.loads(told.out), schema_of("status"))
     warnings = [line for line in node.output.splitlines() if "warning" in line.lower()]
     keys = "authorizer.class (did you mean authorizer.class.name?), kafka.superusers (did you mean super.users?)"
-    [open_] = [line for line in warnings if "authorizer.class.name is not set: everybody who connects may" in line]
+    [open_] = [line for line in warnings if "authorizer.class.name is not set: every client may" in line]
     assert any(keys in line for line in warnings)
     assert "although clients log in at listeners SASL_PLAINTEXT, CONTROLLER and kafka.superusers is set." in open_
     assert node.output.index(open_) < node.output.index(" on port ")
@@ -40,7 +40,7 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert "controller       1, Kafka 4.3" in status.lines
     assert "Kafka            all nodes run Kafka 4.3" in status.lines
     assert json.loads(told.out)["kafka"]["decideAlike"] is True
-    assert f"no authorizer at {place}: everybody who connects may do everything there." in status.out
+    assert f"no authorizer at {place}: every client may perform every operation there." in status.out
 
 
 def test_zookeeper_mode_is_refused(tmp_path):

@@ -243,6 +243,6 @@ def test_a_controller_answers_for_no_broker_that_is_another_process(tmp_path: Pa
         asked = ("check", "no-public", "--command-config", config)
         found = aclog(*asked, "--bootstrap-controller", f"localhost:{ports.controller}")
         assert (found.code, unknown(found)) == (1, UNKNOWN)
-        assert "broker 2: a controller does not answer for a broker that is another process" in found.err
+        assert "broker 2: a controller does not return the settings of a broker in another process" in found.err
         told = aclog(*asked, "--bootstrap-server", f"localhost:{ports.broker}")
         assert unknown(told) == UNKNOWN[:1]  # the other one is not set

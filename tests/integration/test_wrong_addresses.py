@@ -26,7 +26,7 @@ def is_of(theirs, ours, more=""):
     return f"the listener is {theirs}, and security.protocol is {ours}: expected {more}security.protocol={theirs}"
 
 
-TLS_FIRST = "the port of a listener with TLS, or, if nobody listens in on the network, "
+TLS_FIRST = "the port of a listener with TLS, or, on a trusted network only, "
 LOGIN = ", sasl.mechanism=SCRAM-SHA-512 and a sasl.jaas.config in the client's properties (--command-config FILE)"
 OTHER_FLAG = "a controller's listener: expected a broker's with --bootstrap-server, or this address with --bootstrap-"
 ZOOKEEPER = "a ZooKeeper server listens there: expected a Kafka listener's address; ACLs in ZooKeeper are read with"
@@ -65,7 +65,7 @@ CASES = [
         "wrong-user",
         BROKER,
         "LOGIN",
-        "(as admin): expected a user and password in sasl.jaas.config that the",
+        "(as admin): expected a user and password in sasl.jaas.config that are",
     ),
     ("stranger", BROKER, "TLS", "certificate chain: expected the server's authority (CN=root) among those that /"),
     (

@@ -25,16 +25,16 @@ from tests.support.builders.long_log import batch, begin_log
 from tests.support.nodes.controllers import DIRECTORY_ID, formatted
 
 OPEN = (
-    "authorizer.class.name is not set: everybody who connects may do everything, although {}. Expected "
+    "authorizer.class.name is not set: every client may perform every operation, although {}. Expected "
     f"authorizer.class.name={KAFKAS_STANDARD_AUTHORIZER}"
 )
 NOBODY = (
-    "nobody may change ACLs: super.users is empty, and no ACL allows ALTER on the cluster. "
+    "no client may change ACLs: super.users is empty, and no ACL allows ALTER on the cluster. "
     "Expected super.users=User:NAME"
 )
 EVERYBODY = (
-    "allow.everyone.if.no.acl.found is true, and no ACL is on the cluster: everybody may change ACLs. Expected an ACL "
-    "that allows ALTER on the cluster to administrators only"
+    "allow.everyone.if.no.acl.found is true, and no ACL is on the cluster: every client may change ACLs. Expected an "
+    "ACL that allows ALTER on the cluster to administrators only"
 )
 EVERYONE = {"allow.everyone.if.no.acl.found": "true"}
 

@@ -89,7 +89,7 @@ def test_a_broker_that_is_behind_is_refused():
 def test_a_leader_that_knows_no_mark_yet_is_asked_again():
     with FakeBroker(RULES) as one, place_of(one, 0.1) as place:
         one.committed = -1
-        with pytest.raises(StaleError, match="does not know yet what is committed"):
+        with pytest.raises(StaleError, match="without a high-water mark yet"):
             place.read()
         assert not one.told
         place.patience = LONG_S
@@ -188,7 +188,7 @@ def test_a_service_that_tells_no_mark_is_read_by_comparison(code):
             state = place.read()
             assert (state.contents, state.end_offset) == (contents(RULES), None)
         assert len(said) == 1
-        assert "does not tell the quorum's high-water mark" in said[0]
+        assert "does not return the quorum's high-water mark" in said[0]
 
 
 def test_a_node_of_another_cluster_is_never_asked():

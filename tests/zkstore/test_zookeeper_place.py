@@ -144,7 +144,7 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
         assert stopped.code == 2
         assert "stopped after 3 of 8 steps; the journal has what may have been made" in stopped.complaint
         server.start()
-        assert "(3 of these steps were made before)" in source.apply("--resume").ok().out
+        assert "(3 steps were already done)" in source.apply("--resume").ok().out
         found = find_place(address, ToldSettings(), source.journal, print)
         assert len(found.holdings.owned) == len(found.state.contents) == 8
 
@@ -190,7 +190,7 @@ def test_an_apply_that_began_before_there_was_a_cluster_id_goes_on(source, clien
     monkeypatch.undo()
     client.ensure("/cluster")
     client._kazoo.create("/cluster/id", b'{"version":"1","id":"abc"}')
-    assert "(1 of these steps were made before)" in source.apply("--resume").ok().out
+    assert "(1 steps were already done)" in source.apply("--resume").ok().out
 
 
 def test_more_rules_than_a_server_takes_at_once_are_told_from_a_lost_connection(source):

@@ -105,7 +105,7 @@ class Cookies:
 
 
 def _cookie(headers: Headers, name: str) -> str | None:
-    """Return the value of a cookie; None if there is none, or it is there twice or long."""
+    """Return the value of a cookie; None if missing, duplicate or too long."""
     cookies = [
         pair for each in headers.getlist("cookie") for pair in each.split(";") if pair.strip().startswith(f"{name}=")
     ]

@@ -45,7 +45,7 @@ class LoginError(Exception):
         self.status = status
 
 
-# ID tokens: who signed one, for whom, for which login, and until when (OpenID Connect Core 3.1.3.7).
+# ID tokens: signature, audience, nonce and expiry (OpenID Connect Core 3.1.3.7).
 
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

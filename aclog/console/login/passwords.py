@@ -132,7 +132,7 @@ def read_passwords(path: Path) -> Passwords:
     """Return the passwords of a file; blank lines and lines that begin with # are skipped.
 
     Raises:
-        ConfigError: no line is in it, one is malformed or costs too much, a principal is there twice, or others may
+        ConfigError: no line is in it, one is malformed or costs too much, a duplicate principal, or others may
             read the file.
         OSError: the file cannot be read.
 
@@ -149,7 +149,7 @@ def read_passwords(path: Path) -> Passwords:
         where = f"{path}:{number}"
         principal, password_hash = _parsed(line.strip(), where)
         if principal in hashes:
-            raise ConfigError(f"{where}: {principal!r} is there twice")
+            raise ConfigError(f"{where}: duplicate principal {principal!r}")
         hashes[principal] = password_hash
     if not hashes:
         raise ConfigError(f"{path}: no principals: expected a line PRINCIPAL:HASH for each viewer")

@@ -64,7 +64,7 @@ _FEW = 3
 
 @frozen(eq=False)
 class Haystack:
-    """Texts in lower case, by their places."""
+    """Texts in lower case, by index."""
 
     _texts: Sequence[str]
     _joined: str
@@ -78,7 +78,7 @@ class Haystack:
         return Haystack(texts, _END.join(texts), np.cumsum(sizes) - sizes)
 
     def places(self, needle: str) -> list[int]:
-        """Return the places, in order, of the texts that have a text in them, given in lower case."""
+        """Return the indexes, in order, of the texts that contain a text, given in lower case."""
         if _END[0] in needle or not needle or self._joined.count(needle) * _FEW > len(self._texts):
             return [place for place, text in enumerate(self._texts) if needle in text]
         positions, at, size, find = list[int](), 0, len(needle), self._joined.find
@@ -133,12 +133,12 @@ class Criteria:
     permission: int | None = None
 
     def texts(self) -> dict[int, str]:
-        """Return the texts that are wanted in lower case, by their places in a key; none for `anything`."""
+        """Return the texts of the filter in lower case, by their index in a key; none for `anything`."""
         fields = {_PRINCIPAL: self.principal, _NAME: self.resource, _HOST: self.host}
         return {place: text.lower() for place, text in fields.items() if text}
 
     def of(self, keys: Sequence[Key]) -> Sequence[Key]:
-        """Return the keys of the rules that are wanted, `anything` aside."""
+        """Return the keys of the matching rules, ignoring `anything`."""
         codes = {_TYPE: self.resource_type, _PATTERN: self.pattern_type, _OPERATION: self.operation}
         for place, code in {**codes, _PERMISSION: self.permission}.items():
             if code is not None:
@@ -256,7 +256,7 @@ class Listing:
         return map(self._rules.__getitem__, self._keys)
 
     def find(self, criteria: Criteria) -> FoundRules:
-        """Return the rules that are wanted, in order."""
+        """Return the matching rules, in order."""
         anything = criteria.anything.lower()
         longest = max((anything, *criteria.texts().values()), key=len)
         if not longest:

@@ -167,7 +167,7 @@ VIEWS: Mapping[str, View] = {
     draft.DRAFT_PATH: draft.draft_page,
     draft.PLAN_PATH: draft.plan_page,
 }
-"""Pure but for the source; each may be called in any thread."""
+"""Pure except for the source; each may be called in any thread."""
 
 DOWNLOADS: Mapping[str, Mapping[str, Download]] = {
     draft.DRAFT_PATH: {"change": draft.change_file, "plan": draft.plan_file},

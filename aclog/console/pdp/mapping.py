@@ -329,7 +329,7 @@ class Mapped:
     """None: every type of a principal is its own."""
     resources: Words[ForeignType]
     closed: bool
-    """Whether `action` is there: types that it does not name have no actions then."""
+    """Whether the key `action` is present: then types that it does not name have no actions."""
     envoy: EnvoyMapping | None = None
     """None: Envoy's questions are not answered."""
 
@@ -427,7 +427,7 @@ class _Reader:
                 some = ", ".join(sorted(resources.meanings)[:10])
                 raise ConfigError(f"{where}: {word}: there is no such resource: expected one of {some}")
             if kind in actions:
-                raise ConfigError(f"{where}: {word}: the resource {kind} is there already")
+                raise ConfigError(f"{where}: {word}: duplicate resource {kind}")
             place = f"{where}: {word}"
             cases = {
                 name: self._cases(each, f"{place}: {name}", _operation) for name, each in _table(table, place).items()
@@ -695,7 +695,7 @@ def levels(value: dict[str, Any]) -> Iterator[list[Any]]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("duplicate key")
     return members
 
 
@@ -716,7 +716,7 @@ def read_mapping(path: Path | None, *, unreachable: list[str] | None = None) -> 
     """Return the mapping of a file; without one the default. `unreachable`: as of `parse_mapping`.
 
     Raises:
-        ConfigError: it is too large, or no mapping; with its place in the file if that is known.
+        ConfigError: it is too large, or not a mapping; with its location in the file if known.
         OSError: the file cannot be read.
 
     """

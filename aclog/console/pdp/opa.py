@@ -141,7 +141,7 @@ class DecisionLog:
     """That of this process."""
 
     def write(self, path: str, asker: Asker, body: Mapping[str, Any], answer: OpaAnswer) -> None:
-        """Append the event of an answer. Raises OSError: what is not written down is not answered."""
+        """Append the event of an answer. Raises OSError: without a log line there is no answer."""
         event = {
             "labels": {"id": self._id, "version": self.version},
             "decision_id": answer.decision_id,

@@ -267,7 +267,7 @@ _PAGES, _COSTLY_PAGES, _VIEWERS = 64, 32, 256
 _RETRY_S = 1
 """Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
 _OTHERS_DECIDE = (
-    "Rules that you do not see can decide for you, too: what is listed here may not be all, or less; Why is exact."
+    "Hidden rules can also decide your requests: this list may be incomplete or too long. The page Why is exact."
 )
 _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a time for each viewer."
 _NOT_TOLD = "the console cannot read it; the reason is shown to users with DESCRIBE on the cluster"

@@ -58,8 +58,8 @@ def may_use_tokens(request: Request) -> bool:
     """
     session = request.session
     protocol = session.security_protocol
-    nobody = protocol is SecurityProtocol.SSL and session.principal == ANONYMOUS
-    return not (session.token_authenticated or protocol is SecurityProtocol.PLAINTEXT or nobody)
+    unauthenticated = protocol is SecurityProtocol.SSL and session.principal == ANONYMOUS
+    return not (session.token_authenticated or protocol is SecurityProtocol.PLAINTEXT or unauthenticated)
 
 
 def owner_of(request: Request) -> KafkaPrincipal:
@@ -98,7 +98,7 @@ _LOGGED, _UNLOGGED = (True, True), (False, False)
 """Whether an allowed and a denied access is logged (Action)."""
 
 _MAX_ACTIONS = 1 << 14
-"""To make an action takes three times as long as to decide it, and clients ask for the same ones again and again. Each
+"""To make an action takes three times as long as to decide it, and clients send the same requests again and again. Each
 takes 0.5 kB at most: longer names than `LONGEST_REMEMBERED` are not kept."""
 
 
@@ -109,7 +109,7 @@ class AuthHelper:
     authorizer: Authorizer | None
 
     def pinned(self) -> "AuthHelper":
-        """Return one that decides all of a request by the image of this moment (see Authorizer.pinned)."""
+        """Return an authorizer that decides all of a request by the current image (see Authorizer.pinned)."""
         return self if self.authorizer is None else AuthHelper(self.authorizer.pinned())
 
     def authorize_cluster_operation(self, request: Request, operation: int) -> None:
@@ -395,18 +395,18 @@ def _mismatched(version: int, requested_type: int, served: int) -> bytes:
     )
 
 
-# DescribeConfigs, as far as it asks a node by name for the settings of its own authorizer.
+# DescribeConfigs, limited to a node's own authorizer settings, requested by its name.
 
 
 ACCESS_PROPERTIES = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, AUTHORIZER_CLASS_NAME_CONFIG})
-"""The properties that are told, which a Kafka hides but for the class, as it does not know them."""
+"""The properties that are returned; Kafka hides all of them except the class, as it does not define them."""
 
 _BROKER = 4
 _STATIC, _STRING = 4, 2
 """A value from server.properties, and its type (DescribeConfigsResponse)."""
 
 NO_OTHER_CONFIGS: Final = "aclog keeps no dynamic configuration: see each node's server.properties"
-"""Why nothing else is told."""
+"""Why no other properties are returned."""
 
 
 @frozen(kw_only=True)
@@ -416,13 +416,13 @@ class AccessSettingsApi:
     auth: AuthHelper
     node_id: int
     settings: Mapping[str, str] = field(factory=dict)
-    """The properties of its authorizer that are told (access_settings)."""
+    """The returned properties of its authorizer (access_settings)."""
 
     async def describe_configs(self, request: Request) -> bytes:
         """Return the encoded response.
 
         Raises:
-            RequestError: the client lacks DESCRIBE_CONFIGS on the cluster, or asks for something else.
+            RequestError: the client lacks DESCRIBE_CONFIGS on the cluster, or requests other properties.
 
         """
         if not asks_for_access_settings(request, self.node_id):
@@ -433,7 +433,7 @@ class AccessSettingsApi:
 
 
 def access_settings(config: NodeConfig) -> dict[str, str]:
-    """Return those of the told properties that are set, with the values that the authorizer goes by."""
+    """Return those of the properties that are set, with the values that the authorizer uses."""
     name = config.authorizer_class_name
     settings = {AUTHORIZER_CLASS_NAME_CONFIG: name}
     if has_kafkas_semantics(config):
@@ -442,7 +442,7 @@ def access_settings(config: NodeConfig) -> dict[str, str]:
 
 
 def asks_for_access_settings(request: Request, node_id: int) -> bool:
-    """Return whether a request names nothing but told properties of this node: all that is asked can be told."""
+    """Return whether a request names only returned properties of this node."""
     return all(
         each.resource_type == _BROKER
         and each.resource_name == str(node_id)

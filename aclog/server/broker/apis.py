@@ -184,10 +184,10 @@ def _records(image: Image) -> Iterator[tuple[QuotaEntity, str, float]]:
 
 @frozen(kw_only=True)
 class ClusterView:
-    """The cluster as clients see it: all brokers that live. `advertised` are this one's addresses by listener name.
+    """The cluster as clients see it: all live brokers. `advertised` are this one's addresses by listener name.
 
     A broker names others only while it is registered itself, in the log that it follows: then that log is of aclog's
-    controllers, and says who lives. It is always among those that it names.
+    controllers, and has the live ones. It is always among those that it names.
     """
 
     cluster_id: str
@@ -223,7 +223,7 @@ _Requested: TypeAlias = tuple[str | None, UUID | None]
 """The name of a topic, or its id."""
 
 _TOPIC_IDS = 12
-"""The first version of Metadata in which topics may be asked for by id."""
+"""The first version of Metadata in which topics may be requested by id."""
 
 _PIECE = 16
 """Yield to the event loop after this many topics, each of which takes up to 200 us to authorize, with its operations.
@@ -236,7 +236,7 @@ In a thread the whole would take as long, and hold up other requests for longer,
 class MetadataApis:
     """Describes the cluster. There are no topics here, so every requested topic is reported as unknown.
 
-    None is created either. A client that would have one created, and may not, is told so, as by a Kafka.
+    None is created either. A client that requests creation without the permission gets the error of Kafka.
     """
 
     cluster: ClusterView
@@ -303,7 +303,7 @@ class MetadataApis:
     def _topic_error(
         self, request: Request, name: str | None, may_create: Callable[[str], bool]
     ) -> tuple[ErrorCode, bool]:
-        """Return the error, and whether the topic is internal, which clients that may not describe it are not told."""
+        """Return the error, and whether the topic is internal, which clients without DESCRIBE may not learn."""
         if name is None:
             return ErrorCode.unknown_topic_id, False
         if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):
@@ -315,7 +315,7 @@ class MetadataApis:
         return error, name in _INTERNAL_TOPICS
 
     def _may_create(self, request: Request) -> Callable[[str], bool]:
-        """Return whether a client may have a missing topic created; true of every topic if it does not ask for that."""
+        """Return whether a client may have a missing topic created; true of every topic if it does not request that."""
         if not (self.auto_create_topics and getattr(request.body, "allow_auto_topic_creation", True)):
             return lambda _: True
         # A denial is not logged, as in Kafka: the right on the topic is as good.
@@ -477,7 +477,7 @@ class RemoteChannel:
             return connection
         await self.close()
         if address is None:
-            raise UnreachableError("no controller is known")
+            raise UnreachableError("no known controller")
         self._connection = connection = await connect(
             address, self.security, client_id=self.client_id, timeout=self.seconds
         )
@@ -579,7 +579,7 @@ class EnvelopeForwarder:
             OutcomeUnknownError: The request was sent, and the response was lost.
 
         """
-        pause, last = _FIRST_PAUSE_S, "no controller is known"
+        pause, last = _FIRST_PAUSE_S, "no known controller"
         try:
             async with asyncio.timeout(self.seconds):
                 while True:
@@ -671,7 +671,7 @@ class EnvelopeForwarder:
                 return connection
             await connection.close()
         if address is None:
-            raise _NotSentError("no controller is known")
+            raise _NotSentError("no known controller")
         try:
             return await connect(address, self.security, client_id=self.client_id)
         except (UnreachableError, LoginError, DecodeError) as error:

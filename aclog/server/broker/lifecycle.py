@@ -59,10 +59,10 @@ _REASONS = {
     CLUSTER_AUTHORIZATION_FAILED: "the controller does not let this broker register: it needs CLUSTER_ACTION",
     DUPLICATE_BROKER_REGISTRATION: "another broker with this node.id is alive, or was until a moment ago",
     INCONSISTENT_CLUSTER_ID: "the controller is of another cluster",
-    INVALID_REGISTRATION: "the controller refuses what this broker registers with: does another broker have the same "
+    INVALID_REGISTRATION: "the controller rejects this registration: does another broker have the same "
     "directory.id in its meta.properties, as a copied data directory has?",
     NOT_CONTROLLER: "the controller is not active any more",
-    STALE_BROKER_EPOCH: "the controller does not know this registration: restart this broker to register it again",
+    STALE_BROKER_EPOCH: "the controller has no such registration: restart this broker to register it again",
     UNSUPPORTED_VERSION: "the cluster has finalized features that this version of aclog does not support",
 }
 
@@ -96,7 +96,7 @@ class BrokerLifecycle:
         self._task = asyncio.create_task(self._run(), name="broker registration")
 
     async def stop(self) -> None:
-        """Tell the controller that this broker shuts down, so that it is fenced at once; idempotent."""
+        """Report the shutdown of this broker to the controller, so that it is fenced at once; idempotent."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -260,8 +260,9 @@ UNSUPPORTED = {
     headers.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
     headers.LIST_GROUPS: "aclog has no consumer groups",
 }
-"""The APIs that are served with an error alone: administration tools ask them and would take a closed connection for a
-broken broker, and an empty answer for the state. DescribeConfigs is another one, but for what AccessSettingsApi has."""
+"""The APIs that are served with an error alone: administration tools send them and would take a closed connection for a
+broken broker, and an empty response for the state. DescribeConfigs is another one, except for AccessSettingsApi's
+properties."""
 
 BEFORE_REPLAY = frozenset(
     {
@@ -296,7 +297,7 @@ class BrokerApis:
     generation: Generation = Generation.V4_3
     """The Kafka whose APIs are served."""
     settings: Mapping[str, str] = field(factory=dict)
-    """The properties of its authorizer that are told (access_settings)."""
+    """The returned properties of its authorizer (access_settings)."""
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return a handler for every API of BROKER_APIS except those that a connection handles itself."""
@@ -306,7 +307,7 @@ class BrokerApis:
         }
 
     def _when_replayed(self, handler: Handler) -> Handler:
-        """Return a handler that needs a complete image: an empty or partial one would be told as if it were the state.
+        """Return a handler that needs a complete image: a partial one would be returned as if it were the whole state.
 
         Early-start listeners admit super users before that (KIP-801).
         """

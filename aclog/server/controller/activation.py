@@ -48,7 +48,7 @@ from aclog.snapshots.publisher import Publisher, recover_log
 
 
 TRANSACTION_NAME = "Bootstrap records"
-"""Kafka's name for the transaction that copies what formatting left into a new log."""
+"""Kafka's name for the transaction that copies the bootstrap records into a new log."""
 
 ELR_VERSION = "eligible.leader.replicas.version"
 MIN_ISR = "min.insync.replicas"
@@ -124,7 +124,7 @@ def complete_activation(
 
 
 def _of_elr(image: Image, min_insync_replicas: int | None) -> tuple[OpaqueRecord, ...]:
-    """Return the config that a leader adds to what formatting left, where it has enabled eligible leader replicas."""
+    """Return the config that a leader adds to the bootstrap records that enable eligible leader replicas."""
     if min_insync_replicas is None or not image.features.level(ELR_VERSION):
         return ()
     fields = bytes([_BROKER_CONFIG]) + b"".join(map(compact_string, ("", MIN_ISR, str(min_insync_replicas))))
@@ -145,12 +145,12 @@ def _append(log: LedLog, publisher: Publisher, records: Sequence[MetadataRecord]
     catch_up(log, publisher)
 
 
-# The log of a formatted directory in which no node has started yet: how a command begins it in a node's place.
+# The log of a formatted directory in which no node has started yet: how a command begins it instead of a node.
 
 
 @frozen(kw_only=True)
 class FormattedLog:
-    """`directory` will hold the log of a node; `image` is what formatting left for it: features and users."""
+    """`directory` will hold the log of a node; `image` has its bootstrap records: features and users."""
 
     directory: Path
     node_id: int
@@ -175,7 +175,7 @@ class FormattedLog:
             raise several_voters(str(self.directory), others, self.node_id)
 
     def prepare(self, *, force: bool) -> None:
-        """Write what must be there before the log is created. Raises as check_writable; LogError if the disk fails."""
+        """Write the files needed before the log is created. Raises as check_writable; LogError if the disk fails."""
         self.check_writable(force=force)
         if not formatted_provenance(self.directory).kraft_version:
             return
@@ -212,9 +212,10 @@ def is_begun(directory: Path) -> bool:
 
 
 def begun_log(log: FileLog, applier: Applier) -> Image:
-    """Write to an empty log what a new leader writes first, and return its state; another log is left as it is.
+    """Write the first records of a new leader to an empty log, and return its state; another log is not changed.
 
-    `applier` has replayed the log, but for the end of a transaction that was left open. Raises as complete_activation.
+    `applier` has replayed the log, except for the end of a transaction that was left open. Raises as
+    complete_activation.
     """
     publisher = Publisher(applier=applier)
     catch_up(log, publisher)
@@ -251,11 +252,11 @@ def open_controller_log(config: NodeConfig) -> FileLog:
         LockedError: Another writer or a Kafka process uses the directory.
         ConfigError: The log belongs to a quorum of several voters.
         LogError, DecodeError, CheckpointError: As aclog.metalog.filelog.open_log and read_checkpoint; or there is
-            neither a log nor what `aclog format` leaves for one.
+            neither a log nor the bootstrap files of `aclog format`.
 
     """
     directory = config.metadata_log_dir / LOG_DIRECTORY
-    if read_committed(directory) is None:  # else the mark says more
+    if read_committed(directory) is None:  # otherwise the mark is checked
         _check_begun(directory, config)
     state = read_quorum_state(directory) if directory.is_dir() else None
     if state is not None:

@@ -132,7 +132,7 @@ class BrokerRegistrationApis:
 
 
 def _registration(body: Any) -> RegisterBrokerRecord:
-    """Return the record that a BrokerRegistrationRequest asks for, without an epoch."""
+    """Return the record of a BrokerRegistrationRequest, without an epoch."""
     return RegisterBrokerRecord(
         broker_id=body.broker_id,
         is_migrating_zk_broker=getattr(body, "is_migrating_zk_broker", False),
@@ -499,7 +499,7 @@ class TokenApis:
     writer: TokenWriter
 
     async def create(self, request: Request) -> bytes:
-        """Create a token for the client itself, or for an owner on whom it has CREATE_TOKENS."""
+        """Create a token for the client itself, or for an owner on which it has CREATE_TOKENS."""
         owner, requester = owner_of(request), request.session.principal
         if not may_use_tokens(request):
             return not_created(request, owner, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
@@ -561,7 +561,7 @@ _Serve: TypeAlias = Callable[[ServingState, Request], Awaitable[bytes]]
 class ControllerApis:
     """Handles requests with the controller's current serving state; `serving` returns None until the log is open.
 
-    Before the log is replayed, only requests that need no image are served, and only to super users: for everybody
+    Before the log is replayed, only requests that need no image are served, and only to super users: for all others
     else the authorizer raises AuthorizerNotReadyError. Early-start listeners exist for this (KIP-801).
     """
 
@@ -573,7 +573,7 @@ class ControllerApis:
     generation: Generation = Generation.V4_3
     """The Kafka whose APIs are served."""
     settings: Mapping[str, str] = field(factory=dict)
-    """The properties of its authorizer that are told (access_settings)."""
+    """The returned properties of its authorizer (access_settings)."""
 
     def handlers(self) -> dict[int, Handler]:
         """Return a handler for every API of CONTROLLER_APIS except those that a connection handles itself."""

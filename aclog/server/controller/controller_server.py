@@ -170,7 +170,7 @@ class ControllerServer:
             raise
 
     def _opened(self) -> FileLog:
-        """Open the log if it holds what this cluster committed, and mark it as this cluster's."""
+        """Open the log if it has this cluster's committed records, and mark it as this cluster's."""
         if committed := read_committed(Path(self.config.metadata_log_dir) / METADATA_DIRECTORY):
             committed.check_cluster(self.cluster_id)
         log = open_controller_log(self.config)
@@ -262,7 +262,7 @@ class ControllerServer:
         """Commit and respond to pending requests, then close the log; idempotent.
 
         The order matters: checkpoints first, as they trim the log; long polls next, or they would outlive the log; then
-        the writer, and the log only once nobody appends.
+        the writer, and the log only after the last append.
         """
         if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None

@@ -167,7 +167,7 @@ class Quorum:
 
 # Fetch on the metadata partition: the leader's side of KIP-595 for observers (KafkaRaftClient.handleFetchRequest).
 #
-# Only committed bytes are served. Otherwise the response says why, as Kafka's does: an epoch error with the current
+# Only committed bytes are served. Otherwise the response has the reason, as in Kafka: an epoch error with the current
 # epoch, the diverging epoch of a follower's log, or a snapshot id for an offset before the log's start.
 
 
@@ -272,7 +272,7 @@ class FetchHandler:
         )
 
     def _refusal(self, parameters: _FetchParameters) -> PartitionResponse | None:
-        """Return the error of a request that is invalid whatever the log contains."""
+        """Return the error of a request that is invalid for any log."""
         if parameters.offset < 0 or parameters.last_fetched_epoch < 0 or parameters.max_wait < 0:
             return PartitionResponse(error_code=INVALID_REQUEST)
         error = self.quorum.leader_error(parameters.partition.current_leader_epoch)

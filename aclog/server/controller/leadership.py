@@ -96,7 +96,7 @@ def download_checkpoint(
 ) -> CheckpointFile | None:
     """Download the active controller's newest checkpoint into `directory`; None if it has none. Blocks.
 
-    The active controller is looked for at the other voters' addresses, for `seconds` at most.
+    The active controller is searched at the other voters' addresses, for `seconds` at most.
 
     Raises:
         MetadataError: No controller is active or serves a checkpoint, or the file cannot be written.
@@ -149,7 +149,7 @@ class LeadershipTerm:
     serving: ServingState | None = field(default=None, init=False)
     """The serving state while this node is active."""
     failure: MetadataError | None = field(default=None, init=False)
-    """Why the term must end whatever the election says: the log failed, or another controller fenced this one."""
+    """Why the term must end regardless of the election: the log failed, or another controller fenced this one."""
     _log: FencedLog | None = field(default=None, init=False)
     _active: ActiveController | None = field(default=None, init=False)
     _reader: SharedReader | None = field(default=None, init=False)
@@ -240,7 +240,7 @@ class LeadershipTerm:
                 self._heed(self._reader)
 
     def _heed(self, reader: SharedReader) -> None:
-        """End the term if the log as others see it says so."""
+        """End the term if the log, as other controllers see it, requires that."""
         if reader.failure is not None:
             self.fail(reader.failure)
         # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
@@ -295,17 +295,17 @@ _watch_log = logging.getLogger(__name__)
 class TopicWatch:
     """Owned by a controller; all but the properties runs on its event loop.
 
-    What a check finds stays until a later one finds otherwise. A check that no broker answers finds nothing: whether
-    the log can be reached is for its readers and writers to tell.
+    The result of a check stands until a later one replaces it. A check without a response has no result: readers and
+    writers report whether the log can be reached.
     """
 
     keeper: IdentityKeeper
     committed: Callable[[], LogEnd]
-    """How far this node has published what is committed."""
+    """How far this node has published the committed records."""
     on_lost: Callable[[LogError], None]
     """Called when the topic is found to be missing or another one."""
     _problems: dict[str, str | None] = field(factory=dict, init=False)
-    """What is wrong, by check; None if nothing is."""
+    """The problem, by check; None: none."""
     _checked: dict[str, float] = field(factory=dict, init=False)
     """When a check was answered last, by time.monotonic."""
     _unanswered: str = field(default="", init=False)
@@ -314,7 +314,7 @@ class TopicWatch:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the topic, in one line; None if nothing is known to be."""
+        """The problem of the topic, in one line; None: none known."""
         return self._problems.get(IDENTITY) or self._problems.get(SETTINGS)
 
     def observe(self, metrics: Metrics) -> None:
@@ -335,7 +335,7 @@ class TopicWatch:
             await self.record()
             if self._age(IDENTITY) >= _LOOK_SECONDS:
                 await self._check(IDENTITY, self.keeper.look)
-            # What is wrong is looked at more often, so that the mend is seen soon.
+            # A problem is checked more often, so that its fix is noticed soon.
             if self._age(SETTINGS) >= (_LOOK_SECONDS if self._problems.get(SETTINGS) else _SETTINGS_SECONDS):
                 await self._check(SETTINGS, self.keeper.shared.check_settings)
 

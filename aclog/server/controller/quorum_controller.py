@@ -41,7 +41,7 @@ MOST_ACLS = 256
 class CreationGroup:
     """Requests in order of arrival, decided as one: each gets the results that it would get alone, after those before.
 
-    Whatever holds for a whole request must not hold for a group: requests with ANY or MATCH, and those of more than
+    Rules for a whole request must not hold for a group: requests with ANY or MATCH, and those of more than
     MOST_ACLS, are decided alone. So is every request of a group that fails.
     """
 
@@ -81,7 +81,7 @@ class CreationGroup:
         return groups
 
 
-# What a request changes, and a request in progress on the write path.
+# The change of a request, and a request in progress on the write path.
 
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class ControllerResult(Generic[T]):
 
 
 Operation: TypeAlias = Callable[[Image], ControllerResult[T]]
-"""A pure function from the newest image, committed or not, to what a request changes (ControllerWriteOperation)."""
+"""A pure function from the newest image, committed or not, to a change (ControllerWriteOperation)."""
 
 
 @define
@@ -127,7 +127,7 @@ class WriteEvent:
         if not contested:
             return stopped
         if self.appended:
-            # The transaction may have been committed without this node learning of it: neither success nor failure.
+            # The transaction may have been committed without a response to this node: neither success nor failure.
             return OutcomeUnknownError(f"appended, but the commit is unknown: {stopped}")
         return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")
 
@@ -173,7 +173,7 @@ Watcher: TypeAlias = Callable[[int], None]
 class QuorumController(AclMutator):
     """The only writer of a log. Created and called on one event loop's thread, which also completes its futures.
 
-    The publisher must have replayed the log to its end; nobody else may append to the log or stage images.
+    The publisher must have replayed the log to its end; no other writer may append to the log or stage images.
     """
 
     log: Log
@@ -272,7 +272,7 @@ class QuorumController(AclMutator):
         return future
 
     def _join_group(self, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
-        """Decide together with what else arrives in this turn of the event loop, or waits to be decided."""
+        """Decide together with other requests that arrive in this turn of the event loop, or wait."""
         future: LoopFuture[list[AclCreateResult]] = LoopFuture(self.loop)
         group = self._undecided[-1].reply if self._undecided else None
         if isinstance(group, CreationGroup) and group.has_room(len(acls)):
@@ -435,7 +435,7 @@ class QuorumController(AclMutator):
             self.loop.call_soon(self._append_no_op)
 
     def _append_no_op(self) -> None:
-        """Append a NoOpRecord unless another batch confirms the waiting requests by now."""
+        """Append a NoOpRecord unless another batch has confirmed the waiting requests meanwhile."""
         if not self._unconfirmed or self.failure is not None:
             self._confirming = False
             return

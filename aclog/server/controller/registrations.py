@@ -48,7 +48,7 @@ from aclog.server.feature_levels import decides_by_ranges
 from aclog.server.loops import MANY, committed
 from aclog.snapshots.image import METADATA_VERSION, FeaturesImage, Image, register_broker_version
 
-# Registrations of controllers: what UnregisterController changes (KIP-1312). Pure.
+# Registrations of controllers: the changes of UnregisterController (KIP-1312). Pure.
 
 
 UNREGISTRATION_SINCE = 33
@@ -73,7 +73,7 @@ def unregister_controller(image: Image, controller_id: int, *, active: int) -> U
     return UnregisterControllerRecord(controller_id=controller_id)
 
 
-# What a broker may register with: all that Kafka's controllers refuse, and all that one could not replay. Pure.
+# Valid registrations of brokers: the checks of Kafka's controllers, and of what a replay supports. Pure.
 
 
 MAX_REGISTRATION_BYTES = 16 << 10
@@ -161,7 +161,7 @@ _FENCE, _UNFENCE = 1, -1
 
 @frozen(kw_only=True)
 class Heartbeat:
-    """What a broker says of itself; `metadata_offset` is the last offset that it has replayed."""
+    """The content of a broker's heartbeat; `metadata_offset` is the last offset that it has replayed."""
 
     broker_id: int
     broker_epoch: int
@@ -172,7 +172,7 @@ class Heartbeat:
 
 @frozen(kw_only=True)
 class HeartbeatReply:
-    """What a broker is told (BrokerHeartbeatReply)."""
+    """The reply to a heartbeat (BrokerHeartbeatReply)."""
 
     is_caught_up: bool
     is_fenced: bool
@@ -218,7 +218,7 @@ def register(image: Image, registration: RegisterBrokerRecord, *, has_session: b
 
 
 def heartbeat(image: Image, beat: Heartbeat) -> tuple[BrokerRegistrationChangeRecord | None, HeartbeatReply]:
-    """Return what a heartbeat changes, and the reply.
+    """Return the changes of a heartbeat, and the reply.
 
     A fenced broker is unfenced once it has replayed its own registration and wants to be; one that wants to be fenced
     or to shut down is fenced.
@@ -261,7 +261,7 @@ def unregister(image: Image, broker_id: int) -> UnregisterBrokerRecord:
 
 
 def _changed(broker: RegisterBrokerRecord, fenced: int) -> BrokerRegistrationChangeRecord:
-    # Version 0 whatever the metadata.version is, as Kafka's ReplicationControlManager: later ones only add fields.
+    # Version 0 for any metadata.version, as Kafka's ReplicationControlManager: later ones only add fields.
     return BrokerRegistrationChangeRecord(
         version=0, broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=fenced
     )
@@ -273,7 +273,7 @@ def _changed(broker: RegisterBrokerRecord, fenced: int) -> BrokerRegistrationCha
 
 
 _CHECKS_PER_SESSION = 8
-"""How often within a session timeout expired sessions are looked for, as in Kafka."""
+"""How often within a session timeout expired sessions are searched, as in Kafka."""
 
 _log = logging.getLogger(__name__)
 
@@ -324,7 +324,7 @@ class BrokerWriter:
             return ControllerResult(records=() if record is None else (record,), response=reply)
 
         # Nearly all heartbeats change nothing. They do not go through the write path, where on a shared log each would
-        # cost a NoOpRecord: a reply says nothing about the state that a deposed controller must not say.
+        # cost a NoOpRecord: a reply contains no state that a deposed controller must not return.
         if self.controller.failure is None:
             unchanged: Future[HeartbeatReply] = Future()
             try:
@@ -376,7 +376,7 @@ class BrokerWriter:
             await asyncio.sleep(session / _CHECKS_PER_SESSION)
             last, before = self.clock(), last
             if last - before > session / 2:
-                # This process was paused: it does not know who was silent meanwhile.
+                # This process was paused: the silence of brokers meanwhile is unknown.
                 self._sessions = {broker_id: (epoch, last) for broker_id, (epoch, _) in self._sessions.items()}
             if all(self._is_alive(broker_id, epoch) for broker_id, (epoch, _) in self._sessions.items()):
                 continue

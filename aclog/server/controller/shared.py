@@ -94,7 +94,7 @@ class ElectionState:
 # Protocols of a log that several controllers share: a reader, a writer that can be fenced, an election.
 #
 # Fencing is the log's task: once another controller has opened it, no append of the previous leader can be committed,
-# whatever that leader believes (on a topic, by Kafka's transactional producer epochs). `LeadershipTerm` only reacts
+# independent of that leader (on a topic, by Kafka's transactional producer epochs). `LeadershipTerm` only reacts
 # to it.
 
 
@@ -114,7 +114,7 @@ class SharedReader(LogReader, Protocol):
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: It is still unknown after `timeout` seconds; the text says why.
+            MetadataError: It is still unknown after `timeout` seconds; the text has the reason.
 
         """
         ...
@@ -145,11 +145,11 @@ class SharedLog(Protocol):
         ...
 
     def identify(self) -> TopicId | None:
-        """Return which log it is; None if there is none. Raises as TopicInspector.identify."""
+        """Return the identity of the log; None if there is none. Raises as TopicInspector.identify."""
         ...
 
     def check_settings(self) -> None:
-        """Check that the place can hold a log. Raises as TopicInspector.check_settings."""
+        """Check that the topic can hold a log. Raises as TopicInspector.check_settings."""
         ...
 
     def create(self) -> None:
@@ -241,7 +241,7 @@ def check_installed() -> None:
     """Check that confluent-kafka is installed before a node starts.
 
     Raises:
-        ConfigError: It is not; the text says what to install.
+        ConfigError: It is not; the text names the package to install.
 
     """
     topiclog.ensure_topic  # noqa: B018 - the attribute is imported lazily; accessing it imports confluent-kafka
@@ -346,7 +346,7 @@ class Standby:
                 if follower is None and self._log_begun:
                     follower = self._follow()
                 if self.reader.failure is not None:
-                    raise self.reader.failure  # the follower would retry for ever, and answer from what it has
+                    raise self.reader.failure  # the follower would retry for ever, and serve an old state
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
                 if self._candidacy is None and self._caught_up and self.may_lead():
@@ -460,7 +460,7 @@ def decode_identity(data: bytes) -> TopicIdentity:
 
 
 def read_identity(directory: Path) -> TopicIdentity | None:
-    """Return what a controller has recorded in its metadata log directory; None if it has recorded nothing.
+    """Return the record of a controller in its metadata log directory; None if there is none.
 
     Raises:
         OtherLogError: the file is damaged.
@@ -491,9 +491,9 @@ def write_identity(directory: Path, identity: TopicIdentity) -> None:
 
 
 _ARRIVE_SECONDS = 10.0
-"""How long a reader may take to come as far as what was recorded."""
+"""How long a reader may take to reach the recorded offset."""
 _SURE_SECONDS = 1.0
-"""After this, a bad answer is asked for again: a broker that has just started may not know its topics yet."""
+"""After this, a bad response is retried: a broker that has just started may not have its topics yet."""
 
 _log = logging.getLogger(__name__)
 
@@ -541,9 +541,9 @@ class IdentityKeeper:
         self.topic = topic
 
     def check_contents(self, reader: SharedReader) -> None:
-        """Check that the topic holds what was recorded, or the newest checkpoint if nothing was.
+        """Check that the topic holds the recorded batches, or the newest checkpoint without a record.
 
-        A controller with neither adopts what it finds: it has no rules that it could lose.
+        A controller with neither adopts the topic as it is: it has no rules that it could lose.
 
         Raises:
             OtherLogError: it does not.

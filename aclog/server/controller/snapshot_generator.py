@@ -43,7 +43,7 @@ _MOST_OF_AN_ERROR = 1 << 10
 class ImageMaker:
     """Used on one event loop, which never waits for it; one process at a time. A failure is a line in the log.
 
-    `directory` is the node's own: nobody else makes image files there.
+    `directory` is the node's own: no other process makes image files there.
     """
 
     directory: Path
@@ -77,7 +77,7 @@ class ImageMaker:
         try:
             why = await _run_process(checkpoint)
         finally:
-            # Also where this node stops meanwhile, in whatever step: nothing of the process stays.
+            # Also if this node stops meanwhile, at any step: no part of the process remains.
             remove_partial_images(self.directory)
         if why is None:
             _log.info("wrote the image file of %s", checkpoint.name)
@@ -107,7 +107,7 @@ def _command(checkpoint: Path) -> tuple[str, ...]:
 
 
 async def _run_process(checkpoint: Path) -> str | None:
-    """Run the process, and end it if this is cancelled; return what was wrong, None if nothing was."""
+    """Run the process, and end it if this is cancelled; return the error, None on success."""
     process = await asyncio.create_subprocess_exec(
         *_command(checkpoint), stdin=PIPE, stdout=DEVNULL, stderr=PIPE, cwd="/", start_new_session=True
     )
@@ -122,7 +122,7 @@ async def _run_process(checkpoint: Path) -> str | None:
 
 
 async def _error_of(process: Process) -> str:
-    """Wait for the process; return the last line of what it says on stderr."""
+    """Wait for the process; return the last line of its stderr."""
     if process.stderr is None:
         raise AssertionError("stderr is a pipe")
     output = b""
@@ -230,7 +230,7 @@ class SnapshotGenerator:
         image, written = self.image(), self.committed_bytes()
         if image.end_offset <= self._offset_at_last:
             return False
-        self._bytes_at_last = written  # what is committed from here on counts for the next one
+        self._bytes_at_last = written  # later bytes count for the next one
         path = await asyncio.to_thread(write_checkpoint, image, self.directory)
         self._offset_at_last = image.end_offset
         self.changed(list_checkpoints(self.directory))
@@ -298,7 +298,7 @@ def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
 
     They are those of a crashed process. Returns the paths of the checkpoints.
 
-    The caller must hold the directory's lock: nobody else may be writing a checkpoint.
+    The caller must hold the directory's lock: no other process may write a checkpoint.
     """
     paths = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
     for path in paths:

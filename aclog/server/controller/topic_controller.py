@@ -105,7 +105,7 @@ class TopicController:
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the log's topic, in one line; None if nothing is known to be."""
+        """The problem of the log's topic, in one line; None: none known."""
         return self._watch.trouble
 
     @property
@@ -267,7 +267,7 @@ class TopicController:
             publisher=self.publisher,
             authorizer=self.authorizer,
             metrics=self.metrics,
-            # From its first change on, a controller knows its log again.
+            # From its first change on, a controller has an identity of its log again.
             on_replayed=lambda: self._watch.keeper.record(self._committed_end()),
             on_commit=self._consider_checkpoint,
         )
@@ -293,7 +293,7 @@ class TopicController:
         return ServingState.of(reader, self._quorum, self._files, replayed=lambda: self.ready)
 
     def _leader(self) -> LeaderAndEpoch:
-        """Return the leader this node knows.
+        """Return the leader, as this node sees it.
 
         An epoch in the log with this node's id but without a running term is an earlier term of its own: no leader.
         """

@@ -1,4 +1,4 @@
-"""Accepts connections on a listening socket, so that what may be refused costs neither a handshake nor a task."""
+"""Accepts connections on a listening socket, so that a refused one costs neither a handshake nor a task."""
 
 import asyncio
 import errno

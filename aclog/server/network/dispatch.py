@@ -209,7 +209,7 @@ class Dispatcher:
         except AuthorizerNotReadyError as error:
             if version in _NOT_READY_BY_CLOSING.get(key, ()):
                 raise OutcomeUnknownError(f"{NOT_READY}: {error}") from None
-            # KIP-801's code has a place in Envelopes only: the broker that sent one tries again.
+            # KIP-801's code is defined in Envelopes only: the broker that sent one retries.
             code = AUTHORIZER_NOT_READY if key == ENVELOPE else UNKNOWN_SERVER_ERROR
             return await self._error(request, code, f"{NOT_READY}: {error}")
         except (MalformedRequestError, OutcomeUnknownError):
@@ -217,7 +217,7 @@ class Dispatcher:
         except MetadataError as error:
             _log.error("%s failed: %s", api_name(key), error, extra=_log_context(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
-        except Exception:  # noqa: BLE001 - the client gets a response whatever the handler failed on
+        except Exception:  # noqa: BLE001 - the client gets a response for any failure of the handler
             _log.exception("%s failed", api_name(key), extra=_log_context(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
 

@@ -48,7 +48,7 @@ Reason: TypeAlias = Literal[
     "stopped",
 ]
 """Why a connection ended. `client`: the client closed it; `crowded`: its network held more than others, who came when
-there was no place; `unanswered`: the outcome of a request is unknown."""
+there was no room; `unanswered`: the outcome of a request is unknown."""
 
 _READ_BYTES = 64 << 10
 _AHEAD_BYTES = 16 << 10
@@ -108,7 +108,7 @@ class FrameStream(asyncio.BufferedProtocol):
         size = len(self._data)
         if self._readable is not None and size >= self._needed:
             self._wake_reader()
-        # Back-pressure: what is left in the socket closes the client's TCP window.
+        # Back-pressure: unread bytes in the socket close the client's TCP window.
         if size > max(self._needed, _AHEAD_BYTES) and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
@@ -382,7 +382,7 @@ class Connection:
     host: str
     address: bytes
     slot: Slot
-    """What it holds of the budget of connections."""
+    """Its slot in the budget of connections."""
     certificate_principal: Callable[[object], KafkaPrincipal]
     """Returns the principal of an SSLObject's peer, or raises AuthenticationError."""
     _authentication: Authentication = field(init=False)
@@ -652,7 +652,7 @@ class ListenerServer:
         try:
             await loop.connect_accepted_socket(lambda: stream, connected, ssl=tls, ssl_handshake_timeout=seconds)
         except ConnectionAbortedError:
-            stream.ended = "authentication"  # what asyncio raises on its handshake timeout
+            stream.ended = "authentication"  # asyncio raises this on its handshake timeout
             self._refused("timed out", host)
             return False
         except OSError:

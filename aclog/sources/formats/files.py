@@ -12,7 +12,7 @@ from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import LARGEST, FileTree, ReadContext, Resource, resources
 from aclog.sources.formats.yaml_nodes import parse_documents
 
-# A file of a tree, read when it is asked for.
+# A file of a tree, read on first use.
 
 
 _GZIP = b"\x1f\x8b"
@@ -41,7 +41,7 @@ class SourceFile:
 
     @cached_property
     def content(self) -> bytes:
-        """What it holds. Raises OSError, ConfigError: it cannot be read, is damaged, or is larger than 64 MiB."""
+        """Its content. Raises OSError, ConfigError: unreadable, damaged, or larger than 64 MiB."""
         content = unzipped(self.tree.read(self.path), self.name)
         if len(content) > LARGEST:
             raise ConfigError(f"{self.name}: larger than {LARGEST >> 20} MiB")
@@ -49,7 +49,7 @@ class SourceFile:
 
     @cached_property
     def text(self) -> str:
-        """What it holds, without a byte order mark. Raises as `content`; ConfigError: not UTF-8."""
+        """Its text, without a byte order mark. Raises as `content`; ConfigError: not UTF-8."""
         try:
             return self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -73,7 +73,7 @@ class SourceFile:
         return _ESCAPE.sub(lambda match: bytes.fromhex((match[1] or match[2] or b"").decode()), self.content)
 
     def has_suffix(self, *suffixes: str) -> bool:
-        """Return whether the name ends in one of them, whatever the case."""
+        """Return whether the name ends in one of them, in any case."""
         return self.base_name.lower().endswith(suffixes)
 
     def error(self, line: int, what: str) -> ConfigError:
@@ -82,9 +82,9 @@ class SourceFile:
 
 
 def unzipped(content: bytes, name: str) -> bytes:
-    """Return what a file holds, decompressed if it is gzip; of several members in a row, all.
+    """Return the content of a file, decompressed if it is gzip; of several members in a row, all.
 
-    What is decompressed ends soon after LARGEST bytes.
+    Decompression ends soon after LARGEST bytes.
 
     Raises:
         ConfigError: damaged or truncated, or something else follows.
@@ -106,13 +106,13 @@ def unzipped(content: bytes, name: str) -> bytes:
     return b"".join(members)
 
 
-# Counts what cannot make rules, by its kind.
+# Counts resources that cannot make rules, by kind.
 
 
 _LONGEST = 60
 """Of a kind, in characters: it is shown to people."""
 _RULE_KIND = re.compile(r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*", re.IGNORECASE)
-"""Kinds that make ACLs, those of operators that aclog does not know and misspelled ones among them."""
+"""Kinds that make ACLs, including those of unknown operators and misspelled ones."""
 _OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
 """Where a KafkaUser has passwords, and no rules."""
 _WORDS = (b"Kafka", b"kafka", b"AccessControl", b"accesscontrol")
@@ -145,13 +145,13 @@ def check_no_rules(file: SourceFile) -> None:
 
     Raises:
         ConfigError: it is in UTF-16, as Windows' shell writes what a tool prints; a template of resources; or resources
-            of a kind that makes rules, of a version that is not known; with its line.
+            of a kind that makes rules, of an unknown version; with its line.
         OSError: it cannot be read.
 
     """
     pointer = next((what for begin, what in _POINTERS.items() if file.content.startswith(begin)), None)
     if pointer is not None and ("." not in file.base_name or file.has_suffix(*_SUFFIXES)):
-        raise file.error(1, f"{pointer}: get what it stands for first")
+        raise file.error(1, f"{pointer}: replace the pointer by its content first")
     start = file.content[:4]
     is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     if is_wide and file.has_suffix(".txt", ".csv", ".acls"):
@@ -159,21 +159,21 @@ def check_no_rules(file: SourceFile) -> None:
     if is_wide or b"\0" in start:
         narrow = file.content.replace(b"\0", b"")
         if any(mark in narrow for mark in _MARKS):
-            raise file.error(1, "text in UTF-16, with what rules have in it: save it as UTF-8")
+            raise file.error(1, "text in UTF-16 that may contain rules: save it as UTF-8")
     match = _KIND_LINE.search(file.content) if file.has_suffix(*_TEMPLATES) else None
     if match is not None:
         line = file.content.count(b"\n", 0, match.start(1)) + 1
         raise file.error(line, f"a {match[1].decode()} in a template: render it first, and give the result")
     if file.base_name in _KUSTOMIZATIONS and b"KafkaUser" in file.content:
         line = file.content.count(b"\n", 0, file.content.index(b"KafkaUser")) + 1
-        raise file.error(line, "a patch of KafkaUsers: give what `kustomize build` prints (--acls -)")
+        raise file.error(line, "a patch of KafkaUsers: pipe the output of `kustomize build` (--acls -)")
     if file.has_suffix(".yaml", ".yml", ".json") and file.mentions(*_WORDS):
         for document in _documents(file):
             _check_no_rules(document)
 
 
 def _check_no_rules(node: Node) -> None:
-    """Refuse a resource that may make rules, in lists or in whatever else it may be."""
+    """Refuse a resource that may make rules, at any depth."""
     if isinstance(node.value, tuple):
         for item in node.value:
             _check_no_rules(item)
@@ -184,7 +184,7 @@ def _check_no_rules(node: Node) -> None:
         text = "no apiVersion" if version is None else f"apiVersion {version.raw[:_LONGEST]}"
         if version is None or not _OF_CREDENTIALS.match(version.raw) or not kind.raw.startswith("KafkaUser"):
             raise node.error(
-                f"{kind.raw[:_LONGEST]} of {text} may make rules, and is not known: expected KafkaUser of "
+                f"{kind.raw[:_LONGEST]} of {text} may make rules, and is unknown: expected KafkaUser of "
                 "kafka.strimzi.io/v1, KafkaPrincipalAuthorization of kafka.jikkou.io/v1, or AccessControlEntry of v1"
             )
     for member in node.value.values():
@@ -192,10 +192,10 @@ def _check_no_rules(node: Node) -> None:
 
 
 def leave_out_resource(resource: Resource, context: ReadContext) -> None:
-    """Count a resource that stands beside others, and what a Kafka of Strimzi says of access besides rules.
+    """Count a resource without rules, and settings of a Strimzi Kafka about access.
 
     Raises:
-        ConfigError: it may make rules, and no format knows it.
+        ConfigError: it may make rules, and no format supports it.
 
     """
     _check_no_rules(resource.node)

@@ -76,7 +76,7 @@ def acls_of(spec: Node, what: str) -> Iterator[PrincipalAcl]:
         )
 
 
-# Resources of Jikkou: what each document of a file is.
+# Resources of Jikkou: the content of each document of a file.
 
 
 AUTHORIZATION = "KafkaPrincipalAuthorization"
@@ -113,7 +113,7 @@ class Resources:
         resources = self.roles if kind == ROLE else self.authorizations
         if name in resources:
             first = resources[name]
-            raise metadata.error(f"{kind} {name[:60]!r} stands twice: it is in {first.file}:{first.line} already")
+            raise metadata.error(f"duplicate {kind} {name[:60]!r}: first in {first.file}:{first.line}")
         resources[name] = resource
 
     def _check_provider(self, resource: Node) -> None:
@@ -150,7 +150,7 @@ def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resourc
                     _add(kind, resource, resources, context)
         elif "KafkaPrincipal" in file.text:
             line = file.text.count("\n", 0, template.start()) + 1
-            raise file.error(line, "a template: render it first, and give what Jikkou prints")
+            raise file.error(line, "a template: render it first, and pass Jikkou's output")
         else:
             context.ignore("template")
     return resources
@@ -219,7 +219,7 @@ def matching(pattern: str, topics: Sequence[str]) -> list[str]:
 
 
 def _refuse_dialect(pattern: str) -> None:
-    """Refuse what Java and RE2 both accept, and read differently."""
+    """Refuse patterns that Java and RE2 both accept, with different meanings."""
     in_class = False
     at = 0
     while at < len(pattern):
@@ -310,7 +310,7 @@ class _Topics:
         if self._topics is None:
             if self.context.topics is None:
                 raise acl.pattern.error(
-                    "a MATCH pattern stands for the topics that exist: give their names with --topics FILE"
+                    "a MATCH pattern expands to existing topics: pass their names with --topics FILE"
                 )
             self._topics = self.context.topics()
         try:

@@ -14,7 +14,7 @@ _HEAD = 1 << 18
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether the name or the first line says so."""
+    """Return whether the name or the first line matches this format."""
     return file.has_suffix(".jsonl", ".ndjson") or _has_acl(file)
 
 

@@ -11,12 +11,12 @@ from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, concrete, named_value, on_cluster
 
-# Roles of one's own: their ACLs, with the fields of those who have them put in (JulieRoles, BuildBindingsForRole).
+# Custom roles: their ACLs, with the fields of their holders filled in (JulieRoles, BuildBindingsForRole).
 
 
 _HOLDER = ("principal", "metadata", "transactionId", "idempotence", "group", "topic", "subject", "connector")
 _FIELDS = {"topic": "", "subject": "", "connector": "", "group": WILDCARD, "transactionId": ""}
-"""What an ACL may name, and its value where the holder of the role has none."""
+"""The fields of an ACL, with the default of each if the holder of the role has no value."""
 _ACL = ("resourceType", "resourceName", "patternType", "host", "operation", "role", "permissionType")
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _TYPES = concrete(ResourceType)
@@ -28,7 +28,7 @@ def read_roles(documents: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
     """Return the ACLs of each role.
 
     Raises:
-        ConfigError: a second file of roles, or a role without a name or that stands twice.
+        ConfigError: a second file of roles, or a role without a name or a duplicate one.
 
     """
     if len(documents) > 1:
@@ -38,13 +38,13 @@ def read_roles(documents: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
         role.check_keys(("name", "acls"), "the role")
         name = plain_text(role.required("name", "the role"), "name")
         if name in roles:
-            raise role.error(f"the role {name[:60]!r} stands twice")
+            raise role.error(f"duplicate role {name[:60]!r}")
         roles[name] = role.required("acls", f"the role {name}").items("acls")
     return roles
 
 
 def role_statements(holder: Node, acls: Sequence[Node]) -> Iterator[Statement]:
-    """Yield the statements of one who has a role. Raises ConfigError: an ACL of the role is not understood."""
+    """Yield the statements of a role's holder. Raises ConfigError: an ACL of the role is invalid."""
     holder.check_keys(_HOLDER, "the holder of the role")
     values = dict(_FIELDS)
     for key in _FIELDS:
@@ -123,7 +123,7 @@ def _on(
 
 
 def optional_text(of: Node, key: str, default: str) -> tuple[Node, str]:
-    """Return a member as text, and where it stands; the default if it is missing or null. Raises as plain_text."""
+    """Return a member as text, and its location; the default if it is missing or null. Raises as plain_text."""
     member = of.get(key)
     return (of, default) if member is None else (member, plain_text(member, key))
 
@@ -139,7 +139,7 @@ def listed(of: Node, key: str) -> tuple[Node, ...]:
     return member.items(key)
 
 
-# What consumers, producers and applications may do (AclsBindingsBuilder).
+# The permissions of consumers, producers and applications (AclsBindingsBuilder).
 
 
 _USER = ("principal", "metadata")
@@ -233,7 +233,7 @@ def _topics(app: Node) -> Iterator[Statement]:
             yield from on_topic(topic, plain_text(topic, "topic"), operation)
 
 
-# What the components of a platform may do: schema registries, control centers, ksqlDB servers.
+# The permissions of a platform's components: schema registries, control centers, ksqlDB servers.
 
 
 _SECTIONS = ("kafka", "kafka_connect", "schema_registry", "control_center", "ksql")
@@ -300,12 +300,12 @@ def _ksql_server(server: Node) -> Iterator[Statement]:
     yield from on_group(identity, internal, AclOperation.ALL, pattern_type=PatternType.PREFIXED)
 
 
-# Which files are topologies of JulieOps, and which say what its roles and plans are.
+# Which files are topologies, roles or plans of JulieOps.
 
 
 _OF_PROJECT = ("topics", "consumers", "producers", "streams", "connectors")
 _TOPOLOGY_SECTIONS = ("project", "platform", "special")
-"""How the sections of a topology begin; `project` for `projects` is a slip, which is told then."""
+"""How the sections of a topology begin; `project` is a misspelled `projects`, which is reported then."""
 
 _MARKS = (b"context", b"projects", b"roles", b"plans")
 """One of them is a key of every file of JulieOps."""
@@ -313,7 +313,7 @@ _MARKS = (b"context", b"projects", b"roles", b"plans")
 
 def claims(file: SourceFile) -> bool:
     """Return whether a YAML or JSON file looks like one of them. Raises ConfigError: not YAML."""
-    # A look at the bytes first: what is no YAML, such as a template, stops nobody if it cannot be a topology.
+    # Reads the bytes first: a file that is not YAML, such as a template, is skipped if it cannot be a topology.
     if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(*_MARKS):
         return False
     return any(is_topology(each) or is_roles(each) or is_plans(each) for each in file.documents)
@@ -362,14 +362,14 @@ _MERGED_SECTIONS = ("context", "projects", "platform", "special_topics")
 
 @define
 class Parts:
-    """The parts that stand before a project in names, in the order of the file."""
+    """The name parts before a project, in the order of the file."""
 
     context: str
     order: list[str] = field(factory=list)
     values: dict[str, str] = field(factory=dict)
 
     def prefix(self, project: str) -> str:
-        """Return what stands before the names of a project's topics; the tool, too, writes null for what it lacks."""
+        """Return the name prefix of a project's topics; the tool, too, writes null for a missing part."""
         parts = [self.context, *(self.values.get(key, "null") for key in self.order), project]
         return _SEPARATOR.join(parts) + _SEPARATOR
 
@@ -394,7 +394,7 @@ class Project:
 
     @property
     def prefix(self) -> str:
-        """What stands before the names of what its applications make."""
+        """The name prefix of its applications' resources."""
         return self.parts.prefix(self.name)
 
 
@@ -412,7 +412,7 @@ def read_topologies(documents: Iterable[Node]) -> list[Topology]:
     """Return the topology of each context. A further file of a context adds its projects only, as in the tool.
 
     Raises:
-        ConfigError: something that has no name or an invalid one, or a project that stands twice; with file and line.
+        ConfigError: a missing or invalid name, or a duplicate project; with file and line.
 
     """
     topologies: dict[str, Topology] = {}
@@ -559,7 +559,7 @@ def _of_applications(project: Project, context: ReadContext) -> Iterator[Located
 
 
 def _access_control(project: Node, key: str) -> Sequence[Node]:
-    """Return what is under a key, or under `access_control` there, beside which artefacts stand."""
+    """Return the value under a key, or under `access_control` there, next to which artefacts are listed."""
     member = project.get(key)
     if member is None or isinstance(member.value, tuple):
         return listed(project, key)
@@ -568,13 +568,13 @@ def _access_control(project: Node, key: str) -> Sequence[Node]:
 
 
 def _of_roles(project: Node, roles: dict[str, tuple[Node, ...]]) -> Iterator[LocatedRule]:
-    """Yield the rules of those who have a role of one's own: what stands under a key that is none of the tool's."""
+    """Yield the rules of holders of custom roles: those under keys that the tool does not define."""
     for key, holders in project.mapping("the project").items():
         if key in _OWN_KEYS or key.lower() == "rbac" or holders.value in ((), None):
-            continue  # nobody has a role in an empty list, such as `zookeepers` of older topologies
+            continue  # an empty list grants no role, such as `zookeepers` of older topologies
         if key not in roles:
-            hint = f"expected one of {', '.join(roles)}" if roles else "there is no file of roles beside it"
-            raise holders.error(f"the project has the key {key[:60]!r}, which is no role: {hint}")
+            hint = f"expected one of {', '.join(roles)}" if roles else "no file of roles beside it"
+            raise holders.error(f"the project has the key {key[:60]!r}, which is not a role: {hint}")
         for holder in holders.items(key):
             yield from _of_user(holder, role_statements(holder, roles[key]))
 

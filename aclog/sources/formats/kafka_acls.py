@@ -1,6 +1,6 @@
 """The listing of `kafka-acls.sh --list`, of Kafka 1.0 up to 4.3.1, and that of `aclog acls list --format kafka`.
 
-Names stand in it as they are, without quotes. What could be read in two ways is refused.
+Names are in it unquoted. Ambiguous lines are refused.
 """
 
 import re
@@ -35,14 +35,14 @@ _MOST_SEPARATORS = 100
 _TAB = re.compile(r" ?\t")
 
 _PRINCIPAL = re.compile(r"ACLs for principal `.*` ?")
-"""Above the ACLs of each principal that `--principal` asks for."""
+"""Above the ACLs of each principal of `--principal`."""
 _NOISE = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d+\] (TRACE|DEBUG|INFO|WARN) .*"
     r"|(SLF4J|log4j)[:(].*"
     r"|Picked up _?JAVA_(TOOL_)?OPTIONS: .*"
     r"|(OpenJDK|Java HotSpot\(TM\)) .* VM warning: .*"
 )
-"""What Java and the tool's loggers print; an error is not among them, as the listing may lack what it was about."""
+"""Output of Java and the tool's loggers; an error is not among them, as the listing may lack its ACLs."""
 
 
 _ANYWHERE = re.compile(
@@ -52,9 +52,9 @@ _TEXTS = (".txt", ".log", ".out", ".acl", ".acls", ".list", ".lst")
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether the first line that says something is one of a listing; in a plain text, whether any line is.
+    """Return whether the first line of content is one of a listing; in a plain text, whether any line is.
 
-    What stands before it is refused, then: in a page of documentation it may be an example.
+    Text before it is refused then: in a page of documentation it may be an example.
     """
     if b"ACLs for " not in file.content:
         return False
@@ -69,7 +69,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """Yield the rules of listings.
 
     Raises:
-        ConfigError: a line that is none of a listing, or that could mean two rules; with its file and line.
+        ConfigError: a line that does not belong to a listing, or is ambiguous; with its file and line.
         OSError: a file cannot be read.
 
     """
@@ -84,7 +84,7 @@ class _Line:
 
 
 _END = _Line(0, "")
-"""What follows the last line."""
+"""The text after the last line."""
 
 
 @define
@@ -120,7 +120,7 @@ class _Listing:
             _Line(number, text.rstrip("\r")) for number, text in numbered if not _NOISE.fullmatch(text.rstrip("\r"))
         ]
         if lines and not lines[-1].text:
-            lines.pop()  # what follows the last line feed
+            lines.pop()  # the text after the last line feed
         return lines
 
     def _check_complete(self) -> None:
@@ -149,7 +149,7 @@ class _Listing:
             raise self._error(line, f"{line.text.strip()[:60]!r} is below no resource")
         # Older tools join the entries of a resource by line ends and add a space before the first and after the last.
         tab = _TAB.match(line.text)
-        text = line.text.lstrip() if tab is None else line.text[tab.end() :]  # without a tab somebody indented it anew
+        text = line.text.lstrip() if tab is None else line.text[tab.end() :]  # without a tab: indented by hand
         principal, host, operation, permission = self._entry(line, text.removesuffix(" ") if last else text)
         acl = StandardAcl(
             resource_type=self._resource.resource_type,
@@ -167,7 +167,7 @@ class _Listing:
         # Counted first: to match a line with very many of them would take time in the square of its length.
         for separator in _SEPARATORS:
             if text.count(separator) > _MOST_SEPARATORS:
-                raise self._error(line, f"{separator!r} stands more than {_MOST_SEPARATORS} times in a line")
+                raise self._error(line, f"{separator!r} occurs more than {_MOST_SEPARATORS} times in a line")
         new, old = _ENTRY.fullmatch(text.removesuffix(" ")), _OLD_ENTRY.fullmatch(text)
         if new is not None:
             principal, host, operation, permission = new.groups()
@@ -178,7 +178,7 @@ class _Listing:
         else:
             raise self._error(line, f"{text.strip()[:60]!r} is not an ACL: expected (principal=..., host=..., ...)")
         if text.count(separator) > 1:
-            raise self._error(line, f"{separator!r} stands twice: it is not known which of them ends the principal")
+            raise self._error(line, f"{separator!r} occurs twice: it is ambiguous which of them ends the principal")
         return principal, host, operation, permission
 
     def _code(self, line: _Line, kind: type[IntEnum], name: str) -> int:

@@ -26,7 +26,7 @@ _TYPES = (
 _PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 _OPERATIONS = tuple(each for each in AclOperation if AclOperation.ALL <= each <= AclOperation.IDEMPOTENT_WRITE)
 _PERMISSIONS = (AclPermissionType.DENY, AclPermissionType.ALLOW)
-"""What the Kafka client of the tool knows, 2.4; but not the pattern MATCH, on which Kafka fails."""
+"""The operations of the tool's Kafka client, 2.4; without the pattern MATCH, on which Kafka fails."""
 
 _KEYS = ("name", "type", "pattern", "principal", "host", "operation", "permission")
 
@@ -58,7 +58,7 @@ def _permission(acl: Node, what: str) -> AclPermissionType:
     return named_value(acl.required("permission", what), f"the permission of {what}", _PERMISSIONS)
 
 
-# What services of kafka-gitops may do (ApplicationService, KafkaStreamsService, KafkaConnectService).
+# The permissions of kafka-gitops services (ApplicationService, KafkaStreamsService, KafkaConnectService).
 
 
 _SERVICE_KEYS = {
@@ -67,7 +67,7 @@ _SERVICE_KEYS = {
     "kafka-connect": ("type", "principal", "group-id", "storage-topics", "produces", "connectors"),
 }
 _STORAGE = {"config": "connect-configs-", "offset": "connect-offsets-", "status": "connect-status-"}
-"""The storage topics of a Connect cluster, and what stands before its name in their default names."""
+"""The storage topics of a Connect cluster, and the prefix of their default names."""
 _OF_STREAMS = (
     AclOperation.READ,
     AclOperation.WRITE,
@@ -78,7 +78,7 @@ _OF_STREAMS = (
     AclOperation.ALTER_CONFIGS,
     AclOperation.DESCRIBE_CONFIGS,
 )
-"""What an application of Kafka Streams may do with topics whose names begin with its id."""
+"""The operations of a Kafka Streams application on topics whose names begin with its id."""
 
 
 def service_statements(name: str, service: Node, *, describes_topics: bool) -> Iterator[Statement]:
@@ -189,7 +189,7 @@ _SETTINGS = ("ccloud", "topics", "services", "files")
 
 def claims(file: SourceFile) -> bool:
     """Return whether a YAML or JSON file looks like a state, or a part of one. Raises ConfigError: not YAML."""
-    # A look at the bytes first: what is no YAML, such as a template, stops nobody if it cannot be a state.
+    # Reads the bytes first: a file that is not YAML, such as a template, is skipped if it cannot be a state.
     if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(*_MARKS):
         return False
     return any(isinstance(document.value, dict) and _is_state(document) for document in file.documents)
@@ -199,7 +199,7 @@ def _is_state(document: Node) -> bool:
     settings = document.get("settings")
     if settings is not None and any(settings.get(key) is not None for key in _SETTINGS):
         return True
-    # A key with a slip is claimed, too: what reads the state refuses it.
+    # A misspelled key is claimed, too: the reader of the state refuses it.
     named = ((key, _section_meant(key), value) for key, value in document.mapping().items())
     return any(_is_section(key, section, value) for key, section, value in named if section is not None)
 
@@ -230,7 +230,7 @@ class State:
     """The sections of a state that make rules; each thing by its name."""
 
     on_confluent_cloud: bool = False
-    """Whether principals are the ids of service accounts, which the tool asks the cloud for."""
+    """Whether principals are the ids of service accounts, which the tool looks up in the cloud."""
     describes_topics: bool = False
     """Whether each service may also DESCRIBE its topics."""
     topics: dict[str, Node] = field(factory=dict)
@@ -299,7 +299,7 @@ def _state(file: SourceFile, document: Node, context: ReadContext) -> State:
 
 
 def _add(state: State, section: str, document: Node) -> None:
-    """Take a section of a file; what a later file says of a name replaces what an earlier one said."""
+    """Add a section of a file; a later file overrides the entry of a name in an earlier one."""
     {"services": state.services, "topics": state.topics, "users": state.users}[section].update(
         _section(document, section)
     )
@@ -334,7 +334,7 @@ def _read_settings(settings: Node | None, state: State) -> None:
     state.describes_topics = describes is not None and describes.boolean("describeTopicEnabled")
 
 
-# What the roles of users of kafka-gitops give (RoleService).
+# The permissions of kafka-gitops users' roles (RoleService).
 
 
 _ROLES: Mapping[str, tuple[tuple[ResourceType, AclOperation], ...]] = MappingProxyType(

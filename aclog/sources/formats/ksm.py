@@ -14,7 +14,7 @@ from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, concrete, find_name, on_cluster
 
-# Rows of CSV that know their lines, as Kafka Security Manager's library (scala-csv) reads them.
+# Rows of CSV with their lines, as Kafka Security Manager's library (scala-csv) reads them.
 
 
 _DELIMITERS = ",;\t|"
@@ -30,7 +30,7 @@ class Row:
 
 
 def delimiter_of(header: str) -> str:
-    """Return the character that stands most often between the names of a header."""
+    """Return the most frequent character between the names of a header."""
     return max(_DELIMITERS, key=header.count)
 
 
@@ -93,7 +93,7 @@ _PATTERN_TYPE = "PatternType"
 _COLUMNS = ("KafkaPrincipal", "ResourceType", _PATTERN_TYPE, "ResourceName", "Operation", "PermissionType", "Host")
 _MOST_COLUMNS = 4
 _HEAD = 2_000
-"""Bytes of a file that tell what it is."""
+"""Bytes of a file from which its format is detected."""
 _ROW = re.compile(
     r"(?im)^[^,;\t|\n]*\w:.*[,;\t|]\"?(?:topic|group|cluster|transactional_?id|delegation_?token)\"?[,;\t|]"
     r".*[,;\t|]\"?(?:allow|deny)\"?[,;\t|]"
@@ -148,14 +148,14 @@ def _ksm_rules(file: SourceFile, delimiter: str) -> Iterator[LocatedRule]:
 
 
 def _check_header(file: SourceFile, header: Row) -> None:
-    """Refuse a header that lacks a column, but for PatternType: without it KSM takes every name as LITERAL."""
+    """Refuse a header that lacks a column, except PatternType: without it KSM takes every name as LITERAL."""
     missing = [name for name in _COLUMNS if name not in header.cells]
     if header.line != 1 or (missing and missing != [_PATTERN_TYPE]):
         lacks = f"{', '.join(missing)} missing in " if missing else "on another line than the first: "
         raise file.error(header.line, f"{lacks}the header: expected {','.join(_COLUMNS)}")
     for name in header.cells:
         if header.cells.count(name) > 1:
-            raise file.error(1, f"the column {name[:40]!r} stands twice in the header")
+            raise file.error(1, f"duplicate column {name[:40]!r} in the header")
         if missing and "pattern" in name.lower():
             raise file.error(1, f"a column {name[:40]!r} and none {_PATTERN_TYPE}, without which every name is literal")
 
@@ -215,10 +215,10 @@ _TYPES: Mapping[str, ResourceType] = MappingProxyType(
 _OPERATIONS = {
     value.name.replace("_", "").lower(): value
     for value in concrete(AclOperation)
-    if value <= AclOperation.IDEMPOTENT_WRITE  # KSM knows no later ones
+    if value <= AclOperation.IDEMPOTENT_WRITE  # KSM supports no later ones
 }
 MARKS = (b"user", b"topics", b"groups", b"transactional", b"clusters")
-"""One of them stands in every file of KSM, but for one in which all is misspelled."""
+"""One of them is in every file of KSM, unless everything is misspelled."""
 _PERMISSIONS = {value.name.lower(): value for value in concrete(AclPermissionType)}
 _HELPERS = MappingProxyType(
     {
@@ -226,9 +226,9 @@ _HELPERS = MappingProxyType(
         "produce": (AclOperation.DESCRIBE, AclOperation.CREATE, AclOperation.WRITE),
     }
 )
-"""What they mean on a topic; `produce` also creates topics anywhere."""
+"""Their meaning on a topic; `produce` also creates topics anywhere."""
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's trim takes off."""
+"""The characters that Java's trim removes."""
 
 
 def is_ksm_yaml(documents: Sequence[Node]) -> bool:
@@ -260,7 +260,7 @@ def _members(node: Node) -> Mapping[str, Node]:
 
 
 def yaml_rules(file: SourceFile) -> Iterator[LocatedRule]:
-    """Yield the rules of a file. Raises ConfigError: what KSM refuses, or leaves out unsaid; with its line."""
+    """Yield the rules of a file. Raises ConfigError: input that KSM refuses, or silently skips; with its line."""
     documents = file.documents
     if len(documents) != 1:
         raise file.error(
@@ -292,7 +292,7 @@ def _of_resources(principal: str, resource_type: ResourceType, resources: Node) 
 
 
 def _statements(base: Statement) -> Iterator[Statement]:
-    """Yield what `Read`, `Consume`, `Produce` or `Write,Deny,10.0.0.1` says of a resource."""
+    """Yield the operations of `Read`, `Consume`, `Produce` or `Write,Deny,10.0.0.1` on a resource."""
     node, on_topic = base.where, base.resource_type == ResourceType.TOPIC
     parts = node.text("an operation").split(",")
     while len(parts) > 1 and not parts[-1]:

@@ -1,4 +1,4 @@
-"""Values of structured files, which know their file and line."""
+"""Values of structured files, with their file and line."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ from attrs import frozen
 from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
 
-# A value in a structured file, which knows its file and line.
+# A value in a structured file, with its file and line.
 
 
 Scalar: TypeAlias = str | int | float | bool | None
@@ -27,11 +27,11 @@ class Node:
     raw: str = ""
     """A scalar as it is written, without quotes: `1e3` and `007` are names, too."""
     tag: str | None = None
-    """A tag that is not one of YAML's own, such as `!Ref`: the value means something else than it says."""
+    """A tag that is not one of YAML's own, such as `!Ref`: the value differs from its text."""
 
     @property
     def origin(self) -> FileOrigin:
-        """Where it stands."""
+        """Its location."""
         return FileOrigin(file=self.file, line=self.line)
 
     @property
@@ -44,13 +44,13 @@ class Node:
         return ConfigError(f"{self.file}:{self.line}: {what}")
 
     def mapping(self, what: str = "this") -> "Mapping[str, Node]":
-        """Return the members of a mapping, in order; `what` names it in errors. Raises ConfigError: it is none."""
+        """Return the members of a mapping, in order; `what` names it in errors. Raises ConfigError: not a mapping."""
         if isinstance(self.value, Mapping) and self.tag is None:
             return self.value
         raise self.error(f"{what} is {self._kind()}: expected a mapping")
 
     def items(self, what: str = "this") -> "tuple[Node, ...]":
-        """Return the items of a list. Raises ConfigError: it is none."""
+        """Return the items of a list. Raises ConfigError: not a list."""
         if isinstance(self.value, tuple) and self.tag is None:
             return self.value
         raise self.error(f"{what} is {self._kind()}: expected a list")
@@ -89,7 +89,7 @@ class Node:
             yield from member.items(key)
 
     def check_keys(self, keys: Collection[str], what: str = "this") -> None:
-        """Refuse keys that are not known. Raises ConfigError: one is not, or this is no mapping."""
+        """Refuse unknown keys. Raises ConfigError: an unknown key, or not a mapping."""
         for key, member in self.mapping(what).items():
             if key not in keys:
                 near = get_close_matches(key, keys, 1)

@@ -11,11 +11,11 @@ from aclog.sources.formats.files import SourceFile, leave_out_resource
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, resources
 
-# Access control entries: who may do what with a resource, in ns4kafka's own terms.
+# Access control entries: permissions on a resource, in ns4kafka's own terms.
 
 
 PUBLIC = "*"
-"""As who it is granted to: everybody."""
+"""The grantee that means everyone."""
 _TYPES = ("TOPIC", "GROUP", "CONNECT", "CONNECT_CLUSTER", "SCHEMA", "TRANSACTIONAL_ID")
 _PERMISSIONS = ("OWNER", "READ", "WRITE")
 _PATTERNS = (PatternType.LITERAL.name, PatternType.PREFIXED.name)
@@ -29,7 +29,7 @@ class Entry:
     node: Node
     """Its spec."""
     namespace: str
-    """The one that grants; empty if it is left to whoever applies it."""
+    """The granting namespace; empty if it is set by the applying command."""
     resource_type: str
     resource: str
     pattern_type: PatternType
@@ -38,12 +38,12 @@ class Entry:
 
     @property
     def makes_rules(self) -> bool:
-        """Whether ns4kafka makes ACLs of it: of a topic, a group, and of connectors for who owns them."""
+        """Whether ns4kafka makes ACLs of it: of a topic, a group, and of connectors for their owners."""
         return self.resource_type in ("TOPIC", "GROUP") or (self.resource_type, self.permission) == ("CONNECT", "OWNER")
 
 
 def parse_entry(resource: Resource) -> Entry:
-    """Return an entry. Raises ConfigError: what ns4kafka refuses, with its line."""
+    """Return an entry. Raises ConfigError: an entry that ns4kafka refuses, with its line."""
     spec, namespace = resource.spec, resource.namespace
     spec.check_keys(_KEYS, "the spec of an AccessControlEntry")
     entry = Entry(
@@ -60,7 +60,7 @@ def parse_entry(resource: Resource) -> Entry:
 
 
 def _check_grant(entry: Entry) -> None:
-    """Refuse to grant to others what only an owner may have (AclService.validate)."""
+    """Refuse a grant that only an owner may have (AclService.validate)."""
     to_others = entry.granted_to == PUBLIC or entry.namespace not in ("", entry.granted_to)
     if to_others and (entry.resource_type not in ("TOPIC", "CONNECT_CLUSTER") or entry.permission == "OWNER"):
         raise entry.node.error(
@@ -83,7 +83,7 @@ def _choice(spec: Node, key: str, choices: Collection[str]) -> str:
     return text
 
 
-# Namespaces: each has the Kafka user that what is granted to it is for.
+# Namespaces: each has the Kafka user that receives its grants.
 
 
 @frozen(kw_only=True)
@@ -143,7 +143,7 @@ class Namespaces:
         return self._by_name.get(name)
 
     def granted_to(self, entry: Entry) -> Namespace | None:
-        """Return the namespace that an entry is granted to; None for everybody.
+        """Return the grantee namespace of an entry; None for everyone.
 
         Raises:
             ConfigError: that, or the one it belongs to, is not in the files; with the line of the entry.
@@ -178,7 +178,7 @@ _OF_OWNER = {
 def rules_of_entry(entry: Entry, granted: Namespace | None, *, has_streams: bool) -> Iterator[LocatedRule]:
     """Yield the rules of an entry that makes some.
 
-    `granted` is the namespace that it is granted to, None for everybody; `has_streams` is whether that namespace has a
+    `granted` is the namespace that it is granted to, None for everyone; `has_streams` is whether that namespace has a
     Kafka Streams application, whose transactional ids begin with the name of its group. Raises ConfigError: a rule that
     no Kafka accepts.
     """
@@ -206,7 +206,7 @@ def _statements(entry: Entry, granted: Namespace | None, *, has_streams: bool) -
 
 
 def _transactional_ids(entry: Entry, granted: Namespace, *, has_streams: bool) -> Iterable[str]:
-    """Return the prefixes of transactional ids that come with a group, whatever its own pattern is."""
+    """Return the prefixes of transactional ids that come with a group, for any pattern of the group."""
     if granted.transactions:
         return (f"connect-cluster-{entry.resource}", entry.resource)
     return (entry.resource,) if has_streams else ()
@@ -234,7 +234,7 @@ def owner_of_stream(stream: Resource, entries: Sequence[Entry], namespaces: Name
         raise namespace.error(f"its namespace {namespace.raw[:60]!r} is not in the files")
     raise stream.node.error(
         f"KafkaStream {stream.name[:60]} names no namespace, and {len(owners)} namespaces in the files own prefixes "
-        "of it as TOPIC and as GROUP: expected metadata.namespace"
+        "of its name as TOPIC and as GROUP: expected metadata.namespace"
     )
 
 

@@ -35,21 +35,21 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
         AclsFormat.TERRAFORM: Reader(terraform.claims, terraform.read),
     }
 )
-"""In the order in which they are asked whether a file is theirs."""
+"""In the order in which they are tried for a file."""
 
 _NEVER_EMPTY: Mapping[AclsFormat, tuple[str, ...]] = MappingProxyType(
     {AclsFormat.JSONL: (".jsonl", ".ndjson", ".json"), AclsFormat.KSM: (".csv",)}
 )
-"""Suffixes of files that nobody keeps empty; a YAML or Terraform file without anything is one as any other."""
+"""Suffixes of files that are never intentionally empty; an empty YAML or Terraform file is valid."""
 
 
 @frozen(kw_only=True)
 class ReadFiles:
-    """What was read of a tree."""
+    """The result of reading a tree."""
 
     stated: StatedRules
     notes: tuple[str, ...]
-    """What people should know: how much was read, and what was left out."""
+    """Notes: the number of files and rules, and the ones left out."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -80,9 +80,9 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
 
 
 def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
-    """Refuse a file that a write has left empty, whose rules nobody would want any more. Raises ConfigError, OSError.
+    """Refuse a file that was emptied by a failed write, since its rules would be lost. Raises ConfigError, OSError.
 
-    Whoever wants no rules at all says so by the only file that is left.
+    To state that there are no rules at all, leave only such a file.
     """
     suffixes = [each for key, endings in _NEVER_EMPTY.items() if form in (key, AclsFormat.AUTO) for each in endings]
     for file in files:

@@ -1,4 +1,4 @@
-"""ACLs as files state them, with their lines, and what all formats share."""
+"""ACLs as files state them, with their lines, and code shared by all formats."""
 
 import os
 import stat
@@ -41,7 +41,7 @@ class LocatedRule:
 
 @define(eq=False)
 class StatedRules:
-    """The rules of some files, each once, and all places that state it (aclog.authorizer.origin.Origins)."""
+    """The rules of some files, each once, and all of its locations (aclog.authorizer.origin.Origins)."""
 
     _origins: dict[StandardAcl, list[FileOrigin]] = field(factory=dict, init=False)
     _ids: dict[StandardAcl, UUID | None] = field(factory=dict, init=False)
@@ -63,7 +63,7 @@ class StatedRules:
         return [StandardAclWithId(id=rule_id, acl=acl) for acl, rule_id in self._ids.items()]
 
     def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
-        """Return every place that states a rule."""
+        """Return the location of every statement of a rule."""
         return tuple(self._origins.get(acl, ()))
 
 
@@ -72,7 +72,7 @@ class StatedRules:
 
 @frozen(kw_only=True)
 class Statement:
-    """What a rule says, but for its principal; ALLOW from every host on a literal name unless told otherwise."""
+    """A rule without its principal; by default ALLOW from every host on a literal name."""
 
     where: Node
     """The value that states it."""
@@ -117,7 +117,7 @@ def folded_name(name: str) -> str:
 
 
 def find_name(values: Iterable[_Enum], name: str) -> _Enum | None:
-    """Return the value that has this name in any spelling; None if there is none. Spaces are part of a name."""
+    """Return the value that has this name in any spelling; None: unknown. Spaces are part of a name."""
     folded = folded_name(name)
     if not name.isascii():  # some letters become ASCII ones in upper case
         return None
@@ -133,7 +133,7 @@ def concrete(kind: type[_Enum]) -> tuple[_Enum, ...]:
 
 
 def named_value(node: Node, what: str, values: Iterable[_Enum], *, any_case: bool = False) -> _Enum:
-    """Return the value whose name a scalar holds; `what` names it in errors. Raises ConfigError: no value has it."""
+    """Return the value whose name a scalar holds; `what` names it in errors. Raises ConfigError: unknown."""
     text = node.text(what)
     by_name = {value.name: value for value in values}
     member = by_name.get(text.upper() if any_case and text.isascii() else text)
@@ -163,7 +163,7 @@ class Resource:
 
     @property
     def namespace(self) -> Node | None:
-        """The namespace in its metadata; None if it is left to whoever applies it."""
+        """The namespace in its metadata; None if it is set by the applying command."""
         metadata = self.node.get("metadata")
         return None if metadata is None else metadata.get("namespace")
 
@@ -189,7 +189,7 @@ def resources(documents: Iterable[Node]) -> Iterator[Resource]:
             yield Resource(node, "" if version is None else version.text("apiVersion"), text)
 
 
-# Regular expressions of RE2, whose time is linear in the text, whatever the pattern.
+# Regular expressions of RE2, whose time is linear in the text, for any pattern.
 
 
 @lru_cache(maxsize=1024)
@@ -197,7 +197,7 @@ def compiled(pattern: str) -> Any:
     """Return a compiled pattern, which has the methods of Python's.
 
     Raises:
-        ValueError: it is none.
+        ValueError: not a pattern.
 
     """
     import re2  # here: few files have an expression
@@ -228,7 +228,7 @@ class FileTree(Protocol):
 
     @property
     def name(self) -> str:
-        """What was given, for messages."""
+        """The path as given, for messages."""
         ...
 
     def paths(self) -> list[str]:
@@ -241,7 +241,11 @@ class FileTree(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds; `..` may lead out of the root. Raises OSError, ConfigError: it cannot be read."""
+        """Return the content of a file; `..` may lead out of the root.
+
+        Raises OSError, ConfigError: it cannot be read.
+
+        """
         ...
 
     def is_file(self, path: str) -> bool:
@@ -258,7 +262,7 @@ class FileTree(Protocol):
 
 
 MOST_FILES = 200_000
-"""Of one tree, with its directories: symbolic links, and in git a directory that stands in many places, can make few of
+"""Of one tree, with its directories: symbolic links, and in git a directory that occurs several times, can make few of
 them look like endlessly many."""
 DEEPEST = 200
 """Levels of directories: more than people make, and few enough for a recursive walk."""
@@ -294,7 +298,7 @@ class DirectoryTree:
 
     name: str
     strict: bool = False
-    """Whether what is neither a regular file nor a directory is refused beneath the root, instead of left out."""
+    """Whether a path under the root that is neither a regular file nor a directory is refused, instead of left out."""
 
     def paths(self) -> list[str]:
         """Return all regular files, symbolic links followed.
@@ -315,7 +319,11 @@ class DirectoryTree:
         return sorted(files)
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds. Raises OSError: unreadable; ConfigError: not a regular file, or it leads out."""
+        """Return the content of a file.
+
+        Raises OSError: unreadable; ConfigError: not a regular file, or it leads out.
+
+        """
         file = self._inside(path)
         if file.exists() and not file.is_file():
             raise ConfigError(f"{file}: not a regular file")
@@ -357,14 +365,14 @@ class DirectoryTree:
             return target  # the user named it
         match destination(target, self._boundary):
             case Destination.OUTSIDE:
-                raise ConfigError(f"{target}: leads out of {self._boundary}: nothing outside of it is read")
+                raise ConfigError(f"{target}: leads out of {self._boundary}: files outside are not read")
             case Destination.GIT:
                 raise ConfigError(f"{target}: leads into .git, which may hold credentials: nothing in it is read")
         return target
 
 
 def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[tuple[Path, bool]]:
-    """Yield what is under a directory, and whether each is a directory; none that leads back to one above."""
+    """Yield the entries of a directory, and whether each is a directory; no entry that leads back to one above."""
     status = directory.stat()
     identity = (status.st_dev, status.st_ino)
     if identity in above:
@@ -375,24 +383,24 @@ def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: boo
         if path.name.startswith("."):
             continue
         if path.is_dir():
-            yield path, True  # before what it holds: the reader may have enough
+            yield path, True  # before its content: the reader may stop
             yield from _entries(path, (*above, identity), strict=strict)
         elif stat.S_ISREG(path.stat().st_mode):
             yield path, False
         elif strict:
-            raise ConfigError(f"{path}: neither a regular file nor a directory: what rules it holds is not read")
+            raise ConfigError(f"{path}: neither a regular file nor a directory: its rules cannot be read")
 
 
-# What readers of GitOps files need besides the files, and what they leave out.
+# Inputs of readers of GitOps files besides the files, and counts of skipped resources.
 
 
 @define(eq=False, kw_only=True)
 class ReadContext:
-    """One reading of a tree; owned by whoever reads it."""
+    """One reading of a tree; owned by its reader."""
 
     tree: FileTree
     topics: Callable[[], Sequence[str]] | None = None
-    """Returns the topics that exist; None if nobody told."""
+    """Returns the existing topics; None if unknown."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each module of Terraform that is not in the tree, by its source."""
     strict: bool = False
@@ -406,7 +414,7 @@ class ReadContext:
         self.ignored[kind] += 1
 
     def makes_nothing(self, kind: str, stated: Node, why: str) -> None:
-        """Count a stated rule that the tool makes nothing of. Raises ConfigError: `strict`; with its place and why."""
+        """Count a stated rule that the tool ignores. Raises ConfigError: `strict`; with its location and the reason."""
         if self.strict:
             raise stated.error(why)
         self.ignore(kind)

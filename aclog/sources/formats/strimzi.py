@@ -40,11 +40,11 @@ _OPERATIONS = MappingProxyType(
     }
 )
 _LONGEST_TLS_NAME = 64
-"""In characters: what a certificate's common name holds."""
+"""In characters: the limit of a certificate's common name."""
 
 
 def rules_of_user(user: Resource) -> Iterator[LocatedRule]:
-    """Yield the rules of a user; none without authorization. Raises ConfigError: what Strimzi refuses."""
+    """Yield the rules of a user; none without authorization. Raises ConfigError: a rule that Strimzi refuses."""
     user.node.check_keys(("apiVersion", "kind", "metadata", "spec", "status"), "KafkaUser")
     user.spec.check_keys(("authentication", "authorization", "quotas", "template"), "the spec of a KafkaUser")
     principal = _principal(user)
@@ -117,7 +117,7 @@ class _Pattern:
 def _pattern(resource: Node) -> _Pattern:
     resource.check_keys(("type", "name", "patternType"), "a resource")
     kind = _choice(resource.required("type", "a resource"), "type", _TYPES)
-    if kind == "cluster":  # whatever its name and pattern are
+    if kind == "cluster":  # with any name and pattern
         return _Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
     name = resource.required("name", f"a resource of the type {kind}").text("name")
     pattern = _choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
@@ -157,7 +157,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """Yield the rules of the KafkaUsers; everything else is counted.
 
     Raises:
-        ConfigError: what the User Operator or Kubernetes refuses, a user that stands twice; with its file and line.
+        ConfigError: what the User Operator or Kubernetes refuses, a duplicate user; with its file and line.
         OSError: a file cannot be read.
 
     """

@@ -76,7 +76,7 @@ def grants(rules: Iterable[StandardAcl]) -> Iterator[Grant]:
 
 
 def digest(rule: StandardAcl) -> str:
-    """Return 16 hexadecimal digits that tell a rule from all others."""
+    """Return 16 hexadecimal digits that identify a rule among all others."""
     return hashlib.sha256("\0".join(map(str, astuple(rule))).encode()).hexdigest()[:16]
 
 
@@ -134,7 +134,7 @@ def _wide(texts: Iterable[str]) -> str:
     return "".join(text for text in texts if not text.isascii())
 
 
-# Writes the listing of `kafka-acls.sh --list`. Names stand in it as they are, without quotes.
+# Writes the listing of `kafka-acls.sh --list`. Names are in it unquoted.
 
 
 _AFTER_PRINCIPAL = ", host="
@@ -290,13 +290,13 @@ _LONGEST_KEY = 120
 
 
 def quoted(text: str) -> str:
-    """Return a text as a scalar of one line, with escapes for what parsers refuse or screens do not show."""
+    """Return a text as a scalar of one line, with escapes for unparsable and invisible characters."""
     scalar = json.dumps(text, ensure_ascii=False)
     return scalar if scalar.isascii() and scalar.isprintable() else "".join(map(_escaped, scalar))
 
 
 def quoted_key(text: str, digest: str) -> str:
-    """Return a text as a key; a long one is cut, with a digest of what it is the key of."""
+    """Return a text as a key; a long one is cut, with a digest of its rule."""
     return quoted(text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]} {digest}")
 
 
@@ -370,7 +370,7 @@ def kafka_gitops_lines(rules: Sequence[StandardAcl]) -> Iterator[str]:
 def _acl(rule: StandardAcl) -> Iterator[str]:
     kind, pattern = ResourceType(rule.resource_type).name, PatternType(rule.pattern_type).name
     operation, permission = AclOperation(rule.operation).name, AclPermissionType(rule.permission_type).name
-    # The digest tells rules apart whatever stands in their names, and stays when others come and go.
+    # The digest distinguishes rules for any names in them, and does not change when others are added or removed.
     what = f"{permission} {operation} {kind} {rule.resource_name}"
     yield f"    {quoted_key(f'{digest(rule)} {what}', digest(rule))}:"
     yield f"      name: {quoted(rule.resource_name)}"
@@ -418,7 +418,7 @@ def strimzi_unfit(rule: StandardAcl) -> str | None:
         return "a KafkaUser is a principal of the type User"
     name, tls = _identity(rule.principal)
     if not _NAME.fullmatch(name) or len(name) > (_LONGEST_COMMON_NAME if tls else _LONGEST_NAME):
-        return "the principal's name is none of a resource of Kubernetes"
+        return "the principal's name is not a valid Kubernetes name"
     return None
 
 

@@ -1,4 +1,4 @@
-"""YAML, which includes JSON, as nodes that know their lines.
+"""YAML, which includes JSON, as nodes with their lines.
 
 It is YAML 1.1, as the tools whose files these are read it; or by the core schema of 1.2, with the values of JSON.
 """
@@ -33,7 +33,7 @@ _CORE_SCALARS = {
         r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
     ),
 }
-"""What plain scalars are in the core schema (YAML 1.2.2, 10.3.2): `NO`, `12:30` and dates are texts there."""
+"""The types of plain scalars in the core schema (YAML 1.2.2, 10.3.2): `NO`, `12:30` and dates are texts there."""
 _CORE_TAGS: dict[type[yaml.Node], frozenset[str]] = {
     yaml.MappingNode: frozenset({f"{_TAGS}map"}),
     yaml.SequenceNode: frozenset({f"{_TAGS}seq"}),
@@ -41,11 +41,11 @@ _CORE_TAGS: dict[type[yaml.Node], frozenset[str]] = {
 }
 _PADDED = re.compile(r"[-+]?0[0-9]")
 _LARGEST_ALIASES = 1_000_000
-"""Values that the aliases of one file may stand for: whoever walks the nodes meets each of them as often."""
+"""Values that the aliases of one file may stand for: a walk over the nodes visits each of them as often."""
 
 
 class _CoreLoader(yaml.CSafeLoader):
-    """Tells plain scalars apart as the core schema does."""
+    """Resolves plain scalars by the core schema."""
 
     yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {  # type: ignore[misc]
         None: [(f"{_TAGS}{kind}", pattern) for kind, pattern in _CORE_SCALARS.items()]
@@ -58,9 +58,9 @@ def parse_documents(content: bytes, file: str, *, core: bool = False) -> list[No
     `core`: by the core schema of YAML 1.2. Its keys are texts, and it has neither tags of other types nor merge keys.
 
     Raises:
-        ConfigError: not YAML, a key that stands twice, an alias of what it is in, or nested too deeply; with the line.
-            By the core schema: what is no value of JSON, but for numbers that are not finite; or a number that begins
-            with a zero, which is another one in YAML 1.1.
+        ConfigError: not YAML, a duplicate key, a recursive alias, or nested too deeply; with the line.
+            By the core schema: a value that JSON does not have, except infinite numbers and NaN; or a number that
+            begins with a zero, which is another one in YAML 1.1.
 
     """
     _check_depth(content, file)
@@ -168,7 +168,7 @@ class _Nodes:
 
     def _value(self, node: yaml.Node) -> dict[str, Node] | tuple[Node, ...] | Scalar:
         if self.core and node.tag not in _CORE_TAGS[type(node)]:
-            raise self._error(node, f"the tag {node.tag[:60]} is none of JSON's values: write the value as text")
+            raise self._error(node, f"the tag {node.tag[:60]} is not a type of JSON: write the value as text")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node)
         if isinstance(node, yaml.SequenceNode):
@@ -224,12 +224,12 @@ class _Nodes:
                 continue
             if key.value in members:
                 first = members[key.value].line
-                raise self._error(key, f"the key {key.value[:60]!r} stands twice: it is on line {first} already")
+                raise self._error(key, f"duplicate key {key.value[:60]!r}: first on line {first}")
             members[key.value] = self._node(value, key.start_mark.line + 1)
         return {**merged, **members} if merged else members
 
     def _check_core_key(self, key: yaml.ScalarNode) -> None:
-        """Refuse what is no text. Raises ConfigError."""
+        """Refuse a value that is not text. Raises ConfigError."""
         if key.value == "<<" and not key.style:
             raise self._error(key, "`<<` merges nothing in YAML 1.2: expected the members themselves")
         if key.tag != f"{_TAGS}str":

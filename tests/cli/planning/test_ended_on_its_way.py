@@ -112,7 +112,7 @@ def test_a_new_log_that_another_apply_has_made_meanwhile_is_left_to_it(source, t
     monkeypatch.setattr(log, "_name", late)
     stopped = source.apply()
     assert stopped.code == 2
-    assert f"{source.log}: another program has made it meanwhile" in stopped.complaint
+    assert f"{source.log}: it was created by another program meanwhile" in stopped.complaint
     assert "stopped after 0 of 1 steps" in stopped.complaint
     assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == ["log"]
     assert "not the target" in source.apply("--resume").complaint
@@ -248,7 +248,7 @@ def test_what_was_done_is_not_done_in_another_place(source, tmp_path):
         assert "of this plan was made to" in refused.complaint
     shutil.rmtree(source.log)
     kept.rename(source.log)
-    assert "was done before" in source.apply().ok().err
+    assert "is applied already" in source.apply().ok().err
 
 
 def test_a_plan_that_ends_the_apply_of_another_is_not_hindered_by_that(source, monkeypatch):

@@ -106,7 +106,7 @@ def test_what_another_source_has_adopted_since_the_plan_was_made_stays(source, t
     other.make(B, acl("c", "User:a"), flags=("--adopt",))
     refused = source.apply()
     assert refused.code == 2
-    assert f"{acl_text(B)}: {other.journal} owns it by now" in refused.complaint
+    assert f"{acl_text(B)}: now managed by {other.journal}" in refused.complaint
     assert B in held(source.log)
     assert source.plan("--other-journal", other.journal).code == 1
     source.apply().ok()

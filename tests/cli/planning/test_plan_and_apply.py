@@ -192,7 +192,7 @@ def test_a_changed_region_is_refused_and_a_change_elsewhere_is_not(source):
 
 def test_a_plan_is_applied_once(source):
     source.make(A)
-    assert "of this plan was done before" in source.apply().ok().err
+    assert "this plan is applied already" in source.apply().ok().err
     source.want(B)
     assert source.plan().code == 1
     shutil.copy(source.plan_file, source.home / "old")

@@ -48,7 +48,7 @@ def test_what_is_no_file_is_refused_where_rules_were(estate, make, monkeypatch):
     monkeypatch.chdir(file.parent)  # a socket has no long name
     make(Path(file.name))
     for answer in answers(estate):
-        why = "neither a regular file nor a directory: what rules it holds is not read"
+        why = "neither a regular file nor a directory: its rules cannot be read"
         assert (answer.code, answer.complaint) == (2, f"{file}: {why}")
     listed = aclog("acls", "list", "--acls", estate.want, "--format", "jsonl").ok()
     assert len(listed.lines) == 1  # who only looks at the directory is not kept from it

@@ -292,7 +292,7 @@ def test_sessions_keep_bounded_memory_and_one_viewer_ends_his_own_only():
         ("User:a:$argon2id$secretpw", "is not one of argon2"),
         ("User:*:" + HASH, "cannot log in"),
         ("User:a\u202e:" + HASH, "cannot log in"),
-        (2 * ("User:a:" + HASH + "\n"), "there twice"),
+        (2 * ("User:a:" + HASH + "\n"), "duplicate principal"),
         ("User:a:" + HASH.replace("argon2id", "argon2i"), "expected argon2id"),
         ("User:a:" + HASH.replace("m=8", "m=99999999"), "more than 1 GiB"),
     ],

@@ -148,7 +148,7 @@ def test_true_is_not_one():
         ({"action": {"topic": {"wr\u0131te": "WRITE"}}}, "expected a word of ASCII"),
         ({"action": {"topic": {"write": "wr\u0131te"}}}, "expected ASCII"),
         ({"action": {"Topic": {"write": "WRITE"}}}, "there is no such resource"),
-        ({"action": {"topic": {}, "TOPIC": {}}}, "the resource TOPIC is there already"),
+        ({"action": {"topic": {}, "TOPIC": {}}}, "duplicate resource TOPIC"),
         ({"case": "upper"}, "expected exact or any"),
         ({"case": "any", "resource": {"r": "TOPIC", "R": "GROUP"}}, "r and R are one word"),
         ({"subject": {"user": [{"when": {"a": float("nan")}, "to": "User"}]}}, "no number of JSON"),

@@ -161,7 +161,7 @@ def test_a_mapping_in_json_is_json(tmp_path):
         mapping_of(tmp_path, json.dumps({"subject": {"User": cases}}, indent="\t"), "m.json"), acl("t", "User:a")
     )
     assert decision(app, "topic", "READ", cases[0]["when"]) is False
-    with pytest.raises(ConfigError, match=r"m\.json:1: the key 'subject' stands twice"):
+    with pytest.raises(ConfigError, match=r"m\.json:1: duplicate key 'subject'"):
         mapping_of(tmp_path, '{"subject":{},"subject":{}}', "m.json")
 
 

@@ -150,7 +150,7 @@ def test_his_own_requests_are_decided_from_all_rules(source: HeldSource, lines: 
     refused = alice.get("/why?principal=User:alice&operation=READ&name=secret-plans").body.decode()
     assert "DENIED: User:alice" in refused, "another's rule closes it, though no rule of hers does"
     assert "ALLOWED: User:alice" in alice.get("/why?principal=User:alice&operation=READ&name=t").body.decode()
-    assert "Rules that you do not see can decide for you" in refused
+    assert "Hidden rules can also decide your requests" in refused
 
 
 def test_rights_that_come_and_go_count_at_once(web: WebConsole, source: HeldSource) -> None:

@@ -14,7 +14,7 @@ from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from aclog.protocol.request import RequestError
 from aclog.server.broker.lifecycle import BrokerLifecycle
 
-UNKNOWN = "the controller does not know this registration: restart this broker to register it again"
+UNKNOWN = "the controller has no such registration: restart this broker to register it again"
 GONE = (UnreachableError("gone"),) * 99
 HERE = BrokerEndpoint(name="CLIENT", host="b2", port=9092, security_protocol=2)
 

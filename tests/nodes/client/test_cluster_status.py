@@ -111,7 +111,7 @@ def test_whether_a_node_has_an_authorizer(leader, error, has_one):
     assert found.open_nodes == (() if has_one in (True, None) else (leader.address,))
     assert found.warnings == ()  # without a login nobody expects one
     [warning] = evolve(found, authorizers={leader.address: False}, logged_in=True).warnings
-    assert warning.startswith(f"no authorizer at {leader.address}: everybody who connects may do everything there.")
+    assert warning.startswith(f"no authorizer at {leader.address}: every client may perform every operation there.")
 
 
 def test_one_of_two_nodes_has_no_authorizer(leader):

@@ -47,7 +47,7 @@ def test_an_http_server_is_found_before_the_time_is_up(web, security):
 
 @pytest.mark.tier("test")
 def test_a_silent_server_is_waited_for_as_long_as_was_said(silent):
-    with pytest.raises(SilentError, match=r"no response within 0\.5 s: it takes connections, but does not answer"):
+    with pytest.raises(SilentError, match=r"no response within 0\.5 s: it accepts connections, but does not respond"):
         asyncio.run(connect(silent, PLAINTEXT, timeout=0.5))
     assert asyncio.run(probe(silent)).service is Service.UNKNOWN
 

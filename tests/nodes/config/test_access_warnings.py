@@ -119,7 +119,7 @@ def test_allow_everyone_is_true_or_false(value):
 def test_whoever_has_not_logged_in_is_a_super_user(base, changes, names):
     text = (
         "super.users has User:ANONYMOUS, the principal of clients without login: every client that reaches "
-        f"{names} may do everything"
+        f"{names} may perform every operation"
     )
     users = {"super.users": "User:admin;User:ANONYMOUS"}
     assert found(base, STANDARD | changes | users) == [("anonymous_super_user", text)]

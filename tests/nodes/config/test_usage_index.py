@@ -27,5 +27,5 @@ def test_what_is_refused():
 def test_an_authorizer_that_does_not_tell_of_its_decisions():
     name = "tests.nodes.test_authorizer_of_a_node.Recorder"
     config = parsed(COMBINED, {"authorizer.class.name": name, KEY: "/var/lib/usage"})
-    with pytest.raises(ConfigError, match="Recorder does not tell of its decisions: expected the StandardAuthorizer"):
+    with pytest.raises(ConfigError, match="Recorder does not report its decisions: expected the StandardAuthorizer"):
         Node(config=config, meta=MetaProperties(cluster_id="c2FtZS1zY3JpcHQtMDAwMQ", node_id=1, directory_id=None))

@@ -174,7 +174,7 @@ def test_a_log_without_meta_properties_is_not_formatted_over(tmp_path: Path) -> 
 
 def test_a_committed_mark_is_not_formatted_over(tmp_path: Path) -> None:
     (tmp_path / COMMITTED_FILE).touch()
-    with pytest.raises(ConfigError, match=r"no meta\.properties, but aclog\.committed says that a log was committed"):
+    with pytest.raises(ConfigError, match=r"no meta\.properties, but aclog\.committed records a committed log"):
         format_storage(config_of(COMBINED, tmp_path), CLUSTER, FormatOptions(standalone=True))
     with pytest.raises(ConfigError, match=r"not formatted, but contains aclog\.committed"):
         ensure_formatted(config_of(COMBINED, tmp_path))

@@ -160,7 +160,7 @@ class Round:
     def _apply(self, *flags: str) -> Result:
         self.applies += 1
         found = aclog("apply", self.file("plan"), "--yes", "--accept-transient-denials", *flags)
-        self.midway += "of these steps were made before" in found.out
+        self.midway += "steps were already done" in found.out
         return found
 
     def _apply_until_done(self, *flags: str) -> None:

@@ -80,7 +80,7 @@ def test_a_pattern_over_topics_that_nobody_told_is_refused(tmp_path: Path) -> No
     write_files(tmp_path, {"acls.yaml": _ACLS, "audit.json": _ROLE})
     message = refused(tmp_path)
     assert message.endswith(
-        "acls.yaml:15: a MATCH pattern stands for the topics that exist: give their names with --topics FILE"
+        "acls.yaml:15: a MATCH pattern expands to existing topics: pass their names with --topics FILE"
     )
 
 
@@ -128,7 +128,7 @@ spec:
         ("PrincipalAuthorization", "PrincipalAuthorisation", "1: unknown kind 'KafkaPrincipalAuthorisation'"),
         ("pattern: t", 'pattern: "{{ values.topic }}"', "8: a template: render it first"),
         ("spec:", "spec:\n  acl: []", "5: spec of principal User:a has an unknown key 'acl': did you mean acls"),
-        ("[READ]\n", "[READ]\n---\n" + _ONE, "KafkaPrincipalAuthorization 'User:a' stands twice: .*x.yaml:1"),
+        ("[READ]\n", "[READ]\n---\n" + _ONE, "duplicate KafkaPrincipalAuthorization 'User:a': first in .*x.yaml:1"),
         ('{name: "User:a"}', '{name: "User:a", annotations: {jikkou.io/delete: 7}}', "3: jikkou.io/delete is '7'"),
     ],
 )

@@ -188,7 +188,11 @@ def test_roles_of_ones_own_and_plans_are_files_beside_topologies(tmp_path: Path)
         ("Topic", "Subject", "roles.yaml:4: resourceType is 'Subject': expected one of TOPIC"),
         ("{{topic}}", "{{ topic | upper }}", "roles.yaml:4: .*of templates, only {{field}} is understood"),
         ("{{topic}}", "{{name}}", "roles.yaml:4: resourceName names 'name': expected one of topic"),
-        ("name: app", "name: boss", "a.yaml:4: the project has the key 'app', which is no role: expected one of boss"),
+        (
+            "name: app",
+            "name: boss",
+            "a.yaml:4: the project has the key 'app', which is not a role: expected one of boss",
+        ),
         ("role: Read", "roll: Read", "roles.yaml:6: an ACL of the role has an unknown key 'roll': did you mean role"),
     ],
 )
@@ -227,7 +231,7 @@ projects:
         ("name: t", "name: tö", "11: the name of topic 'c.s.p.tö' is not ASCII"),
         ("name: p\n", "names: p\n", "4: the project has no name"),
         ("- principal: User:a", "-", "6: an item of producers is null"),
-        ("producers:", "boss:", "5: the project has the key 'boss', which is no role: there is no file of roles"),
+        ("producers:", "boss:", "5: the project has the key 'boss', which is not a role: no file of roles"),
         ("[x]}", "[x]}\n        exactlyOnce: ", "10: exactlyOnce is null: expected true or false"),
         ("producers:\n", "connectors: {acl: []}\n    producers:\n", "5: connectors has an unknown key 'acl'"),
         ("projects:", "---\nprojects:", "2 documents: JulieOps reads a topology from a file of one"),

@@ -100,12 +100,12 @@ _ENTRY = "\t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)\n"
         (_HEAD + _ENTRY + "[2026-11-20 10:00:00,123] ERROR lost (x)\n", "3: '[2026-11-20 10:00:00"),
         (_HEAD + _ENTRY.replace("READ", "Consume"), "2: 'Consume' is not one of UNKNOWN, ANY, ALL, READ"),
         (_HEAD.replace("TOPIC", "Queue"), "1: 'Queue' is not one of"),
-        (_HEAD + _ENTRY.replace("User:a,", "User:a, host=x,"), "2: ', host=' stands twice"),
+        (_HEAD + _ENTRY.replace("User:a,", "User:a, host=x,"), "2: ', host=' occurs twice"),
         (
             _HEAD + "\tUser:a has Deny permission for operations: All from hosts: x permission for operations: y\n",
-            "2: ' permission for operations: ' stands twice",
+            "2: ' permission for operations: ' occurs twice",
         ),
-        (_HEAD + "\t(principal=a, host=" * 10_000 + "\n", "2: ', host=' stands more than 100 times in a line"),
+        (_HEAD + "\t(principal=a, host=" * 10_000 + "\n", "2: ', host=' occurs more than 100 times in a line"),
         (_HEAD.replace("name=t", "name=a\nb") + _ENTRY, "1: expected Current ACLs for resource `...`:, on one line"),
         (
             _HEAD + "\t(principal=User:a\nb, host=*, operation=READ, permissionType=ALLOW)\n",

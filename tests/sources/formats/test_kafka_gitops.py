@@ -168,7 +168,7 @@ _ACL = "customUserAcls: {a: {x: {name: t, type: TOPIC, pattern: LITERAL, operati
         ("settings: {files: {users: x.yaml}}\n", "x.yaml: settings.files: these files name each other"),
         ("settings: {ccloud: {enabled: maybe}}\n", "1: enabled is 'maybe': expected true or false"),
         ("settings: {ccloud: {enabled: true}}\nusers:\n  u: {roles: [reader]}\n", "3: .* service account 'user-u'"),
-        ("users:\n  u: {principal: User:u}\n  u: {}\n", "3: the key 'u' stands twice"),
+        ("users:\n  u: {principal: User:u}\n  u: {}\n", "3: duplicate key 'u'"),
     ],
 )
 def test_what_the_tool_refuses_on_the_way_to_a_rule_is_named_with_its_line(

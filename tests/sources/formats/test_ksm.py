@@ -87,7 +87,7 @@ _ROW = "User:a,Topic,LITERAL,t,Read,Allow,*\n"
         ("\n" + _HEADER + _ROW, "2: on another line than the first: the header"),
         (_HEADER.replace(",Host", ""), "1: Host missing in the header: expected KafkaPrincipal,"),
         (_HEADER.replace("PatternType", "Pattern"), "1: a column 'Pattern' and none PatternType"),
-        (_HEADER.replace("Host", "Host,Host"), "1: the column 'Host' stands twice"),
+        (_HEADER.replace("Host", "Host,Host"), "1: duplicate column 'Host'"),
         (_HEADER[5:] + '"User:CN=a,O=b",TOPIC,LITERAL,t,READ,ALLOW,*\n', "2: expected 7 cells"),
         (_HEADER[5:] + "User:a,TOPIC,LITERAL, ,READ,ALLOW,*\n", "2: expected 7 cells, each with text"),
     ],
@@ -167,7 +167,7 @@ _USER = "users:\n  a:\n    topics:\n      t:\n        - Read\n"
         (_USER + "    clusters: {other: [Create]}\n", "6: no Kafka accepts this rule: The only valid name"),
         (_USER + "  b:\n", "6: user 'b' is null: expected a mapping"),
         (_USER + "groups: {}\n", "6: a file of Kafka Security Manager has an unknown key 'groups'"),
-        (_USER + "  a: {}\n", "6: the key 'a' stands twice"),
+        (_USER + "  a: {}\n", "6: duplicate key 'a'"),
         (_USER + "\t- x\n", "6: not YAML"),
     ],
 )

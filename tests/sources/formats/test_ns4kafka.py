@@ -82,7 +82,7 @@ def test_a_stream_without_namespace_belongs_to_the_one_that_owns_its_name(tmp_pa
     write_files(tmp_path, {"all.yml": _STREAM + other})
     assert refused(tmp_path) == (
         f"{tmp_path}/all.yml:2: KafkaStream abc.app names no namespace, and 0 namespaces in the files own prefixes "
-        "of it as TOPIC and as GROUP: expected metadata.namespace"
+        "of its name as TOPIC and as GROUP: expected metadata.namespace"
     )
 
 

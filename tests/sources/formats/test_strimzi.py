@@ -161,7 +161,7 @@ spec:
             "15: a rule of acls has an unknown key 'hosts'",
         ),
         ("operations: [Read]", "operations: [Read]\n        host: [h]", "15: host is a list: expected text"),
-        ("kind: KafkaUser", "kind: KafkaUser\nkind: KafkaUser", "3: the key 'kind' stands twice"),
+        ("kind: KafkaUser", "kind: KafkaUser\nkind: KafkaUser", "3: duplicate key 'kind'"),
         ("name: alice", "name: {{ .Values.name }}", "4: "),
     ],
 )

@@ -62,7 +62,7 @@ def test_aliases_that_multiply_are_refused_where_they_get_too_many() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' stands twice: it is on line 1 already"),
+        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: duplicate key 'a': first on line 1"),
         ("a: &x [*x]\n", "f.yaml:1: an alias of the value that it is in"),
         ("a: [1\nb: 2\n", "f.yaml:2: not YAML: did not find expected ',' or ']'"),
         ("\n" + "[" * 100_000, "f.yaml:2: nested more than 100 levels deep"),

@@ -1,4 +1,4 @@
-"""Functions of Terraform's language: what a function is, and those on lists, sets, tuples, maps and objects."""
+"""Functions of Terraform's language: their definition, and those on lists, sets, tuples, maps and objects."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -37,7 +37,7 @@ from aclog.sources.formats.terraform.values import (
 
 @frozen(kw_only=True)
 class Function:
-    """The types of its parameters, and what it does with arguments of these types."""
+    """The types of its parameters, and its result for arguments of these types."""
 
     body: Callable[..., Value]
     parameters: tuple[Type, ...] = ()
@@ -56,7 +56,7 @@ class Function:
         """Return the result; unknown if an argument is.
 
         Raises:
-            ValueFault: the arguments are too few, too many, or not what it takes.
+            ValueFault: too few arguments, too many, or of the wrong types.
 
         """
         count, total = len(self.parameters), len(arguments)
@@ -102,7 +102,7 @@ def listed(items: Iterable[Value], element: Type) -> Value:
 
 
 def sequence_of(value: Value) -> tuple[Value, ...]:
-    """Return the elements of a list, set or tuple. Raises ValueFault: it is none."""
+    """Return the elements of a list, set or tuple. Raises ValueFault: another type."""
     if value.type.kind not in SEQUENCES:
         raise ValueFault(f"a list, set or tuple is required, and this is a {value.type}")
     return value.items

@@ -104,12 +104,12 @@ def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Bu
 
 _Member = TypeVar("_Member")
 MakeError: TypeAlias = Callable[[str, str], ConfigError]
-"""Makes an error about an attribute: its name, and what is wrong."""
+"""Makes an error about an attribute: its name, and the problem."""
 
 _META = frozenset(
     {"count", "for_each", "provider", "depends_on", "lifecycle", "connection", "provisioner", "id", "timeouts"}
 )
-"""What every resource may have."""
+"""The attributes and blocks that every resource may have."""
 
 
 @frozen(kw_only=True)
@@ -129,7 +129,7 @@ class AclSchema:
     operations: Mapping[str, AclOperation]
     permission_types: Mapping[str, AclPermissionType]
     others: frozenset[str]
-    """Attributes and blocks that say nothing of the rule."""
+    """Attributes and blocks that do not affect the rule."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class AclSchema:
         """Return the rule that the attributes state, of which those that are hidden are not shown in an error.
 
         Raises:
-            ConfigError: a word that the provider does not know, or a rule that no Kafka accepts.
+            ConfigError: a word that the provider does not define, or a rule that no Kafka accepts.
 
         """
 
@@ -343,7 +343,7 @@ def _count_others(modules: Modules, context: ReadContext) -> None:
         for (kind, name), block in source.resources.items():
             if may_make_rules(kind):
                 raise ConfigError(
-                    f"{block.file}:{block.line}: {kind}.{name} may make rules, and aclog knows none of its kind: "
+                    f"{block.file}:{block.line}: {kind}.{name} may make rules, and aclog does not support its kind: "
                     f"expected one of {', '.join(SCHEMAS)}"
                 )
         for kind, _ in (*source.resources, *source.data):
@@ -351,7 +351,7 @@ def _count_others(modules: Modules, context: ReadContext) -> None:
                 context.ignore(kind)
 
 
-# What Terraform says in JSON: plans and states by `terraform show -json`, and state files (terraform.tfstate).
+# Terraform's JSON: plans and states by `terraform show -json`, and state files (terraform.tfstate).
 
 
 _MARKS = (b'"format_version"', b'"lineage"')
@@ -371,7 +371,7 @@ def read_json(file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:
     """Yield the rules of a plan (as it will be once applied) or a state.
 
     Raises:
-        ConfigError: neither, of a version that is not known, or a part of a rule is known after apply only.
+        ConfigError: neither, of an unknown version, or a part of a rule is known after apply only.
 
     """
     top = parse_located(file.content, file.name)
@@ -417,7 +417,7 @@ def _show_output(file: SourceFile, top: LocatedObject, context: ReadContext) -> 
 
 
 def _unknown_after(top: LocatedObject) -> Mapping[str, object]:
-    """Return what a plan says of each resource that is known after apply only."""
+    """Return the attributes of each resource that are known after apply only, by a plan."""
     changes = top.get("resource_changes")
     by_address: dict[str, object] = {}
     for change in changes if isinstance(changes, list) else []:
@@ -467,7 +467,7 @@ def _rule(file: SourceFile, resource: LocatedObject, values: object, address: st
     unexpected = [name for name in values if name not in schema.names and name not in schema.others]
     if unexpected:
         raise file.error(
-            values.line_of(unexpected[0]), f"{address} has an attribute {unexpected[0]!r}, which is not known"
+            values.line_of(unexpected[0]), f"{address} has an attribute {unexpected[0]!r}, which is unknown"
         )
     texts = {name: _text(file, values, schema, name, address, unknown) for name in schema.names}
 

@@ -41,7 +41,7 @@ class Defaults:
     """Of the parts of a tuple, or of all elements of a collection."""
 
     def fill(self, value: Value) -> Value:
-        """Return the value with the defaults in place of what is missing or null."""
+        """Return the value with the defaults for missing and null attributes."""
         if value.is_null or value.unknown is not None:
             return value
         if self.values or self.attributes:
@@ -75,7 +75,7 @@ NO_DEFAULTS = Defaults()
 
 @frozen
 class Constraint:
-    """What a variable takes."""
+    """The constraint of a variable."""
 
     type: Type = DYNAMIC
     defaults: Defaults = NO_DEFAULTS
@@ -127,7 +127,7 @@ def _object(expression: ObjectOf, scope: Scope) -> Constraint:
     for key, item in expression.items:
         name = evaluate(key, scope).text
         if name in types:
-            raise scope.refusal(key.line, f"the attribute {name} stands twice in an object type")
+            raise scope.refusal(key.line, f"duplicate attribute {name} in an object type")
         stated, default = item, None
         if isinstance(item, Call) and item.name == "optional" and 1 <= len(item.arguments) <= 2:
             optional.add(name)

@@ -66,11 +66,11 @@ from aclog.sources.formats.terraform.values import (
     with_sensitivity,
 )
 
-# Where an expression stands: what its names mean.
+# The scope of an expression: the meaning of its names.
 
 
 class Names(Protocol):
-    """What the names of a module mean: `var`, `local`, `module`, resources."""
+    """The names of a module: `var`, `local`, `module`, resources."""
 
     def resolve(self, reference: Traversal, scope: "Scope") -> tuple[Value, int]:
         """Return the value at the beginning of a reference, and how many of its steps led there.
@@ -88,7 +88,7 @@ MOST_STEPS = 1_000_000
 
 @define
 class Budget:
-    """How much was evaluated, in rounds of loops and what takes as long; owned by the reading of one tree."""
+    """The cost of evaluation, in rounds of loops and their equivalents; owned by the reading of one tree."""
 
     steps: int = 0
 
@@ -101,13 +101,13 @@ class Budget:
             )
 
     def spend_on(self, result: Value, *operands: Value) -> None:
-        """Count what it takes to make a large value, and to look through large ones. Raises as `spend`."""
+        """Count the cost of making a large value, and of scanning large ones. Raises as `spend`."""
         self.spend((result.size >> 4) + (sum([operand.size for operand in operands]) >> 8))
 
 
 @frozen
 class Scope:
-    """What the names in one expression mean. Immutable; `with_local` returns another one."""
+    """The names in one expression. Immutable; `with_local` returns another one."""
 
     file: str
     names: Names
@@ -137,7 +137,7 @@ class NoNames:
         raise scope.refusal(reference.line, f"{reference.root}: no reference is possible here")
 
 
-# What is being evaluated, to find references that lead back to themselves.
+# Cycle detection: the values being evaluated, to find references that lead back to themselves.
 
 
 _Result = TypeVar("_Result")
@@ -146,17 +146,17 @@ _DEEPEST = 1_000
 
 @define(eq=False)
 class Progress:
-    """The names whose values are being found, and those that are known; owned by the evaluation of one root module."""
+    """The names whose values are being evaluated, and known values; owned by the evaluation of one root module."""
 
     budget: Budget
     _open: dict[Hashable, str] = field(factory=dict, init=False)
     _done: dict[Hashable, object] = field(factory=dict, init=False)
 
     def once(self, key: Hashable, name: str, where: str, find: Callable[[], _Result]) -> _Result:
-        """Return what `find` returns; it is asked once for each key.
+        """Return the result of `find`, which is called once for each key.
 
         Raises:
-            ConfigError: finding it asks for it again: a cycle; or what `find` raises, which `try` does not catch here.
+            ConfigError: a cycle; or an error of `find`, which `try` does not catch here.
 
         """
         if key in self._done:
@@ -190,7 +190,7 @@ class Progress:
 
 
 def binary(operator: str, first: Value, second: Value) -> Value:
-    """Return what an operator makes of two values. Raises ValueFault: they are not of its types."""
+    """Return the result of an operator on two values. Raises ValueFault: wrong types."""
     if operator in ("==", "!="):
         same = equal(first, second)
         if isinstance(same, Unknown):
@@ -209,7 +209,7 @@ def binary(operator: str, first: Value, second: Value) -> Value:
 
 
 def unary(operator: str, operand: Value) -> Value:
-    """Return what an operator makes of a value. Raises ValueFault: it is not of its type."""
+    """Return the result of an operator on a value. Raises ValueFault: wrong type."""
     value = _operand(operand, BOOL if operator == "!" else NUMBER)
     if value.unknown is not None:
         return value
@@ -274,14 +274,14 @@ def evaluate(expression: Expression, scope: Scope) -> Value:
 
     Raises:
         EvaluationError: it has none, with file and line.
-        ConfigError: what it refers to is not declared, or is not understood.
+        ConfigError: an undeclared or unsupported reference.
 
     """
     return _EVALUATORS[type(expression)](expression, scope)
 
 
 def follow(value: Value, steps: tuple[Step, ...], scope: Scope) -> Value:
-    """Return what steps lead to from a value. Raises EvaluationError: they lead nowhere."""
+    """Return the value at the end of some steps from a value. Raises EvaluationError: they lead nowhere."""
     for step in steps:
         try:
             if isinstance(step, GetAttribute):
@@ -537,9 +537,7 @@ def _call(expression: Call, scope: Scope) -> Value:
         return _try(expression, scope)
     function = scope.functions.get(expression.name)
     if function is None:
-        raise scope.refusal(
-            expression.line, f"{expression.name}(): there is no such function, or aclog does not know it"
-        )
+        raise scope.refusal(expression.line, f"{expression.name}(): no such function, or not supported by aclog")
     arguments = [evaluate(argument, scope) for argument in expression.arguments]
     if expression.expand:
         last = arguments.pop()
@@ -554,7 +552,7 @@ def _call(expression: Call, scope: Scope) -> Value:
         result = function.call(arguments)
     except ValueFault as fault:
         hidden = any(map(is_sensitive, arguments))
-        what = "an argument is not what it takes (not shown: it is sensitive)" if hidden else str(fault)
+        what = "an invalid argument (not shown: it is sensitive)" if hidden else str(fault)
         raise scope.error(expression.line, f"{expression.name}(): {what}") from (None if hidden else fault)
     except EvaluationError:
         raise

@@ -55,7 +55,7 @@ class ModuleFiles:
         return posixpath.normpath(posixpath.join(self.root, name))
 
     def content(self, name: str) -> bytes:
-        """Return what a file holds. Raises ValueFault: there is no such file, or it cannot be read."""
+        """Return the content of a file. Raises ValueFault: no such file, or it cannot be read."""
         path = self.path(name)
         if not self.tree.is_file(path):
             raise ValueFault(f"there is no file {self.tree.display(path)}")
@@ -192,7 +192,7 @@ _SENSITIVITY = {
         parameters=(DYNAMIC,), body=lambda value: boolean(is_sensitive(value)), nulls=True, unknowns=True
     ),
 }
-"""What was sensitive stays so in messages, whatever nonsensitive() says."""
+"""A sensitive value stays hidden in messages, even after nonsensitive()."""
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {

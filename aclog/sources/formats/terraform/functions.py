@@ -177,7 +177,7 @@ def _refuse(word: str) -> None:
 
 
 def value_of(decoded: object) -> Value:
-    """Return what decoded JSON means."""
+    """Return the value of decoded JSON."""
     if decoded is None:
         return NULL
     if isinstance(decoded, bool):
@@ -382,7 +382,7 @@ def _whole(verb: _Verb, value: Value) -> str:
 def _decimal(verb: _Verb, value: Value) -> str:
     operand = convert(value, NUMBER).number
     if "#" in verb.flags:
-        raise ValueFault(f"%#{verb.mode}: aclog does not know this verb")
+        raise ValueFault(f"%#{verb.mode}: aclog does not support this verb")
     if verb.mode in "gG" and verb.precision is None:
         text = _general(-operand if operand < 0 else operand)
         text = text.upper() if verb.mode == "G" else text
@@ -570,7 +570,7 @@ def _compile(pattern: str) -> Any:
 
 
 def _compile_any(pattern: str) -> Any:
-    """Return the pattern. Raises ValueFault: it is none that Terraform takes."""
+    """Return the pattern. Raises ValueFault: a pattern that Terraform refuses."""
     try:
         return compiled(pattern)
     except ValueError as error:
@@ -710,7 +710,7 @@ SET_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 _LONGEST_STRING = 1 << 20
 _LINE_END = re.compile(r"(?:\r\n?|\n)*\Z")
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""What Unicode calls white space; Python's strip() takes four control characters more."""
+"""Unicode's white space; Python's strip() removes four control characters more."""
 
 
 def _join(separator: Value, *lists: Value) -> Value:
@@ -833,7 +833,7 @@ _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ]|\Z)")
 
 def _yamldecode(text: Value) -> Value:
     try:
-        parse_documents(text.text.encode(), "text")  # nested too deep, aliases of what they are in
+        parse_documents(text.text.encode(), "text")  # nested too deep, recursive aliases
         loader = yaml.CBaseLoader(text.text)
         documents = []
         while loader.check_node():

@@ -1,4 +1,4 @@
-"""The syntax of HCL and of Terraform's JSON, by tree-sitter: a tree whose parts know their lines."""
+"""The syntax of HCL and of Terraform's JSON, by tree-sitter: a tree whose parts have their lines."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from aclog.sources.formats.terraform.values import (
     string,
 )
 
-# JSON whose objects know their lines: by the standard library's decoder, and one pass over the text beside it.
+# JSON whose objects have their lines: by the standard library's decoder, and one pass over the text beside it.
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|[{}]', re.DOTALL)
@@ -55,10 +55,10 @@ class LocatedObject(dict[str, object]):
 
 
 def parse_located(content: bytes, name: str) -> object:
-    """Return what JSON says; numbers as Digits.
+    """Parse JSON; numbers as Digits.
 
     Raises:
-        ConfigError: not JSON, or a key that stands twice in an object, with the line.
+        ConfigError: not JSON, or a duplicate key in an object, with the line.
 
     """
     try:
@@ -75,7 +75,7 @@ def parse_located(content: bytes, name: str) -> object:
             keys: set[str] = set()
             for (key, _), at in zip(members, lines, strict=True):
                 if key in keys:
-                    raise ConfigError(f"{name}:{at}: the key {key[:60]!r} stands twice")
+                    raise ConfigError(f"{name}:{at}: duplicate key {key[:60]!r}")
                 keys.add(key)
         return result
 
@@ -115,10 +115,10 @@ _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 
 def unquoted(text: str) -> str:
-    """Return what text between quotes stands for.
+    """Return the value of text between quotes.
 
     Raises:
-        ValueFault: an escape that HCL does not know, or a line that ends within the quotes.
+        ValueFault: an escape that HCL does not define, or a line that ends within the quotes.
 
     """
     if "\n" in text:
@@ -129,7 +129,7 @@ def unquoted(text: str) -> str:
 
 
 def unescaped_template(text: str) -> str:
-    """Return what the text of a heredoc or a template file stands for: only `$${` and `%%{` are escapes there."""
+    """Return the value of the text of a heredoc or a template file: only `$${` and `%%{` are escapes there."""
     return text.replace("$${", "${").replace("%%{", "%{")
 
 
@@ -167,7 +167,7 @@ class ParsedFile:
     first_line: int = 1
 
     def text(self, node: Node) -> str:
-        """Return what a node covers."""
+        """Return the text of a node."""
         return self.content[node.start_byte : node.end_byte].decode()
 
     def line(self, node: Node) -> int:
@@ -251,7 +251,7 @@ def _errors(root: Node) -> Iterator[Node]:
             yield node
 
 
-# Where HCL wants a line to end, and where it may not: the grammar of tree-sitter does not tell.
+# Where HCL requires the end of a line, and where it forbids one: the grammar of tree-sitter does not check it.
 
 
 _OPENERS = frozenset(
@@ -342,7 +342,7 @@ def _line_end_error(file: ParsedFile, node: Node) -> ConfigError:
     return file.error(node, "the end of a line is missing before this")
 
 
-# The syntax tree of Terraform's language. Every part knows its line, from 1.
+# The syntax tree of Terraform's language. Every part has its line, from 1.
 
 
 @frozen
@@ -603,7 +603,7 @@ def template_of(pieces: Sequence[Piece], line: int) -> Expression:
     """Return the template that the pieces make: of a single `${ }` its very value, else a string.
 
     Raises:
-        ValueFault: a directive that does not fit where it stands.
+        ValueFault: a misplaced directive.
 
     """
     parts, _ = _Reader(iter(pieces)).until(())
@@ -684,7 +684,7 @@ _WORDS = MappingProxyType(
 
 @define(eq=False)
 class ExpressionReader:
-    """Reads the expressions of one file; owned by whoever reads the file."""
+    """Reads the expressions of one file; owned by the reader of the file."""
 
     file: ParsedFile
     depth: int = 0
@@ -962,7 +962,7 @@ def read_template(text: str, name: str, line: int = 1) -> Expression:
         ConfigError: not a template, with the line.
 
     """
-    # The grammar knows templates within expressions only.
+    # The grammar supports templates within expressions only.
     start = f"x = <<{_MARK}\n".encode()
     content = start + text.encode() + f"\n{_MARK}\n".encode()
     file = parse_hcl(content, name, first_line=line - 1)
@@ -971,7 +971,7 @@ def read_template(text: str, name: str, line: int = 1) -> Expression:
 
 
 def read_expression(text: str, name: str, line: int) -> Expression:
-    """Return the expression in a text, such as a type in JSON. Raises ConfigError: it is none, with the line."""
+    """Return the expression in a text, such as a type in JSON. Raises ConfigError: invalid, with the line."""
     body = read_body(f"x = {text}\n".encode(), f"{name}:{line}")
     if list(body.attributes) != ["x"] or body.blocks:
         raise parse_hcl(b"", name, first_line=line).error(parse_hcl(b"", name).root, "not one expression")

@@ -1,4 +1,4 @@
-"""A module, evaluated: what its names mean."""
+"""A module, evaluated: the values of its names."""
 
 import json
 import posixpath
@@ -104,7 +104,7 @@ def is_override(name: str) -> bool:
 
 
 def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]) -> ModuleSource:
-    """Return the module that files state, with those of the overrides in place of what they override.
+    """Return the module of some files, with the blocks of overrides merged into the originals.
 
     Raises:
         ConfigError: something is declared twice, or overridden and not declared, or of no kind that Terraform has.
@@ -168,7 +168,7 @@ _Key = TypeVar("_Key", str, tuple[str, ...])
 
 
 def _merged(block: Block, over: Block) -> Block:
-    """Return a block with the attributes of an override, and its nested blocks in place of those of the same type."""
+    """Return a block with the attributes of an override, and its nested blocks replacing those of the same type."""
     replaced = {_nested_type(inner) for inner in over.body.blocks}
     blocks = [inner for inner in block.body.blocks if _nested_type(inner) not in replaced]
     body = Body({**block.body.attributes, **over.body.attributes}, (*blocks, *over.body.blocks))
@@ -220,14 +220,14 @@ class Modules:
         return source
 
     def read(self) -> list[ModuleSource]:
-        """Return all modules that were asked for, in the order of their directories."""
+        """Return all modules that were loaded, in the order of their directories."""
         return [self._sources[directory] for directory in sorted(self._sources)]
 
     def roots(self, directories: Iterable[str]) -> list[str]:
         """Return those of the directories that no other one calls as a module.
 
         Raises:
-            ConfigError: there is none: they call each other; or a file is wrong.
+            ConfigError: no order: they call each other; or an invalid file.
 
         """
         normal = sorted({posixpath.normpath(each) for each in directories})
@@ -253,7 +253,7 @@ class Modules:
         """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
 
         Raises:
-            ConfigError: it is not in the tree, and nobody told where it is.
+            ConfigError: it is not in the tree, and its directory is not given.
 
         """
         source = _source_text(call)
@@ -330,7 +330,7 @@ class Instances:
     """`count`, `for_each`, or None."""
     locals: Mapping[Key, Mapping[str, Value]] = field(factory=dict)
     unknown: Unknown | None = None
-    """What is unknown about how many there are."""
+    """The unknown part of their number."""
     where: str = ""
     """`FILE:LINE` of count or for_each."""
 
@@ -395,20 +395,20 @@ def _for_each(attribute: Attribute, scope: Scope) -> Instances:
     return Instances("for_each", entries, where=where)
 
 
-# A module, evaluated: what its names mean.
+# A module, evaluated: the values of its names.
 
 
 _CALL_WORDS = frozenset({"source", "version", "providers", "depends_on", "count", "for_each"})
 _RESOURCE_WORDS = frozenset({"count", "for_each", "provider", "depends_on"})
 _STEPS = {"module": 20, "resource": 2}
-"""What an instance takes, in rounds of a loop."""
+"""The cost of an instance, in rounds of a loop."""
 _DEEPEST = 50
 """Calls within calls."""
 
 
 @define(eq=False, kw_only=True)
 class Module:
-    """One instance of a module; its names are evaluated when they are asked for. Owned by the reading of a tree."""
+    """One instance of a module; its names are evaluated on first use. Owned by the reading of a tree."""
 
     modules: Modules
     source: ModuleSource
@@ -419,15 +419,15 @@ class Module:
     path: tuple[str, ...] = ()
     """The names of the calls that lead to it from the root module."""
     arguments: Mapping[str, tuple[Attribute, Scope]] | None = None
-    """What its call gives, and where that stands; None: it is the root module."""
+    """The arguments of its call, and their location; None: the root module."""
     assignments: Mapping[str, tuple[Attribute, Scope]] = field(factory=dict)
-    """Of a root module: what its files of variables say."""
+    """Of a root module: the values of its variable files."""
 
     def scope(self, file: str, local: Mapping[str, Value] | None = None) -> Scope:
         """Return the scope of an expression in one of its files."""
         return Scope(file, self, self.functions, local or {}, self.progress.budget)
 
-    # what references mean
+    # the values of references
 
     def resolve(self, reference: Traversal, scope: Scope) -> tuple[Value, int]:
         """Return the value at the beginning of a reference, and how many of its steps led there (Names.resolve)."""
@@ -539,7 +539,7 @@ class Module:
         return value, first + 1
 
     def _configured(self, address: Address, block: Block, where: str) -> Value:
-        """Return what is configured of a resource: an object, or one for each instance."""
+        """Return the configuration of a resource: an object, or one for each instance."""
         instances = self.instances(block)
         if instances.unknown is not None:
             return Value(DYNAMIC, instances.unknown)
@@ -640,7 +640,7 @@ class Module:
         )
 
     def output(self, name: str, where: str) -> Value:
-        """Return the value of an output. Raises ConfigError: there is none of this name."""
+        """Return the value of an output. Raises ConfigError: no such output."""
         block = self.source.outputs.get(name)
         if block is None:
             raise ConfigError(f"{where}: module.{'.'.join(self.path)} has no output {name}")

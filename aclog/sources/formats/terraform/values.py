@@ -21,7 +21,7 @@ class TooLargeError(ConfigError):
 
 
 class ValueFault(Exception):  # noqa: N818
-    """What is wrong with an operand, an argument or a conversion, in words; it never shows a value."""
+    """The error of an operand, an argument or a conversion, in words; it never shows a value."""
 
 
 # Numbers: binary floating point with 512 bits of mantissa, as go-cty has them (math/big.Float).
@@ -63,7 +63,7 @@ def _nearest(numerator: int, denominator: int, shift: int) -> int:
 
 
 def parse_number(text: str) -> Number | None:
-    """Return the number in a text, as cty.ParseNumberVal reads it; None if it is none."""
+    """Return the number in a text, as cty.ParseNumberVal reads it; None: not a number."""
     if _NUMBER.match(text) is None or len(text) > _LONGEST:
         return None
     _, _, exponent = text.lower().partition("e")
@@ -115,7 +115,7 @@ def _power(base: int, exponent: int) -> Fraction:
 
 
 class Kind(Enum):
-    """What sort of type it is. The values are the words of a type constraint."""
+    """The kind of a type. The values are the words of a type constraint."""
 
     DYNAMIC = "any"
     STRING = "string"
@@ -387,7 +387,7 @@ def _compare_parts(one: Type, other: Type) -> int:
 
 @frozen
 class Unknown:
-    """Stands for what only Terraform learns while it applies: an id, a data source, a variable without a value."""
+    """Stands for a value that only Terraform learns during apply: an id, a data source, a variable without a value."""
 
     what: str
     """Such as `var.principal, which has no value`."""
@@ -395,7 +395,7 @@ class Unknown:
     """`FILE:LINE` of the reference, if known."""
 
     def __str__(self) -> str:
-        """Return what is unknown, and where it is asked for."""
+        """Return the unknown value's name, and its location."""
         return f"{self.what} (at {self.where})" if self.where else self.what
 
 
@@ -403,7 +403,7 @@ class OpenEntries(dict[str, "Value"]):
     """Attributes of a resource: those that its configuration sets; of all others only Terraform learns the values."""
 
     def __init__(self, entries: "Mapping[str, Value]", others: Unknown) -> None:
-        """Hold what is configured, and what to say of the others."""
+        """The configured attributes, and the text for the others."""
         super().__init__(entries)
         self.others = others
 
@@ -435,7 +435,7 @@ class Value:
 
     @property
     def unknown(self) -> Unknown | None:
-        """What is unknown about the value itself; None: it is known (its elements may not be)."""
+        """The reason why the value is unknown; None: it is known (its elements may not be)."""
         if isinstance(self.payload, OpenEntries):
             return self.payload.others
         return self.payload if isinstance(self.payload, Unknown) else None
@@ -462,7 +462,7 @@ class Value:
 
 
 LARGEST = 2_000_000
-"""Of `size`: thousands of times what the rules of a large company take."""
+"""Of `size`: thousands of times the rules of a large company."""
 _LONGEST_TEXT = 1 << 20
 """Characters of a string."""
 
@@ -531,7 +531,7 @@ def with_sensitivity(value: Value, *causes: Value) -> Value:
 
 
 def first_unknown(value: Value) -> Unknown | None:
-    """Return what is unknown in the value or deep in its elements; None: it is wholly known."""
+    """Return the first unknown value in it, at any depth; None: wholly known."""
     if value.unknown is not None:
         return value.unknown
     payload = value.payload
@@ -663,7 +663,7 @@ _BOOLS: Mapping[str, Value] = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FAL
 
 
 def convert(value: Value, target: Type) -> Value:
-    """Return the value as one of the type wanted; `any` in it stands for what the value has there.
+    """Return the value as one of the type wanted; `any` in it is replaced by the type of the value there.
 
     Raises:
         ValueFault: it cannot be converted.
@@ -681,7 +681,7 @@ def convert(value: Value, target: Type) -> Value:
 
 
 def convert_to_unified(values: Sequence[Value]) -> tuple[Type, list[Value]] | None:
-    """Return the values as ones of the one type to which all of them convert; None: there is none."""
+    """Return the values converted to their common type; None: no common type."""
     kind = unify([value.type for value in values])
     return None if kind is None else (kind, [convert(value, kind) for value in values])
 
@@ -722,7 +722,7 @@ def _primitive(value: Value, target: Type) -> Value:
             return _BOOLS[payload]
         if target.kind is Kind.NUMBER and (parsed := parse_number(payload)) is not None:
             return number(parsed)
-        raise ValueFault(f"a {target} is required, and this string is none")
+        raise ValueFault(f"a {target} is required, and this string is not one")
     raise mismatch(value.type, target)
 
 
@@ -790,7 +790,7 @@ def _solid(kind: Type, items: Sequence[Value]) -> tuple[Type, Sequence[Value]]:
 
 
 def _without_any(target: Type, source: Type) -> Type:
-    """Return the type wanted, with what is given in place of `any`, and no attribute optional."""
+    """Return the type wanted, with `any` replaced by the given types, and no attribute optional."""
     if target.kind is Kind.DYNAMIC:
         return source
     if target.element is not None:
@@ -806,7 +806,7 @@ def _without_any(target: Type, source: Type) -> Type:
 
 
 def as_text(value: Value) -> str:
-    """Return a known value as a string. Raises ValueFault: it is none, or null."""
+    """Return a known value as a string. Raises ValueFault: another type, or null."""
     if value.is_null:
         raise ValueFault("a string is required, and this is null")
     return convert(value, STRING).text
@@ -815,7 +815,7 @@ def as_text(value: Value) -> str:
 __all__ = ["as_text", "convert", "convert_to_unified", "mismatch", "unify", "unify_all"]
 
 
-# What is inside a value: attributes, elements, equality.
+# The content of a value: attributes, elements, equality.
 
 
 def get_attribute(value: Value, name: str) -> Value:

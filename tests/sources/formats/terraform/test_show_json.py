@@ -107,10 +107,10 @@ def test_damaged_files(tmp_path: Path) -> None:
         ('{"version": 4, "lineage": "x",\n "resources": [}', "terraform.tfstate:2: not JSON"),
         ('{"version": 3, "modules": []}', "terraform.tfstate:1: neither"),
         ('{"version": 4, "resources": [1]}', "terraform.tfstate:1: resources is not a list of objects"),
-        ('{"version": 4,\n "version": 4}', "terraform.tfstate:2: the key 'version' stands twice"),
+        ('{"version": 4,\n "version": 4}', "terraform.tfstate:2: duplicate key 'version'"),
         ("[" * 100_000, "terraform.tfstate: nested too deeply"),
         ('{"format_version": "9.0"}', "expected 0.x or 1.x"),
-        (acl % '{"x": 1}', "'x', which is not known"),
+        (acl % '{"x": 1}', "'x', which is unknown"),
         (acl % '{"acl_host": 1}', "is missing, or not text"),
     ):
         assert what in refused(write_files(tmp_path, {"terraform.tfstate": text}))
