@@ -30,7 +30,7 @@ controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.quorum.bootstrap.servers=127.0.0.1:$CONTROLLER
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-# For a node that listens on this machine only: whoever connects may do everything.
+# For a node that listens on this machine only: every client may do everything.
 super.users=User:ANONYMOUS
 aclog.http.listener=127.0.0.1:$HTTP
 EOF

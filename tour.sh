@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tour: why a request was denied, the mend and what it would give, two moments of time, the tree; on a log that a
+# The tour: why a request was denied, the fix and what it would grant, two moments of time, the tree; on a log that a
 # real Kafka 4.3.1 wrote. `make tour` sets up what it needs.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,10 +11,10 @@ THEN=2026-11-21T02:25:13Z
 
 say "A tour of the metadata log of a real Kafka 4.3.1. Each command can be pasted as it stands, in $PWD"
 
-say "1. Bob's producer is denied. Why, and what would mend it?"
+say "1. Bob's producer is denied. Why, and what would fix it?"
 show $ACLOG explain --log $LOG --principal User:bob --operation WRITE --topic payments.eu
 
-say "2. The mend, tried on a copy: asked again, and all that it gives, exactly"
+say "2. The fix, tried on a copy: the same request again, and all that the fix grants, exactly"
 rm -rf build/tour
 mkdir -p build/tour
 show cp -r $LOG build/tour

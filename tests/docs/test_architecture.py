@@ -81,3 +81,11 @@ def test_the_links_at_the_top_lead_into_the_package(link: str):
     path = ROOT / link
     assert path.is_symlink()
     assert str(path.readlink()) == f"aclog/{link}"
+
+
+def test_the_changelog_has_one_short_line_an_entry():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    unreleased = text.partition("## Unreleased\n")[2].partition("\n## ")[0]
+    entries = [line for line in unreleased.splitlines() if line and not line.startswith(("#", "[", "One line"))]
+    assert [line for line in unreleased.splitlines() if len(line) > 120] == []
+    assert [line for line in entries if not line.startswith("- ")] == []

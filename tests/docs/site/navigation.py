@@ -27,7 +27,7 @@ _SECTIONS = {
     "Nodes": ["operations.md", "configuration.md", "upgrading.md"],
     "Commands": ["commands/index.md", "commands/*.md"],
     "Reference": ["reference/*.md"],
-    "How it works": ["semantics.md", "format.md", "conformance.md", "project/architecture.md"],
+    "How it works": ["semantics.md", "format.md", "conformance.md", "project/architecture.md", "internals.md"],
     "More": ["*.md"],
     "Decisions": ["decisions/*.md"],
     "Project": ["project/readme.md", "project/changelog.md", "project/security.md", "project/contributing.md"],

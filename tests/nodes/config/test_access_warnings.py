@@ -79,7 +79,7 @@ def test_super_users_as_they_should_be(users):
         ("User:a, User:b;User:c", "User:a, User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a User:b", "User:a User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a|User:b", "User:a|User:b", f"{ONE_NAME} 'User:a;User:b'?"),
-        ("User:b;user:a", "user:a", "matches no client: every login has the type User: did you mean 'User:a'?"),
+        ("User:b;user:a", "user:a", "not a client: every login has the type User: did you mean 'User:a'?"),
         ("User:*", "User:*", "matches no principal: super.users has no wildcards"),
         ("User:Anonymous", "User:Anonymous", "not the anonymous principal: did you mean 'User:ANONYMOUS'?"),
     ],
