@@ -233,7 +233,9 @@ class Comparison:
         elif len(report_rows) > 1:
             yield f"{len(report_rows):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
-            more = f", and {self.flips.unread:,} more, not readable or decidable, may flip" if self.flips.unread else ""
+            more = (
+                f", and {self.flips.unread:,} that could not be read or decided may flip" if self.flips.unread else ""
+            )
             total = self.flips.total
             yield f"{total:,} of the accesses flip{'s' * (total == 1)}{more}"
 

@@ -387,13 +387,13 @@ def _stream(resources: IntentResources) -> IntentNeeds:
         by_type.setdefault(each.resource_type, []).append(each)
     groups, transactions = by_type.pop(ResourceType.GROUP, []), by_type.pop(ResourceType.TRANSACTIONAL_ID, [])
     if by_type.pop(ResourceType.TOPIC, None):
-        raise ConfigError("intent stream: expected --input-topic (topics read) and --output-topic (topics written)")
+        raise ConfigError("intent stream: expected --input-topic and --output-topic (topics read and written)")
     if by_type or len(groups) != 1 or groups[0].pattern_type != PatternType.LITERAL or is_every_name(groups[0]):
         raise ConfigError("intent stream: expected one literal --group: the application id")
     application = groups[0].name
     if transactions not in ([], [evolve(groups[0], resource_type=ResourceType.TRANSACTIONAL_ID)]):
         raise ConfigError(
-            f"intent stream: expected literal --transactional-id {application} (exactly-once processing), or none"
+            f"intent stream: expected --transactional-id {application} (literal, for exactly-once processing), or none"
         )
     return stream_needs(
         Application(
@@ -419,7 +419,7 @@ def _by_pattern(needs: Iterable[Need]) -> Iterator[Need]:
 def _check_name(pattern: ResourcePattern, *, for_new_rule: bool) -> None:
     kind, name = ResourceType(pattern.resource_type).name, pattern.name
     if not name:
-        raise ConfigError(f"{kind} with an empty name: expected a name")
+        raise ConfigError(f"a {kind} with an empty name: expected a name")
     if not for_new_rule or is_every_name(pattern):
         return
     if name == WILDCARD:

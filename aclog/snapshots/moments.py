@@ -467,7 +467,7 @@ def _expected_text(words: str) -> str:
     if re.fullmatch(r"-\s*\d+", words):
         return f"expected a unit, such as {words}d, or an end offset, which is not negative"
     if words.lower().startswith("tomorrow"):
-        return "that is in the future: expected a time until now"
+        return "the time is in the future: expected a past time"
     return (
         f"expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}, or as people say it: "
         "yesterday 18:00, 3d ago, -1h, last monday"

@@ -221,7 +221,7 @@ def test_commands_that_read_accesses_more_than_once_refuse_a_pipe(tmp_path):
         with piped(tmp_path / "pipe", LOGGED.read_bytes()) as path:
             result = aclog(*args, "--accesses", path)
         assert result.code == 2
-        assert f"{path}: not a regular file: an access log is read more than once" in result.err
+        assert f"{path}: not a regular file: an access log is read several times" in result.err
     assert not (tmp_path / "index").exists()
 
 

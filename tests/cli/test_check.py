@@ -215,8 +215,8 @@ def test_super_users_with_a_comma_are_warned_of_once(write, tmp_path):  # noqa: 
         ("check", "equal", "--acls", acls, *to),
         ("check", "not-granted", "--acls", acls, *ask),
     ):
-        warning = "aclog: warning: --super-users: 'User:a,User:b' is one name,"
+        warning = "aclog: warning: --super-users: 'User:a,User:b' is a single name,"
         assert [line.startswith(warning) for line in aclog(*words, *wrong).err.splitlines()] == [True]
     told = aclog("diff", "--acls", acls, "--to-super-users", "User:c,User:d").err
-    assert told.startswith("aclog: warning: --to-super-users: 'User:c,User:d' is one name,")
+    assert told.startswith("aclog: warning: --to-super-users: 'User:c,User:d' is a single name,")
     assert len(told.splitlines()) == 1

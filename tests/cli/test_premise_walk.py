@@ -551,7 +551,7 @@ ACCESSES: dict[str, tuple[Row, ...] | str] = {
     "plan": (
         Row(
             words="plan --log {}/place --change {}/unpay --journal {}/journal --adopt --accesses {}/log",
-            strong="never used: no access was about what it covers",
+            strong="never used: no access matched it",
         ),
     ),
     "lint": (Row(words="lint --acls {}/near --accesses {}/log --select 06", strong="^error 06"),),

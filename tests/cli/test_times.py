@@ -69,7 +69,7 @@ def test_a_zone_is_of_texts_without_one_and_of_times_as_text(monkeypatch):
     ("flags", "said"),
     [
         (("--as-of", "03/04/2026"), "invalid offset or time '03/04/2026': which is the month?"),
-        (("--as-of", "18:00"), "that is in the future"),
+        (("--as-of", "18:00"), "the time is in the future"),
         (("--as-of", "-3"), "expected a unit, such as -3d"),
         (("--as-of", "-9d"), "the state is unknown: the log's first record is of 2026-11-21"),
         (("--timezone", "Europe/Berln"), "--timezone: unknown time zone 'Europe/Berln': did you mean Europe/Berlin?"),

@@ -52,7 +52,7 @@ def test_the_property(keys, generation, cidr):
     ("keys", "what"),
     [
         ({"aclog_kafka_version": "4.5"}, r"^it: aclog\.kafka\.version.*Kafka 4\.5 is not supported"),
-        ({"aclog_kafka_version": "new"}, r"^it: aclog\.kafka\.version.*no version of Kafka"),
+        ({"aclog_kafka_version": "new"}, r"^it: aclog\.kafka\.version.*not a version of Kafka"),
         ({"aclog_kafka_version": "4.4", "aclog_cidr_enabled": "false"}, r"aclog\.cidr\.enabled"),
     ],
 )

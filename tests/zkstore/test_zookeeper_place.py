@@ -142,7 +142,7 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
             patched.setattr(ZooKeeperPlace, "write", killing)
             stopped = source.apply()
         assert stopped.code == 2
-        assert "stopped after 3 of 8 steps; the journal has what may have been made" in stopped.complaint
+        assert "stopped after 3 of 8 steps; the journal lists the steps that may have been made" in stopped.complaint
         server.start()
         assert "(3 steps were already done)" in source.apply("--resume").ok().out
         found = find_place(address, ToldSettings(), source.journal, print)

@@ -265,7 +265,7 @@ def test_a_journal_that_is_gone_or_damaged_or_anothers_is_refused(source, tmp_pa
     assert "expected the same target, or a journal of its own" in look(source).complaint
     source.journal.write_bytes(kept + b'{"kind":"BEG')
     result = source.apply().ok()
-    assert "not a whole line" in result.err
+    assert "an incomplete line" in result.err
     assert held(source.log) == {B}
 
 

@@ -120,7 +120,7 @@ def test_a_time_names_the_state_that_the_command_line_shows(console, number):
     ("query", "why"),
     [
         ("since=soon", "since: invalid offset or time 'soon'"),
-        ("until=tomorrow", "that is in the future"),
+        ("until=tomorrow", "the time is in the future"),
         ("until=99999", "until 99999: the log ends at offset 2"),
         ("from=x", "from 'x': expected a number"),
         ("to=999999", "to 999999: the log ends at offset 2"),

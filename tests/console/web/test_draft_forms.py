@@ -86,7 +86,7 @@ def test_what_a_client_needs_is_appended(browser: Browser) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"intent": "consume", "principal": "User:a", "topic": "t"}, "expected --group, too"),
+        ({"intent": "consume", "principal": "User:a", "topic": "t"}, "missing --group: expected every resource"),
         ({"intent": "consume", "principal": "a", "topic": "t", "group": "g"}, "expected TYPE:NAME"),
         ({"intent": "guess", "principal": "User:a"}, "expected one of produce"),
         ({"intent": "produce", "principal": "User:alice", "topic": ""}, "no resource named"),

@@ -166,7 +166,7 @@ def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
 @pytest.mark.parametrize(
     ("intent", "named", "more", "message"),
     [
-        ("consume", [(TOPIC, "t")], {}, "intent consume: expected --group, too"),
+        ("consume", [(TOPIC, "t")], {}, "intent consume: missing --group: expected every resource"),
         ("transact", [(TOPIC, "t")], {}, "intent transact: missing --transactional-id: expected every resource"),
         ("produce", [], {}, "intent produce: no resource named"),
         ("produce", [(GROUP, "g")], {}, "intent produce: expected resources of type TOPIC, not GROUP"),
@@ -176,7 +176,7 @@ def test_what_a_rule_denies_whole_is_refused_and_a_part_is_named():
         ("produce", [(TOPIC, "t")], {"inputs": [(TOPIC, "i")]}, "expected --topic"),
         ("stream", [(GROUP, "app"), (TOPIC, "t")], {}, "expected --input-topic and --output-topic"),
         ("stream", [], {"inputs": [(TOPIC, "i")]}, "expected one literal --group: the application id"),
-        ("stream", [(GROUP, "app")], {}, "expected --input-topic or --output-topic, too"),
+        ("stream", [(GROUP, "app")], {}, "expected --input-topic or --output-topic: the topics"),
         ("produce", [(TOPIC, "*", PREFIXED)], {}, "expected a literal name: a literal * is every name"),
         ("stream", [(GROUP, "app"), (TRANSACTION, "other")], {}, "expected --transactional-id app"),
     ],
