@@ -24,7 +24,7 @@ class BodyBudget:
     """The remaining budget of request bodies; owned by the event loop. One sender can take half of it."""
 
     whole: int = 64 << 20
-    """In bytes."""
+    """Bytes of all senders' bodies."""
     remaining: int = field(init=False)
     _of: dict[Hashable, int] = field(factory=dict, init=False)
     """Bytes held by each sender."""
@@ -64,7 +64,7 @@ class Share:
     _budget: BodyBudget
     sender: Hashable
     size: int = 0
-    """In bytes."""
+    """Bytes held by this request."""
 
     def take(self, size: int) -> None:
         """Take some bytes. Raises BusyError: so much is not left."""

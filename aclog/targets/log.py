@@ -295,7 +295,7 @@ class LogPlace:
     _writer: LogWriter | None = None
     """The open log, whose writer's lock is held; None for reading, and for a log that is yet to be made."""
     _note: ApplyNote | None = field(default=None, init=False)
-    """Of the apply, until it is written."""
+    """The note of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
     _image: Image = field(default=Image.EMPTY, init=False)
     """The last state read; empty while there is no log."""

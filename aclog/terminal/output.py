@@ -233,7 +233,7 @@ class FewNotices:
 TIMEZONE_VARIABLE = "ACLOG_TIMEZONE"
 
 _ZONE: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
-"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
+"""The zone of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
 
 
 def use_zone(text: str) -> None:
@@ -300,7 +300,7 @@ def _text(timestamp: int, zone: tzinfo) -> str:
 
 
 STALE_SECONDS = 5.0
-"""From this age on a state is reported as old. A healthy leader answers an observer at least every second."""
+"""The age from which a state is reported as old. A healthy leader answers an observer at least every second."""
 
 
 def age_text(freshness: Freshness) -> str:

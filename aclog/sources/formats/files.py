@@ -110,7 +110,7 @@ def unzipped(content: bytes, name: str) -> bytes:
 
 
 _LONGEST = 60
-"""Of a kind, in characters: it is shown to people."""
+"""The longest kind in messages, in characters."""
 _RULE_KIND = re.compile(r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*", re.IGNORECASE)
 """Kinds that make ACLs, including those of unknown operators and misspelled ones."""
 _OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")

@@ -40,7 +40,7 @@ _OPERATIONS = MappingProxyType(
     }
 )
 _LONGEST_TLS_NAME = 64
-"""In characters: the limit of a certificate's common name."""
+"""The longest common name of a certificate, in characters."""
 
 
 def rules_of_user(user: Resource) -> Iterator[LocatedRule]:

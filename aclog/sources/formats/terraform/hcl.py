@@ -482,7 +482,7 @@ class For:
 
     line: int
     names: tuple[str | None, str]
-    """Of the key, if it is wanted, and of the element."""
+    """The names of the key, if used, and of the element."""
     collection: "Expression"
     key: "Expression | None"
     value: "Expression"
