@@ -637,7 +637,7 @@ class LogIdentity:
         self._last = b""
 
     async def check(self, fetch_at: FetchAt, *, committed_only: bool = False) -> bool:
-        """Compare the leader's batches with those that were seen; return whether the server responds as the leader.
+        """Compare the leader's batches with the known ones; return whether the server responds as the leader.
 
         A batch that the leader no longer has, or does not have yet, is not compared. `committed_only`: neither is one
         above its high-water mark, which a leader that is about to be deposed may lose again.
@@ -795,7 +795,7 @@ class Fetcher:
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
     async def _warn_of_upgrades(self, connection: Connection) -> None:
-        """Warn if the server could raise the cluster's metadata.version beyond what a replay here accepts."""
+        """Warn if the server could raise the cluster's metadata.version beyond the highest replayable level."""
         if self.notify is None:
             return
         with suppress(RequestError, ConfigError):  # no features: too old to be ahead of us

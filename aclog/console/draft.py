@@ -599,7 +599,7 @@ class Problem:
     line: int
     """The number of the line, from 1."""
     text: str
-    """The error, and what is expected."""
+    """The error, and the expected text."""
 
 
 @frozen(kw_only=True)

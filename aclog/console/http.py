@@ -34,7 +34,7 @@ class BodyBudget:
 
     @contextmanager
     def share(self, sender: Hashable = None) -> Iterator["Share"]:
-        """Return what one request of a sender holds, which it gives back at the end of the `with`."""
+        """Return the share of one request of a sender, which it releases at the end of the `with`."""
         share = Share(self, sender)
         try:
             yield share

@@ -99,7 +99,7 @@ class Accesses:
 
 
 def read_accesses(path: str) -> Accesses:
-    """Read an access log as aclog.usage does: a file, a directory with what is below it, or a glob; `-` is stdin.
+    """Read an access log as aclog.usage does: a file, a directory with all below it, or a glob; `-` is stdin.
 
     Raises:
         ConfigError: a column is missing, a file is damaged or of no known form, it takes pyarrow, which is not

@@ -370,7 +370,7 @@ class ContextFile:
         return read_context(self._table.table(name), name, self.path.parent)
 
     def unknown(self, name: str) -> ConfigError:
-        """Return the error about a name that no context has, with those that there are."""
+        """Return the error about an unknown context, with the existing names."""
         if not self.names:
             return ConfigError(f"no context {name!r}: {self.path} has none: `aclog context add {name}` makes it")
         near = get_close_matches(name, self.names, n=1)

@@ -104,7 +104,7 @@ async def _connect(server: HostPort, security: ClientSecurity, role: Role) -> Co
 T = TypeVar("T")
 
 _CONNECT_S = 5.0
-"""How long a node may take to be connected to, and to answer: others than those that were given may be out of reach."""
+"""The timeout of connecting to a node, and of its response: nodes other than the given ones may be unreachable."""
 
 
 @frozen(kw_only=True)

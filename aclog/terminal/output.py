@@ -173,7 +173,7 @@ class _ProgressLine:
                 self._bar.start()
 
     def stop(self) -> None:
-        """Remove what is drawn, and draw no more."""
+        """Remove the bar, and stop drawing."""
         with self._guard:
             self._stopped = True
             if self._bar is not None:

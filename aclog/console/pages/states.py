@@ -1,6 +1,6 @@
 """States of a source to show.
 
-The newest, those of the past, and the viewer's own; the ACLs of a state in order, and what pages are made from.
+The newest, those of the past, and the viewer's own; the ACLs of a state in order, and the inputs of pages.
 """
 
 import json

@@ -144,7 +144,7 @@ def check_no_rules(file: SourceFile) -> None:
     """Refuse a file that holds rules and that no format claims.
 
     Raises:
-        ConfigError: it is in UTF-16, as Windows' shell writes what a tool prints; a template of resources; or resources
+        ConfigError: it is in UTF-16, as redirected output in Windows' shell; a template of resources; or resources
             of a kind that makes rules, of an unknown version; with its line.
         OSError: it cannot be read.
 

@@ -157,7 +157,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """Yield the rules of the KafkaUsers; everything else is counted.
 
     Raises:
-        ConfigError: what the User Operator or Kubernetes refuses, a duplicate user; with its file and line.
+        ConfigError: a user that the User Operator or Kubernetes refuses, a duplicate one; with its file and line.
         OSError: a file cannot be read.
 
     """

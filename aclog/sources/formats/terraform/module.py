@@ -272,7 +272,7 @@ class Modules:
         return target
 
     def _from_root(self, directory: str) -> str:
-        """Return a directory, absolute or from the top of what the tree is part of, as one from the tree's root."""
+        """Return a directory, absolute or relative to the enclosing repository, as one from the tree's root."""
         if directory.startswith("/"):
             return posixpath.normpath(directory)
         root = self.context.tree.display(".").rpartition(":")[2]

@@ -779,7 +779,7 @@ def _uniform(items: Sequence[Value], target: Type, source: Type) -> tuple[Type, 
 
 
 def _solid(kind: Type, items: Sequence[Value]) -> tuple[Type, Sequence[Value]]:
-    """Return the elements as the one type that all have but those that are null."""
+    """Return the elements converted to the type of all that are not null."""
     if kind.kind is not Kind.DYNAMIC:
         return kind, items
     types = [item.type for item in items if item.type.kind is not Kind.DYNAMIC]
