@@ -188,8 +188,7 @@ def open_writer(
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
     A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with the records of
-    the
-    bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
+    the bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -395,8 +394,7 @@ class LogPlace:
         """Record the end of the apply.
 
         One that wrote nothing, as it only changed the managed ACLs, is noted as a whole here: an older copy of its
-        journal
-        is detected by this file.
+        journal is detected by this file.
 
         Raises:
             LogError: it cannot be written. DecodeError: as read_applies.

@@ -457,7 +457,8 @@ def search_page(console: Console, parameters: Parameters) -> Page:
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=f"{plural(principals.total, 'principal')} and {plural(resources.total, 'resource')} {query.have_it}",
+        answer=" and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
+        + f" {query.have_it}",
         parts=(form, principals, resources),
         offset=state.offset,
     )
