@@ -211,7 +211,7 @@ def run(scratch: Path, rules: int, each: int, seconds: float) -> Iterator[Row]:
         yield Row(what="first paint of the start in Chromium, median", ours=statistics.median(paints), unit="ms",
                   target=PAINT_MS)  # fmt: skip
         yield from _filter_rows("at once", asyncio.run(_filters(console, each, 10)), target=None)
-        _wait_while(console, "/findings", b"being looked for")
+        _wait_while(console, "/findings", b"being scanned")
         _wait_while(console, "/changes", b"still being read")
         yield from _filter_rows("at rest", asyncio.run(_filters(console, each, 10 + each)), target=FILTER_MS)
         with changing(log, rules, CHANGES_PER_SECOND):

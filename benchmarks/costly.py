@@ -111,7 +111,7 @@ def run(scratch: Path, rules: int, times: int, changes: int) -> Iterator[Row]:
     with ConsoleProcess(*flags, ready="/healthz") as console, open_log(log) as written:
         admin = Admin(console.port)
         wait_until(admin.sees_all)
-        admin.wait_while("/findings", b"being looked for")
+        admin.wait_while("/findings", b"being scanned")
         admin.wait_while("/changes", b"still being read")
         admin.pages(numbers, 10)
         rest = admin.pages(numbers, times)

@@ -125,7 +125,7 @@ def _is_at_rest(port: int, cookie: str) -> bool:
     """Return whether a console has read the past and has looked for findings."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     try:
-        for path, text in (("/findings", b"being looked for"), ("/changes", b"still being read")):
+        for path, text in (("/findings", b"being scanned"), ("/changes", b"still being read")):
             connection.request("GET", path, headers={"Cookie": cookie})
             reply = connection.getresponse()
             if text in reply.read() or reply.status != 200:

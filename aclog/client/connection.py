@@ -469,7 +469,7 @@ def _names(certificate: x509.Certificate) -> list[str]:
 _SOON_SECONDS = 1.0
 """After this time services other than Kafka are probed."""
 _LOOK_SECONDS = 3.0
-"""For each connection; they are open at the same time, until one of them identifies the service."""
+"""The timeout of each probe; they run at the same time, until one of them identifies the service."""
 _Look: TypeAlias = Callable[[HostPort], Awaitable[Peer | None]]
 _MAX_BYTES = 64 << 10
 _TLS_RECORDS = b"\x15\x03", b"\x16\x03"
@@ -636,7 +636,7 @@ def _trusting_anybody() -> ssl.SSLContext:
 
 
 DEFAULT_TIMEOUT_S = 10.0
-"""For the connection, and for each response."""
+"""The timeout of the connection, and of each response."""
 _PATIENCE_S = 1.0
 """After this long without a connection, or a response to the first request, the address is probed."""
 

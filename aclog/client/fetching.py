@@ -189,7 +189,7 @@ class ObserverOptions:
     read_seconds: float = 30.0
     """How long a read waits for batches that are already committed."""
     retry_backoff: float = 0.05
-    """Before another server is tried; doubles with each retry."""
+    """The delay before another server is tried; doubles with each retry."""
     max_retry_backoff: float = 0.5
     newest_level: int = NEWEST_METADATA_VERSION
     """The highest level of metadata.version that a replay accepts: a server that supports a higher one is warned of."""
@@ -197,7 +197,7 @@ class ObserverOptions:
     """Whether servers none of which can be reached at first are a passing trouble; if not, waiting readers get the
     error at once."""
     refused_backoff: float = 5.0
-    """After a failed login or a refusal, which only an operator can resolve."""
+    """The delay after a failed login or a refusal, which only an operator can resolve."""
     older_leader_seconds: float = 30.0
     """How long a server may lead in an older epoch than the newest known one: longer than any value of one and a half
     times controller.quorum.fetch.timeout.ms (3 s by default), after which a leader that is cut off resigns.
@@ -637,7 +637,7 @@ class LogIdentity:
         self._last = b""
 
     async def check(self, fetch_at: FetchAt, *, committed_only: bool = False) -> bool:
-        """Compare the leader's batches with those that were seen; return whether the server responds as the leader.
+        """Compare the leader's batches with the known ones; return whether the server responds as the leader.
 
         A batch that the leader no longer has, or does not have yet, is not compared. `committed_only`: neither is one
         above its high-water mark, which a leader that is about to be deposed may lose again.
@@ -696,7 +696,7 @@ Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
 """Opens an authenticated connection."""
 
 _DAMAGED_RESPONSES = 3
-"""After this many in a row, waiting readers get the error; fewer may be damage in transit, which a retry repairs."""
+"""After so many in a row, waiting readers get the error; fewer may be damage in transit, which a retry repairs."""
 
 _IMMEDIATE_RETRIES = 3
 """Retries without backoff: learning the leader and its epoch takes a few."""
@@ -795,7 +795,7 @@ class Fetcher:
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
     async def _warn_of_upgrades(self, connection: Connection) -> None:
-        """Warn if the server could raise the cluster's metadata.version beyond what a replay here accepts."""
+        """Warn if the server could raise the cluster's metadata.version beyond the highest replayable level."""
         if self.notify is None:
             return
         with suppress(RequestError, ConfigError):  # no features: too old to be ahead of us

@@ -32,7 +32,7 @@ _ACCEPTED = {
     "ssl.provider": (),
     "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
 }
-"""Keys that decide who is admitted, and their supported values, also for listeners that do not use them."""
+"""Keys that control admission, and their supported values, also for listeners that do not use them."""
 
 CHECKED_KEYS = frozenset({*_ACCEPTED, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"})
 _KAFKAS = ("org.apache.kafka.", "kafka.")

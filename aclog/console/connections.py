@@ -88,11 +88,11 @@ class Refusals:
 
 
 CONNECTIONS = 1000
-"""At the same time."""
+"""The most connections at the same time."""
 HEADER_S = 5.0
-"""From the accept to the end of the first header of an unauthenticated connection."""
+"""The time from the accept to the end of the first header of an unauthenticated connection, in seconds."""
 _HANDSHAKES = 8
-"""Of one network at the same time: each takes about a millisecond of the event loop."""
+"""Concurrent TLS handshakes of one network: each takes about a millisecond of the event loop."""
 _ACCEPTED_AT_ONCE, _REPLACED_AT_ONCE = 1024, 16
 """Connections that are accepted, and of one network replace others, before existing ones get a turn on the event loop.
 
@@ -100,7 +100,7 @@ The newest replace others; those beyond are closed, which takes microseconds: a 
 the queue of the system, in which the connections of all networks wait in one line.
 """
 RATE = Budget(burst=50, seconds=0.01)
-"""Of answers to unauthenticated requests of one network: 50 at once, and 100 a second."""
+"""The rate of responses to unauthenticated requests of one network: 50 at once, and 100 a second."""
 _BACKLOG = 4096
 _KEY = "aclog.arrival"
 
@@ -124,11 +124,11 @@ class Arrival:
 
     socket: socket.socket
     deadline: float
-    """On the event loop's clock: when its first header must be there."""
+    """When its first header must be complete, on the event loop's clock."""
     budget: ConnectionBudget
     refusals: Refusals
     rates: RateBudget
-    """Of answers to unauthenticated requests, by network."""
+    """The rates of responses to unauthenticated requests, by network."""
     slot: Slot = field(init=False)
     """Set once it is admitted: who serves it has it."""
     is_of_proxy: bool = field(default=False, init=False)
@@ -145,7 +145,7 @@ class Arrival:
 
     @property
     def network(self) -> str:
-        """Of its peer."""
+        """The network of its peer."""
         return self.slot.network
 
     def connected(self, transport: asyncio.Transport) -> None:
@@ -254,10 +254,10 @@ class Gate:
     """The address of a trusted proxy: its connections carry requests of many clients and count as one identity."""
     _acceptor: Acceptor | None = field(default=None, init=False)
     _arrivals: dict["asyncio.Task[None]", Arrival] = field(factory=dict, init=False)
-    """Those that are being connected."""
+    """Connections whose handshake is in progress."""
     _rates: RateBudget = field(factory=lambda: RateBudget(RATE), init=False)
     _replacing: dict[str, deque[socket.socket]] = field(factory=dict, init=False)
-    """Of this batch, by network, the newest ones of those that have to replace others."""
+    """The newest connections of this batch that have to replace others, by network."""
     _turns: "WeakValueDictionary[str, asyncio.Semaphore]" = field(factory=WeakValueDictionary, init=False)
     """For TLS handshakes, by network."""
 

@@ -77,7 +77,7 @@ class Ownership:
 
     adopt: bool = False
     max_deletes: str = ""
-    """As --max-deletes; empty for the default."""
+    """The limit, as --max-deletes; empty for the default."""
 
 
 @frozen(kw_only=True)
@@ -273,12 +273,12 @@ class DraftEffect:
 
     @cached_property
     def changes(self) -> tuple[RuleChange, ...]:
-        """Those that change the rules."""
+        """The changes with an effect on the rules."""
         return tuple(each for each in self._last if self._is_there(each) is not each.added)
 
     @cached_property
     def idle(self) -> tuple[RuleChange, ...]:
-        """Those without effect: an ACL to add that exists, or an ACL to remove that does not."""
+        """The changes without effect: an ACL to add that exists, or an ACL to remove that does not."""
         return tuple(each for each in self._last if self._is_there(each) is each.added)
 
     @property
@@ -407,9 +407,9 @@ class Preset:
     intent: Intent
     principal: str
     topics: tuple[str, ...] = ()
-    """Those that a stream reads, or that a client works with."""
+    """The topics that a stream reads, or that a client works with."""
     groups: tuple[str, ...] = ()
-    """Of a stream the one that is the application id."""
+    """The groups; of a stream, its application id."""
     transactional_ids: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     """Topics that a stream writes."""
@@ -459,7 +459,7 @@ _MARKS = {
     "delete": False,
 }  # fmt: skip
 _MARK = re.compile(r"(?:[0-9][0-9,]*:\s+)?(?:([+\-\u2212])\s*|((?ai:add|adding|remove|removing|delete)):?\s+)")
-"""Of a step of a plan, perhaps after the number of its batch, and of a change that an explanation advises."""
+"""The mark of a plan's step, perhaps after the number of its batch, and of a change that an explanation suggests."""
 _PERMISSION = re.compile(r"((?ai:ALLOW|DENY))\s+")
 _MIDDLE = re.compile(r"(?<!\s)\s+([A-Za-z_-]+)\s+(?ai:on)\s+([A-Za-z_-]+)(?=\s|$)")
 _PATTERN = re.compile(r"\s+((?ai:LITERAL|PREFIXED))(?=\s)")
@@ -596,9 +596,9 @@ class Problem:
     """A line without a valid change."""
 
     line: int
-    """From 1."""
+    """The number of the line, from 1."""
     text: str
-    """The error, and what is expected."""
+    """The error, and the expected text."""
 
 
 @frozen(kw_only=True)
@@ -606,7 +606,7 @@ class DraftText:
     """The changes of a text."""
 
     changes: tuple[RuleChange, ...] = ()
-    """In order; the origin of each has its line."""
+    """The changes in order; the origin of each has its line."""
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     """Remarks on the text as a whole."""
@@ -705,7 +705,7 @@ def _check_number(changes: int) -> None:
 
 
 _MOST_TEST_PAIRS = 200_000
-"""Of a case and a set of requests that changes; with more, all cases are run."""
+"""The most pairs of a case and a changed set of requests; with more, all cases are run."""
 
 
 @frozen(kw_only=True)
@@ -740,7 +740,7 @@ class TestsEffect:
     __test__ = False
 
     cases: tuple[TestedCase, ...] = ()
-    """Those that turn red first, then those that turn green, those that stay red, and those that stay green."""
+    """The cases that turn red, then those that turn green, those that stay red, and those that stay green."""
     others: int = 0
     """Cases that decide on no request that the draft changes: they are as they were, and were not run."""
 

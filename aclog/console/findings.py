@@ -127,7 +127,7 @@ class Use:
     is_unused: bool
     """Whether it is known that no access needed the rule."""
     text: str
-    """Such as `never matched`, or why the use is unknown."""
+    """The use in words, such as `never matched`, or why it is unknown."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -135,7 +135,7 @@ class Uses:
     """The use of all rules of a state, from access logs."""
 
     by_rule: Mapping[StandardAcl, Use]
-    """Of all rules but those that were needed."""
+    """The uses of all rules except those that were needed."""
     is_judged: Callable[[StandardAcl], bool]
     """Whether a rule was in that state."""
 
@@ -154,7 +154,7 @@ class LookResult:
     items: tuple[Item, ...]
     archived: tuple[Item, ...] = ()
     summary: str = ""
-    """Such as `2 of 40 tests fail`, or the assumptions under which `none` is proven."""
+    """A summary, such as `2 of 40 tests fail`, or the assumptions under which `none` is proven."""
     notes: tuple[str, ...] = ()
     """What was not judged, and other remarks needed to read the result."""
     uses: Uses | None = None
@@ -284,11 +284,11 @@ def _lint_item(located: LocatedFinding) -> Item:
 
 
 _EVERY_S = 0.25
-"""Between two rounds."""
+"""The interval between two rounds, in seconds."""
 _REST = 10
 """A look is followed by a rest of so many times its own time."""
 _RETRY_S = 10.0
-"""After a look that failed, though nothing has changed."""
+"""The delay of a retry after a failed scan, in seconds, even if nothing has changed."""
 _MOST_SUBJECTS = 3
 """Earlier states that are kept in mind."""
 
@@ -519,7 +519,7 @@ def _answer(sender: Connection, work: Callable[..., Any], args: tuple[Any, ...],
 _EXPLAINED = 50
 """Failing cases that are explained, and whose nearest change is searched for: more of them have one cause."""
 _MOST_LINES = 12
-"""Of the text of one failing case."""
+"""The most lines of one failing case."""
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ class BodyBudget:
     """The remaining budget of request bodies; owned by the event loop. One sender can take half of it."""
 
     whole: int = 64 << 20
-    """In bytes."""
+    """Bytes of all senders' bodies."""
     remaining: int = field(init=False)
     _of: dict[Hashable, int] = field(factory=dict, init=False)
     """Bytes held by each sender."""
@@ -34,7 +34,7 @@ class BodyBudget:
 
     @contextmanager
     def share(self, sender: Hashable = None) -> Iterator["Share"]:
-        """Return what one request of a sender holds, which it gives back at the end of the `with`."""
+        """Return the share of one request of a sender, which it releases at the end of the `with`."""
         share = Share(self, sender)
         try:
             yield share
@@ -64,7 +64,7 @@ class Share:
     _budget: BodyBudget
     sender: Hashable
     size: int = 0
-    """In bytes."""
+    """Bytes held by this request."""
 
     def take(self, size: int) -> None:
         """Take some bytes. Raises BusyError: so much is not left."""

@@ -83,7 +83,7 @@ class LiveState:
 
     source: StateSource
     seconds: float
-    """Between two reads."""
+    """The interval between two reads, in seconds."""
     tell: Callable[[str], None]
     """Called with why the newest read failed, once for each reason, and with None when one succeeds again."""
     prepare: Callable[[Image], None] = field(default=lambda _: None)
@@ -296,7 +296,7 @@ class RuleTimeline:
     begin: int
     """The end offset of the first known state."""
     begin_time: int
-    """Of its last record, in ms since 1970; -1 if that is unknown."""
+    """The time of its last record, in ms since 1970; -1 if unknown."""
     end: int
     """The end offset of the last known state."""
     changes: tuple[Change, ...]
@@ -475,7 +475,7 @@ def kept_small(acls: AclsImage, pause: Pause = no_pause) -> AclsImage:
 _EVERY_S = 0.2
 """How long a change may wait until it is read, if no page is requested."""
 _CHECK_S = 1.0
-"""Between two looks whether the log still is the same."""
+"""The interval of checks whether the log still is the same, in seconds."""
 _FIRST, _GROWTH = 20_000, 8
 """Records that are read back at first, and how many times more each time after: each time takes a replay."""
 MOST_CHANGES = 100_000

@@ -122,7 +122,7 @@ class Precedence:
     """Which of the threads of a console goes first. Thread-safe."""
 
     _pages: int = field(default=0, init=False)
-    """That are being made."""
+    """Pages that are being made."""
     _free: threading.Event = field(factory=threading.Event, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -219,7 +219,7 @@ class Turns:
     replaces: bool = False
     """Whether a new one replaces the one that has waited longest; a browser has given that up by then."""
     _lines: dict[Hashable, deque[_Waiting]] = field(factory=dict, init=False)
-    """Those that wait, by key, for keys whose turn is taken."""
+    """Waiting requests by key."""
 
     @asynccontextmanager
     async def turn(self, key: Hashable, *, is_lasting: bool = False) -> AsyncIterator[None]:

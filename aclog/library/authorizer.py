@@ -61,7 +61,7 @@ class Answer:
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
     _policy: Policy | None = field(default=None, repr=False, eq=False)
-    """Of a request for all names that begin so."""
+    """The policy of a request for all names with a prefix."""
 
     def __repr__(self) -> str:
         return f"Answer({self})"
@@ -186,7 +186,7 @@ class Defaults:
     """Settings of authorizers."""
 
     super_users: str | None = None
-    """As in the broker property; None: not stated."""
+    """The broker property; None: not stated."""
     allow_everyone: bool | None = None
     """None: not stated."""
     semantics: str = "kafka"
@@ -199,9 +199,9 @@ class LogOptions:
     """How a log was opened."""
 
     max_age: float | None = None
-    """In seconds."""
+    """The oldest state that is returned, in seconds."""
     zone: tzinfo = UTC
-    """Of times that name none."""
+    """The zone of times that name none."""
     defaults: Defaults = Defaults()
 
 

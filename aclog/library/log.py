@@ -59,7 +59,7 @@ class Log(Closeable):
     notes: list[str] = field(factory=list)
     _options: LogOptions = field(factory=LogOptions, kw_only=True)
     _end_offset: int = field(default=0, init=False)
-    """That of the newest state returned."""
+    """The end offset of the newest state returned."""
     _closed: bool = field(default=False, init=False)
     _cluster: ClusterSettings | None = field(default=None, init=False)
     """Settings of a running cluster besides the ACLs, as far as its nodes returned them at the first read."""

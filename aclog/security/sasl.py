@@ -459,7 +459,7 @@ class ScramServer:
 
     def _credential(self, client: ClientFirst) -> tuple[KafkaPrincipal | None, UserScramCredentialRecord, int | None]:
         """Return the claimed principal, its credential and expiry; for an unknown user None and a fake credential."""
-        fake = self._fake(client.user)  # computed for every user, so that timing does not reveal who is unknown
+        fake = self._fake(client.user)  # computed for every user, so that timing does not reveal unknown ones
         if client.token_auth:
             token = self.credentials.token(client.user, self.scram_mechanism)
             if token is not None and self._usable(token.credential):

@@ -35,9 +35,9 @@ class Shares:
     """How many connections may be open."""
 
     connections: int
-    """In all."""
+    """The most connections in all."""
     reserve: int = 0
-    """Of them, those for authenticated clients only."""
+    """The part of them for authenticated clients only."""
     of_network: int
     """Unauthenticated ones of one network."""
     of_identity: int
@@ -57,7 +57,7 @@ class Slot:
     end: Callable[[Reason], object]
     """Closes the connection at once."""
     identity: Hashable | None = None
-    """Of the authenticated client; None before it has authenticated."""
+    """The identity of the authenticated client; None before it has authenticated."""
     is_busy: bool = False
     """Whether a request is being answered."""
 

@@ -104,9 +104,9 @@ AccessKey: TypeAlias = tuple[str, str, int, int, str]
 """Principal, host, operation, resource type and name."""
 
 MOST_BYTES: Final = 64 << 20
-"""Of accesses between two drains. Names may be long, and clients choose them."""
+"""The memory limit of accesses between two drains. Names may be long, and clients choose them."""
 _ENTRY_BYTES = 400
-"""Of a distinct access, besides its texts."""
+"""The memory of a distinct access, besides its texts."""
 
 _DAY_NS = 86_400_000_000_000
 _ALLOWED = AuthorizationResult.ALLOWED
@@ -138,7 +138,7 @@ class Uncounted(NamedTuple):
 
     super_user: int = 0
     early: int = 0
-    """Of super users, before the log had been replayed."""
+    """Decisions for super users, before the log had been replayed."""
     not_ready: int = 0
     dropped: int = 0
 
@@ -147,7 +147,7 @@ class Drained(NamedTuple):
     """The decisions between two drains."""
 
     images: list[ImageAccesses]
-    """In order: that of the drain before, those that have decided anything since, and the newest."""
+    """The images in order: that of the drain before, those that have decided since, and the newest."""
     uncounted: Uncounted
 
 
@@ -364,7 +364,7 @@ class _Judge:
     """A judge by the rules of one interval. If these did not change meanwhile it serves the next one, too."""
 
     indexes: tuple[AclIndex, ...]
-    """Of the images."""
+    """The indexes of the images."""
     rules: JudgedRules
     index_rules: SeenRules
     tallies: DayTallies

@@ -638,7 +638,7 @@ def _suggestions(state: ShellState, number: int) -> Iterable[str]:
 
 WHY = Command(
     name="why",
-    description="Decide a request, and print the ACLs that took part and what would reverse the decision.",
+    description="Decide a request, and print the ACLs that took part and the changes that would reverse the decision.",
     signature=Signature(
         arguments=(
             Argument(name="principal", count=Count.ONE, help="The principal, such as User:alice."),

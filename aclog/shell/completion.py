@@ -18,7 +18,7 @@ MAX_LOOKED_UP = 50
 
 @frozen(kw_only=True)
 class Candidate:
-    """A candidate: `text` replaces the line's last word, `display` is what a menu shows."""
+    """A candidate: `text` replaces the line's last word, `display` is its text in a menu."""
 
     text: str
     display: str

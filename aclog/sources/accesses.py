@@ -61,7 +61,7 @@ def need_pyarrow(path: str) -> None:
 
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
-"""Of an access, in JSON and in Parquet."""
+"""The fields of an access, in JSON and in Parquet."""
 EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.log"
 """The expected content of an access log."""
 _PARQUET = (".parquet", ".parq", ".pq")
@@ -89,7 +89,7 @@ class Accesses:
     counts: Counter[Request]
     malformed: int
     unread: int = 0
-    """Those of them that contain an access nevertheless."""
+    """Malformed lines or rows that contain an access nevertheless."""
 
     def flipped(self, old: Policy, new: Policy) -> Flips:
         """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
@@ -100,7 +100,7 @@ class Accesses:
 
 
 def read_accesses(path: str) -> Accesses:
-    """Read an access log as aclog.usage does: a file, a directory with what is below it, or a glob; `-` is stdin.
+    """Read an access log as aclog.usage does: a file, a directory with all below it, or a glob; `-` is stdin.
 
     Raises:
         ConfigError: a column is missing, a file is damaged or of no known form, it takes pyarrow, which is not
@@ -316,7 +316,7 @@ class SeenAccesses:
     malformed: int = 0
     """Lines or rows without a principal."""
     unread: int = 0
-    """Those of them that contain an access: its principal is unknown."""
+    """Malformed lines or rows that contain an access: its principal is unknown."""
 
 
 def read_seen_accesses(path: str) -> SeenAccesses:

@@ -60,7 +60,7 @@ class ChosenSource:
     _moment: Moment | None = field(default=None, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
     _freshness: Freshness | None = field(default=None, init=False)
-    """That of the state that was returned, and when it was."""
+    """The freshness of the returned state, when it was returned."""
     _freshness_at: float = field(default=0.0, init=False)
 
     @property
@@ -184,7 +184,7 @@ class SourceSelection:
     ref: str | None = None
     """GITREF:PATH: files of ACLs as of a commit."""
     form: AclsFormat = AclsFormat.AUTO
-    """Of the files of `acls` or `ref`."""
+    """The format of the files of `acls` or `ref`."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each Terraform module that is not among them, by its source."""
     topics: NameFile | None = None
@@ -194,7 +194,7 @@ class SourceSelection:
     command_config: Path | None = None
     as_of: str | None = None
     max_age: float | None = None
-    """In seconds: an older state of a running cluster is refused."""
+    """The oldest accepted state of a running cluster, in seconds."""
     authorizer_properties: Sequence[str] = ()
     """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
 

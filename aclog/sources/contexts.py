@@ -133,7 +133,7 @@ class Context:
     zookeeper_config: Path | None = None
     """zookeeper.* properties, with which a ZooKeeper is reached."""
     super_users: str | None = None
-    """As in the broker's super.users: separated by semicolons."""
+    """The broker's super.users, separated by semicolons."""
     allow_everyone: bool | None = None
     semantics: str | None = None
     kafka_version: str | None = None
@@ -279,8 +279,8 @@ def _check_keys(table: TomlTable, name: str) -> None:
     for key in table.values:
         if key not in KEYS and key.partition(".")[0] in _CLIENT:
             raise ConfigError(
-                f"{table.document.place((*table.path, key))}: {key[:80]!r} of context {name}: client properties stand "
-                "in a file with its own permissions: expected command-config = FILE"
+                f"{table.document.place((*table.path, key))}: {key[:80]!r} of context {name}: client properties "
+                "belong in a file with its own permissions: expected command-config = FILE"
             )
     table.only(KEYS)
 
@@ -370,7 +370,7 @@ class ContextFile:
         return read_context(self._table.table(name), name, self.path.parent)
 
     def unknown(self, name: str) -> ConfigError:
-        """Return the error about a name that no context has, with those that there are."""
+        """Return the error about an unknown context, with the existing names."""
         if not self.names:
             return ConfigError(f"no context {name!r}: {self.path} has none: `aclog context add {name}` makes it")
         near = get_close_matches(name, self.names, n=1)

@@ -116,7 +116,7 @@ def _flat(message: str) -> str:
 
 
 LARGEST = 1 << 30
-"""In bytes, of a file: git keeps larger ones elsewhere (LFS), and so do people."""
+"""The largest file, in bytes: git keeps larger ones elsewhere (LFS)."""
 
 _MODE_TREE, _MODE_LINK, _MODE_SUBMODULE = "40000", "120000", "160000"
 _HEADER_FIELDS = 3
@@ -129,7 +129,7 @@ class TreeEntry:
     mode: str
     """Octal, as in a tree object."""
     id: str
-    """Of the object, in hexadecimal; of a directory of the index, its path."""
+    """The id of the object, in hexadecimal; of a directory of the index, its path."""
 
     @property
     def is_directory(self) -> bool:
@@ -294,11 +294,11 @@ class GitPlace:
     ref: str
     """A branch, tag or commit as git names it; empty for the index."""
     path: str
-    """From the top of the repository; with `./` or `../` in front, from the working directory, as git has it."""
+    """The path from the top of the repository; with `./` or `../` in front, from the working directory, as in git."""
 
     @property
     def name(self) -> str:
-        """As it was given."""
+        """The value as given."""
         return f"{self.ref}:{self.path}"
 
 
@@ -396,7 +396,7 @@ def _lines(*arguments: str) -> list[str]:
 _LINKS = 40
 """Symbolic links that may be followed for one path, those on the way to others included; Linux has the same limit."""
 _LONGEST_LINK = 4096
-"""In bytes, as Linux's PATH_MAX."""
+"""The longest target of a symbolic link, in bytes, as Linux's PATH_MAX."""
 
 
 @frozen(kw_only=True)

@@ -105,7 +105,7 @@ async def _connect(server: HostPort, security: ClientSecurity, role: Role) -> Co
 T = TypeVar("T")
 
 _CONNECT_S = 5.0
-"""How long a node may take to be connected to, and to answer: others than those that were given may be out of reach."""
+"""The timeout of connecting to a node, and of its response: nodes other than the given ones may be unreachable."""
 
 
 @frozen(kw_only=True)
@@ -173,7 +173,7 @@ class LiveLevels:
     """
 
     brokers: Mapping[int, int | None]
-    """Of the brokers that are alive; empty if they cannot be listed."""
+    """The levels of the live brokers; empty if they cannot be listed."""
     controllers: Mapping[int, int | None] | None = None
     """None if they were not read, or cannot be listed."""
 
@@ -428,7 +428,7 @@ class AdminSource:
     command_config: str | None = None
     """The file that `security` comes from."""
     max_age: float | None = None
-    """In seconds: a state that took longer to read is not returned."""
+    """The longest read of a state, in seconds; a slower one is refused."""
     _notified: set[str] = field(factory=set, init=False)
     _read: tuple[str, float] | None = field(default=None, init=False)
     """The broker of the newest state, and the time of the request (aclog.metalog.clock.elapsed_seconds)."""
@@ -586,7 +586,7 @@ class QuorumSource:
     command_config: str | None = None
     """The file that `security` comes from."""
     max_age: float | None = None
-    """In seconds: an older state is not returned."""
+    """The oldest state that is returned, in seconds."""
     _log: QuorumLog | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _newest: Recovered | None = field(default=None, init=False)

@@ -275,9 +275,9 @@ class LogSource:
     _last: Applier | None = field(default=None, init=False)
     """The applier of the state that was returned last."""
     _committed: CommittedMark | None = field(default=None, init=False)
-    """As it was when a state was last read from the beginning."""
+    """The mark when a state was last read from the beginning."""
     _mark: LogMark | None = field(default=None, init=False)
-    """Of the newest state; None without a log."""
+    """The mark of the newest state; None without a log."""
     _notified: set[str] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:

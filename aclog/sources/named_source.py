@@ -36,7 +36,7 @@ class NamedSource:
     value: str
     """The path, the servers, GITREF:PATH in the repository of the working directory, or the name of a context."""
     as_of: str | None = None
-    """As `--as-of`; without a zone it is in UTC, so that a file means the same wherever it is read."""
+    """The moment, as `--as-of`; without a zone it is in UTC, so that a file has the same meaning everywhere."""
     form: AclsFormat = AclsFormat.AUTO
     modules: Mapping[str, str] = field(factory=dict, eq=False)
     topics: str | None = None

@@ -42,6 +42,10 @@ def _gap(problems: Iterable[str], settled_by: str) -> tuple[Premise, ...]:
         return ()
     return (
         Premise(
-            name=STATE, problem=problem, unless="what is missing decides otherwise", settled_by=settled_by, denies=True
+            name=STATE,
+            problem=problem,
+            unless="the missing records decide otherwise",
+            settled_by=settled_by,
+            denies=True,
         ),
     )

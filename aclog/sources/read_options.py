@@ -45,7 +45,7 @@ class ModuleTree:
 
     @property
     def name(self) -> str:
-        """That of the tree."""
+        """The name of the tree."""
         return self.tree.name
 
     def paths(self) -> list[str]:

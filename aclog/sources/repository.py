@@ -63,7 +63,7 @@ def shown_path(path: Path) -> Path:
 
 
 FAIL_ON = ("error", "warning", "never")
-"""From which severity on a finding makes a command fail."""
+"""The lowest severity of a finding that makes a command fail."""
 SEMANTICS = ("kafka", "documented")
 
 
@@ -85,7 +85,7 @@ class AuthorizerSettings:
     """The settings of the authorizer."""
 
     super_users: str | None = None
-    """As in the broker's super.users: separated by semicolons."""
+    """The broker's super.users, separated by semicolons."""
     allow_everyone: bool | None = None
     semantics: str | None = None
     cidr: bool | None = None

@@ -122,7 +122,7 @@ class AclsSource:
     """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
 
     path: str
-    """Of a file or directory; with `is_ref` GITREF:PATH."""
+    """The path of a file or directory; with `is_ref` GITREF:PATH."""
     check: Callable[[StandardAcl], None] = accept
     """Raises ConfigError on an ACL that the command refuses; called before the first image."""
     options: ReadOptions = field(factory=ReadOptions)

@@ -370,7 +370,7 @@ class CaseNodes:
     """Its own, or that of its line."""
     node: Node
     directory: Path
-    """That of the file, where its paths begin."""
+    """The directory of the file, the base of its paths."""
 
     @staticmethod
     def of(node: Node, directory: Path) -> "CaseNodes":
@@ -606,7 +606,7 @@ class RuleTestFile:
     """The content of a file of tests."""
 
     path: str
-    """As it was given."""
+    """The path as given."""
     cases: tuple[Case, ...]
     """In the order of the file; never empty."""
     source: NamedSource | None = None

@@ -16,7 +16,7 @@ from aclog.sources.git import GitTree
 from aclog.sources.read_options import ReadOptions, with_modules
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
-"""Of files that hold no JSON lines."""
+"""Suffixes of files that hold no JSON lines."""
 
 
 def content_rules(

@@ -20,7 +20,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys, and positions in arrays, that lead to a value: ("lint", "ignore", 0, "reason")."""
 
 _LARGEST = 1 << 20
-"""In bytes: a file of settings is a page, and a list of suppressions a few."""
+"""The largest file, in bytes: settings take a page, and a list of suppressions a few."""
 _MOST_LINES_TRIED = 200
 _SENTINEL = "aclog-sought-key"
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -31,7 +31,7 @@ class TomlDocument:
     """The parsed content of a file, and its text."""
 
     name: str
-    """As shown to people."""
+    """The name in messages."""
     text: str
     values: dict[str, object]
 

@@ -512,7 +512,7 @@ def _meet(one: ResourcePattern, other: ResourcePattern) -> bool:
 
 
 MOST_FILTERS = 250
-"""Of a DeleteAcls request."""
+"""The most filters of a DeleteAcls request."""
 _HELD_S = 0.5
 """How long one DeleteAcls request may hold a Kafka's controller, which compares each filter with every ACL, and serves
 no other request meanwhile: brokers whose heartbeats wait for 9 s are fenced."""

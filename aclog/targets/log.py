@@ -189,8 +189,7 @@ def open_writer(
     """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
     A new log begins at `timestamp` (ms since 1970), by default now; that of a formatted directory with the records of
-    the
-    bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
+    the bootstrap checkpoint, as at a node's first start. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
         LockedError: another process writes to it, or a Kafka node runs on it.
@@ -296,7 +295,7 @@ class LogPlace:
     _writer: LogWriter | None = None
     """The open log, whose writer's lock is held; None for reading, and for a log that is yet to be made."""
     _note: ApplyNote | None = field(default=None, init=False)
-    """Of the apply, until it is written."""
+    """The note of the apply, until it is written."""
     _source: LogSource | None = field(default=None, init=False)
     _image: Image = field(default=Image.EMPTY, init=False)
     """The last state read; empty while there is no log."""
@@ -396,8 +395,7 @@ class LogPlace:
         """Record the end of the apply.
 
         One that wrote nothing, as it only changed the managed ACLs, is noted as a whole here: an older copy of its
-        journal
-        is detected by this file.
+        journal is detected by this file.
 
         Raises:
             LogError: it cannot be written. DecodeError: as read_applies.

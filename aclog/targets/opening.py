@@ -125,7 +125,7 @@ class FoundPlace:
     """Where several generations of Kafka may decide, those of the oldest one."""
     settings_known: bool
     settings_by_place: bool
-    """As in Plan."""
+    """See Plan."""
     kafka: DecidingKafka = _OLD_KAFKA
     """The versions of Kafka that may decide there."""
     kafka_given: bool = True

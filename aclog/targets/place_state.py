@@ -47,7 +47,7 @@ class AppliedChange:
     done: bool
     """Whether it is known to have ended; if not, it was killed, or is still running."""
     digest: str | None = None
-    """Of its records, as `records_digest` has it; None: an earlier version kept none."""
+    """The digest of its records, by `records_digest`; None: an earlier version recorded none."""
 
 
 @frozen(kw_only=True)

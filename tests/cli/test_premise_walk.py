@@ -386,7 +386,8 @@ HARMLESS = re.compile(
 """Lines that claim no more than is known. An access is matched or not whatever decides."""
 CLAIM = re.compile(
     r"\bPROVED\b|\bproved\b|\bnever\b|\bnobody\b|no effective change|\bpasses\b|all is well|\bhealthy\b|no difference"
-    r"|no drift|every request is decided the same",
+    r"|no drift|every request is decided the same|no principals have access|: no (?:principals|permissions)\b"
+    r"|no access changes",
     re.IGNORECASE,
 )
 """What is said only of what is known."""
@@ -772,8 +773,10 @@ class PageRow:
 
 TOPIC = {"type": "TOPIC", "name": "other"}
 PAGES: dict[str, PageRow | str] = {
-    "/resource": PageRow(asked={**TOPIC, "operation": "WRITE"}, strong=r"WRITE on TOPIC other: nobody(?! unless)"),
-    "/principal": PageRow(asked={"name": "User:z"}, strong=r"User:z: may do nothing(?! unless)"),
+    "/resource": PageRow(
+        asked={**TOPIC, "operation": "WRITE"}, strong=r"WRITE on TOPIC other: no principals(?! unless)"
+    ),
+    "/principal": PageRow(asked={"name": "User:z"}, strong=r"User:z: no permissions(?! unless)"),
     "/why": PageRow(asked={**TOPIC, "principal": "User:b", "operation": "READ"}, strong="DENIED: User:b"),
     "/when": PageRow(
         asked={**TOPIC, "principal": "User:b", "operation": "READ"}, strong=r"Never allowed\.", live=False

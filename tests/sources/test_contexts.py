@@ -90,11 +90,11 @@ def test_a_zookeeper_is_selected_by_the_properties_of_its_authorizer(path):
         ("[contexts.prod]\nbootstrap-server = ''\n", ":2: contexts.prod.bootstrap-server: expected HOST:PORT"),
         (
             "[contexts.prod]\nbootstrap-server = 'a:1'\nsasl.jaas.config = 'password=\"hidden\"'\n",
-            ":3: 'sasl' of context prod: client properties stand in a file with its own permissions: expected command-",
+            ":3: 'sasl' of context prod: client properties belong in a file with its own permissions: expected ",
         ),
         (
             "[contexts.prod]\nbootstrap-server = 'a:1'\n'ssl.key.password' = 'hidden'\n",
-            ":3: 'ssl.key.password' of context prod: client properties stand in a file",
+            ":3: 'ssl.key.password' of context prod: client properties belong in a file",
         ),
     ],
 )

@@ -52,7 +52,7 @@ from aclog.console.login.forms import (
 )
 from aclog.console.login.oidc import OidcWay, read_settings
 from aclog.console.login.passwords import PasswordWay
-from aclog.console.login.sessions import ANYBODY, Entry, Pages, Sessions, Visit, Way, local_path, new_id
+from aclog.console.login.sessions import ANONYMOUS_VIEWER, Entry, Pages, Sessions, Visit, Way, local_path, new_id
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import network_of
@@ -241,7 +241,7 @@ class Sights:
     """Weak references: kept only while the state is used elsewhere."""
     _lock: Lock = field(factory=Lock, init=False)
     _making: Lock = field(factory=Lock, init=False)
-    """Of images, which take longer than `of`: the event loop waits for that one."""
+    """Held while an image is made, which takes longer than `of`: the event loop waits for that one."""
 
     def of(self, principal: str, host: str | None) -> All | Own:
         """Return what a principal may see from an address, by the newest state; before the first, its own rules.
@@ -390,7 +390,7 @@ class Guard:
         visit.is_new, visit.session_id = session_id is None, session_id or new_id()
         visit.csrf_token = self.cookies.csrf_token(visit.session_id)
         if self.way is None:
-            visit.viewer = ANYBODY
+            visit.viewer = ANONYMOUS_VIEWER
             return
         session = visit.session = self.sessions.get(visit.session_id)
         if session is not None:

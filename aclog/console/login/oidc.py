@@ -270,7 +270,7 @@ def _secret(values: Mapping[str, str], environment: Mapping[str, str], beside: P
 
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _TIMEOUT_S, _IN_ALL_S = 10.0, 30.0
-"""For each read of a response, and for all of it: one that arrives byte by byte would never end."""
+"""Timeouts of each read of a response, and of all of it: one that arrives byte by byte would never end."""
 _CACHE_S, _READ_AGAIN_S = 3600.0, 10.0
 _MOST_BYTES = 1 << 20
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")

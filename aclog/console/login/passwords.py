@@ -66,9 +66,9 @@ def _digest(text: str) -> bytes:
 
 
 MOST_CHARACTERS = 1024
-"""Of a name or a password."""
+"""The longest name or password."""
 LEAST_CHARACTERS = 8
-"""Of a password that is hashed here."""
+"""The shortest password that is hashed here."""
 _MARK = ":$argon2"
 _MOST_KIB, _MOST_TIME = 1 << 20, 100
 _HASHER = PasswordHasher()

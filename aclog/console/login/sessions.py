@@ -34,7 +34,7 @@ class Viewer:
     """By the newest state, when the request came."""
 
 
-ANYBODY = Viewer(name="", principal=None, sees_all=True)
+ANONYMOUS_VIEWER = Viewer(name="", principal=None, sees_all=True)
 """The viewer where no login is required."""
 
 

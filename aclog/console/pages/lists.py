@@ -2,6 +2,7 @@
 
 from attrs import evolve
 
+from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import PatternType, ResourceType, code_name
 from aclog.authorizer.settings import name_text, parse_name
 from aclog.console.pages.page import (
@@ -54,9 +55,7 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
     rules = state.listing.find(criteria)
     first = parameters.number("first", 0, 0, 1 << 40)
     total = len(state.listing)
-    narrowed = (
-        "" if criteria == Criteria() else f"filtered: {len(rules):,} of {total:,} rules; the others are not shown"
-    )
+    narrowed = "" if criteria == Criteria() else f"filtered: {len(rules):,} of {plural(total, 'rule')} shown"
     none = "No matching rules." if total else "No rules."
     table = rule_table(rules, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
     table = evolve(table, note=narrowed)
@@ -64,7 +63,7 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
     return Page(
         path=RULES_PATH,
         title="Rules",
-        answer=f"{len(rules):,} of {total:,} rules" if narrowed else f"{total:,} rules",
+        answer=f"{len(rules):,} of {plural(total, 'rule')}" if narrowed else plural(total, "rule"),
         command=console.command.of("acls list", *_words(parameters), as_of=as_of, settings=False),
         parts=(_form(parameters), paged(table, first, RULES_PATH, **others)),
         offset=state.offset,

@@ -94,7 +94,7 @@ class Table:
     none: str
     """The text of an empty table."""
     total: int | None = None
-    """Of how many rows; None if these are all."""
+    """The number of all rows; None if none is left out."""
     note: str = ""
     """What is filtered, cut or left out, and how to see it."""
     pages: tuple[Cell, ...] = ()
@@ -143,7 +143,7 @@ class Field:
     hint: str = ""
     least: int = 0
     most: int = 0
-    """Of a range."""
+    """The maximum of a range."""
     empties: str = ""
     """The name of a text field for the same value: it is emptied when this one is moved."""
     is_open: bool = False
@@ -228,7 +228,7 @@ class Page:
     answer: str = ""
     """In a sentence."""
     mark: Mark | None = None
-    """Of the answer."""
+    """The emphasis of the answer."""
     command: str | None = None
     """None if there is no equivalent command line."""
     parts: tuple[Part, ...] = ()
@@ -253,7 +253,7 @@ class Page:
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
 MOST_CHARACTERS = 8192
-"""Of one parameter."""
+"""The longest parameter."""
 _MOST_PARAMETERS = 100
 _EXACT = ".exact"
 OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
@@ -461,7 +461,7 @@ RULE_COLUMNS = (
     Column(key="patternType", title="Pattern"),
     Column(key="host", title="Host"),
 )
-"""Of a rule."""
+"""The columns of a rule."""
 
 
 def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
@@ -605,9 +605,9 @@ class CommandLine:
     """How the console's source and settings are named on a command line."""
 
     source: tuple[str, ...]
-    """Such as `--log`, `DIR`."""
+    """The flags of the source, such as `--log`, `DIR`."""
     settings: tuple[str, ...] = ()
-    """Those of the authorizer."""
+    """The flags of the authorizer."""
 
     def without_super_users(self) -> "CommandLine":
         """Return the same without super users, for viewers who may not see them."""

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
 
+from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.console.live import KnownHistory, LiveHistory, RuleTimeline
@@ -272,7 +273,7 @@ def span_facts(console: Console, timeline: RuleTimeline, span: Span, net: tuple[
         items=(
             ("From", Cell(_handle_text(timeline, first), url("/rules", as_of=first.offset))),
             ("To", Cell(_handle_text(timeline, last), url("/rules", as_of=last.offset))),
-            ("Rule changes", Cell(f"{last.position - first.position:,} changes, {len(net):,} still in effect")),
+            ("Rule changes", Cell(f"{plural(last.position - first.position, 'change')}, {len(net):,} still in effect")),
             ("History", Cell(_history_text(timeline))),
             ("The changes on a command line", Cell(command or "")),
         ),
@@ -292,7 +293,7 @@ def _handle_text(timeline: RuleTimeline, handle: Handle) -> str:
 def _history_text(timeline: RuleTimeline) -> str:
     time = time_of(timeline.begin_time)
     begin = f"offset {timeline.begin:,}" + (f" ({time})" if time else "")
-    return f"{len(timeline):,} changes from {begin} to offset {timeline.end:,}"
+    return f"{plural(len(timeline), 'change')} from {begin} to offset {timeline.end:,}"
 
 
 def steps(timeline: RuleTimeline, span: Span) -> list[Links]:

@@ -1,6 +1,6 @@
 """States of a source to show.
 
-The newest, those of the past, and the viewer's own; the ACLs of a state in order, and what pages are made from.
+The newest, those of the past, and the viewer's own; the ACLs of a state in order, and the inputs of pages.
 """
 
 import json
@@ -57,7 +57,7 @@ from aclog.targets.place_state import with_applies
 
 
 _END = "\n\n"
-"""Between two texts."""
+"""The separator of two texts."""
 _FEW = 3
 """Up to one match for so many texts, matches are looked up one by one; otherwise the texts are scanned."""
 
@@ -69,7 +69,7 @@ class Haystack:
     _texts: Sequence[str]
     _joined: str
     _starts: Int64s
-    """Of each text in the joined one, in characters."""
+    """The start of each text in the joined one, in characters."""
 
     @staticmethod
     def of(texts: Sequence[str]) -> "Haystack":
@@ -95,7 +95,7 @@ class Haystack:
 
 
 _MOST_CHANGES = 5_000
-"""With more of them a listing is made anew."""
+"""With more changes, a listing is made anew."""
 _STEP, _SORTED = 100, 2_000
 """Rules between two pauses; and that are sorted at once."""
 
@@ -116,7 +116,7 @@ class Branch:
     is_name: bool
     """Whether it is itself a name, or a prefix, that rules are about."""
     pattern_type: int | None = None
-    """Of the name, if it is one and nothing else begins so."""
+    """The pattern type, if it is a name and the only one with this prefix."""
 
 
 @frozen(kw_only=True)
@@ -180,7 +180,7 @@ class Listing:
     """Type, name and pattern type of the resources in rules, each once, in order."""
     _rules: dict[Key, StandardAclWithId] = field(factory=dict, init=False, repr=False)
     _by_id: dict[int, Key] = field(factory=dict, init=False, repr=False)
-    """Those that have ids."""
+    """The rules that have ids."""
     principals: dict[str, int] = field(factory=dict, init=False, repr=False)
     """The principals by name, in order, and how many rules each has."""
     types: dict[int, int] = field(factory=dict, init=False, repr=False)
@@ -663,12 +663,12 @@ class OwnStates:
 
 
 _POLICIES = 24
-"""That are kept, each with what it has read of its rules."""
+"""Cached policies, each with the lookup cache of its rules."""
 _COMPARISONS = 128
 _WARMING = 100
 """Rules that are compared to begin with."""
 _WAIT_S = 0.3
-"""For the history to reach the newest state, which is read beside it."""
+"""How long to wait for the history to reach the newest state, which is read in parallel, in seconds."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -798,7 +798,7 @@ class Console:
     """A source that is followed, and further data on its cluster."""
 
     name: str
-    """Of the source, for people."""
+    """The name of the source."""
     states: States | OwnStates
     command: CommandLine
     place: ChangePlace = field(factory=ChangePlace)

@@ -6,6 +6,7 @@ from itertools import islice
 from attrs import evolve, frozen
 
 from aclog.analysis.intents import Intent, needs_of
+from aclog.analysis.lint_report import plural
 from aclog.analysis.regions import EVERYONE, REQUESTED, Principals, Query, hosts_text, names_text, only, operations_text
 from aclog.analysis.who_can import (
     SUPER_USER,
@@ -197,7 +198,7 @@ def principal_page(console: Console, parameters: Parameters) -> Page:
 
 
 def _permissions(count: int) -> str:
-    return f"the first {_MOST:,} permissions" if count == _MOST else f"{count:,} permission{'' if count == 1 else 's'}"
+    return f"the first {_MOST:,} permissions" if count == _MOST else plural(count, "permission")
 
 
 def _denied(console: Console, state: State, query: Query, as_of: str) -> Table:
@@ -242,7 +243,7 @@ def _all(console: Console, state: State, parameters: Parameters, form: Form) -> 
     return Page(
         path=PRINCIPAL_PATH,
         title="Principals",
-        answer=f"{len(principals):,} principals have rules",
+        answer=f"{plural(len(principals), 'principal')} with rules",
         command=console.command.of("acls list", as_of=as_of, settings=False),
         parts=(form, paged(table, first, PRINCIPAL_PATH, as_of=as_of)),
         offset=state.offset,
@@ -372,7 +373,7 @@ def _who(rights: list[Permission], more: Premises, *, everyone: bool) -> str:
     named = {each for one in rights if not one.region.principals.complement for each in one.region.principals.named}
     if everyone:
         return "all principals except those named below"
-    return more.decided(f"{len(named):,} principal{'' if len(named) == 1 else 's'}")
+    return more.decided(plural(len(named), "principal"))
 
 
 def _own(principal: str, rights: list[Permission], more: Premises) -> str:
@@ -456,7 +457,8 @@ def search_page(console: Console, parameters: Parameters) -> Page:
     return Page(
         path=SEARCH_PATH,
         title=f"Find {text}" if text else "Find",
-        answer=f"{principals.total:,} principals and {resources.total:,} resources {query.have_it}",
+        answer=" and ".join(plural(table.total or 0, table.key.removesuffix("s")) for table in (principals, resources))
+        + f" {query.have_it}",
         parts=(form, principals, resources),
         offset=state.offset,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages import draft, findings, lists, subjects, why
 from aclog.console.pages.lists import NAMES_PATH as NAMES
@@ -33,7 +34,7 @@ PATH = "/"
 _OF_ALL = ("/draft", "/findings")
 """Views that show all rules: not for viewers who see their own permissions only."""
 _ROWS = 40
-"""Of each table here."""
+"""The most rows of each table here."""
 _FINDINGS = (
     ("Which findings do the rules have?", url("/findings")),
     ("Which rules are unused?", url("/findings", kind="unused")),
@@ -65,7 +66,7 @@ def start_page(console: Console, parameters: Parameters) -> Page:  # noqa: ARG00
     return Page(
         path=PATH,
         title="aclog",
-        answer=f"{len(listing):,} rules for {len(listing.principals):,} principals",
+        answer=f"{plural(len(listing), 'rule')} for {plural(len(listing.principals), 'principal')}",
         command=console.command.of("acls list", settings=False),
         parts=(_search(), _why(), facts, _questions(console), *_names(state), _principals(state)),
         offset=state.offset,

@@ -445,7 +445,7 @@ PATH = CHANGES
 AT_ONCE = 100
 """Pages compare states with at most so many different rules by default."""
 MOST = 10_000
-"""With more, the page refers to the command line."""
+"""With more different rules, the page refers to the command line."""
 _DIFFERENCE = "Access gained and lost"
 _WHO_COLUMNS = (
     Column(key="apply", title="Apply"),

@@ -159,7 +159,7 @@ class DecisionPoint:
     hosts: Hosts = field(default=Hosts(None))
     """The names under which it answers."""
     retry_s: float = _RETRY_S
-    """After how many seconds a refusal is sent."""
+    """The delay of a refusal, in seconds."""
     _problem: str | None = field(default=None, init=False)
     _threads: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS), init=False)
     _past: CapacityLimiter = field(factory=lambda: CapacityLimiter(_THREADS_OF_THE_PAST), init=False)

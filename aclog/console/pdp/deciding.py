@@ -48,7 +48,7 @@ class Asker:
     """The other end of a connection, and the id that it gives to a request."""
 
     address: str
-    """Such as 127.0.0.1:50006, or [::1]:50006."""
+    """The address, such as 127.0.0.1:50006, or [::1]:50006."""
     request_id: str | None
 
     @staticmethod
@@ -480,7 +480,7 @@ class _WideRules:
     denied: Mapping[tuple[str, str], set[tuple[int, str]]]
     """Operations and hosts, by prefix and principal."""
     lengths: Sequence[int]
-    """Of all prefixes."""
+    """The lengths of all prefixes."""
     allow_everyone: bool
 
     @classmethod
@@ -561,7 +561,7 @@ class Deciders:
     mapping: Mapped
     """Read once for each question: it may be replaced at any time."""
     max_age: float
-    """In seconds: a state without confirmation for longer is not used for decisions."""
+    """The oldest state that is used for decisions, in seconds since its last confirmation."""
     premises: LivePremises = field(factory=none_unknown)
     """Unknown premises of the settings."""
     warn: Callable[[str], None] = field(default=lambda _: None)

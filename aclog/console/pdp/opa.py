@@ -136,9 +136,9 @@ class DecisionLog:
 
     file: LineFile
     version: str
-    """That of aclog."""
+    """The version of aclog."""
     _id: str = field(factory=_new_id, init=False)
-    """That of this process."""
+    """The id of this process."""
 
     def write(self, path: str, asker: Asker, body: Mapping[str, Any], answer: OpaAnswer) -> None:
         """Append the event of an answer. Raises OSError: without a log line there is no answer."""

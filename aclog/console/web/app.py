@@ -127,7 +127,7 @@ def typed(request: Request, console: Console, sent: Sent, answers: Answers) -> R
 def applied(_request: Request, console: Console, sent: Sent, _answers: Answers) -> Response:
     """Apply a plan, and redirect to its outcome. Raises FormError: this console, or this viewer, may not write."""
     if console.editing is None:
-        raise FormError(403, "read-only for you, or for everyone: aclog console --edit applies plans")
+        raise FormError(403, "the console is read-only, or read-only for you: aclog console --edit applies plans")
     digest, before = sent.fields.get("plan", ""), console.states.now().image.acls
     plan = console.editing.get(digest)
     done = console.editing.apply(digest, accept_transient=bool(sent.fields.get("accept_transient")), who=console.viewer)
@@ -215,7 +215,7 @@ class Pools:
     """The threads; owned by the event loop."""
 
     precedence: Precedence
-    """Of pages of the newest state over all other work in this process."""
+    """Gives pages of the newest state priority over all other work in this process."""
     refusals: Refusals
     _newest: CapacityLimiter | None = field(default=None, init=False)
     _costly: CapacityLimiter | None = field(default=None, init=False)
@@ -289,7 +289,7 @@ class WebConsole:
     """Gives page rendering priority over background work in this process."""
     refusals: Refusals = field(factory=Refusals)
     retry_s: float = _RETRY_S
-    """After how many seconds a refusal is sent."""
+    """The delay of a refusal, in seconds."""
     _pools: Pools = field(init=False)
     _caches: dict[tuple[bool, bool], KeptPages] = field(factory=dict, init=False)
     """By whether the viewer sees all, and whether the page is costly: pages of one kind evict no others."""

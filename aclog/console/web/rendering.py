@@ -133,13 +133,13 @@ class Around:
     trouble: str | None
     """Why the state may be old; None if it is not."""
     version: str
-    """Of the state; another one when there is something new to see."""
+    """The version of the state; it changes when there is something new to show."""
     menu: Sequence[tuple[str, str]] = MENU
     """The views that the viewer may see."""
     viewer: str = ""
     """The name of the viewer; empty without a login."""
     csrf_token: str = ""
-    """Of the session, for forms that write."""
+    """The CSRF token of the session, for forms that write."""
 
 
 def answer_html(page: Page, parameters: Parameters) -> str:
@@ -220,7 +220,7 @@ class MadePage:
     parameters: Parameters
     status: int
     answer: str
-    """As HTML; empty where no HTML was wanted."""
+    """The answer as HTML; empty for other formats."""
     _around: Around | None = field(default=None, init=False)
     _pieces: list[bytes] = field(factory=list, init=False)
     """The document with `_around`, cut where the token of a session goes."""
@@ -245,7 +245,7 @@ class MadePage:
 
 
 _REFUSED = 400
-"""From this status on, a page is an error."""
+"""The lowest status of an error page."""
 
 
 @define(eq=False, kw_only=True)

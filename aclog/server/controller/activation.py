@@ -53,7 +53,7 @@ TRANSACTION_NAME = "Bootstrap records"
 ELR_VERSION = "eligible.leader.replicas.version"
 MIN_ISR = "min.insync.replicas"
 _BROKER_CONFIG, _FRAME_VERSION, _NO_TAGS = 4, 1, b"\0"
-"""Of a ConfigRecord: ConfigResource.Type.BROKER, whose empty name is all brokers; and the frame around it."""
+"""Constants of a ConfigRecord: ConfigResource.Type.BROKER, whose empty name is all brokers; and the frame around it."""
 
 _RECORDS_IN_BATCH = 10_000
 """The limit of Kafka's controller (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""

@@ -416,7 +416,7 @@ class LogEnd:
     epoch: int
 
     def __str__(self) -> str:
-        """As messages show it."""
+        """Return the text in messages."""
         return f"end offset {self.end_offset}, leader epoch {self.epoch}"
 
 

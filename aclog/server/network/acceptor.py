@@ -21,7 +21,7 @@ class Acceptor:
 
     listening: socket.socket
     name: str
-    """Of the listener, for the log."""
+    """The name of the listener, for the log."""
     take: Callable[[socket.socket], None]
     """Owns the socket from then on."""
     at_end: Callable[[], None] = lambda: None

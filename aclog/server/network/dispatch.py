@@ -110,7 +110,7 @@ class Dispatcher:
     metrics: Metrics
     features: Callable[[], Features] = Features
     identity: NodeIdentity | None = None
-    """That of a broker, which tells clients that mean another cluster or node (KIP-1242)."""
+    """The identity of a broker, which rejects clients that mean another cluster or node (KIP-1242)."""
     _served: dict[int, ApiVersion] = field(init=False)
     _versions: dict[int, tuple[Features, bytes]] = field(factory=dict, init=False)
     """The last ApiVersions response by version: clients send the request once or twice per connection."""

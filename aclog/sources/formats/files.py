@@ -110,7 +110,7 @@ def unzipped(content: bytes, name: str) -> bytes:
 
 
 _LONGEST = 60
-"""Of a kind, in characters: it is shown to people."""
+"""The longest kind in messages, in characters."""
 _RULE_KIND = re.compile(r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*", re.IGNORECASE)
 """Kinds that make ACLs, including those of unknown operators and misspelled ones."""
 _OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
@@ -144,7 +144,7 @@ def check_no_rules(file: SourceFile) -> None:
     """Refuse a file that holds rules and that no format claims.
 
     Raises:
-        ConfigError: it is in UTF-16, as Windows' shell writes what a tool prints; a template of resources; or resources
+        ConfigError: it is in UTF-16, as redirected output in Windows' shell; a template of resources; or resources
             of a kind that makes rules, of an unknown version; with its line.
         OSError: it cannot be read.
 

@@ -390,7 +390,7 @@ class Project:
     node: Node
     topics: tuple[Topic, ...]
     parts: Parts
-    """Those of its context, for all but its topics, which are named in their file."""
+    """The parts of its context, for all resources but its topics, whose file names them."""
 
     @property
     def prefix(self) -> str:

@@ -91,7 +91,7 @@ _END = _Line(0, "")
 class _Listing:
     file: SourceFile
     _resource: ResourcePattern | None = field(default=None, init=False)
-    """That of the paragraph; None between paragraphs."""
+    """The resource of the paragraph; None between paragraphs."""
     _header: int = field(default=0, init=False)
     """The line of a paragraph's resource that nothing has followed yet; 0 otherwise."""
 

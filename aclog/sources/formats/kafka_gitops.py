@@ -350,7 +350,7 @@ _ROLES: Mapping[str, tuple[tuple[ResourceType, AclOperation], ...]] = MappingPro
         ),
     }
 )
-"""On everything of the type."""
+"""Statements on all resources of the type."""
 
 
 def user_statements(name: str, user: Node) -> Iterator[Statement]:

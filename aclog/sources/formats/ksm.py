@@ -41,7 +41,7 @@ def rows(file: SourceFile, delimiter: str) -> Iterator[Row]:
         ConfigError: a quote that no quote ends, or that does not enclose the whole cell; with its line.
 
     """
-    # A cell without quotes ends at what scala-csv takes for a line end; one of the rarer ones matches nothing here.
+    # A cell without quotes ends at a line end of scala-csv; one of the rarer ones matches nothing here.
     cell = re.compile(
         rf'(?:"((?:[^"]|"")*)"|([^"\n\r\u2028\u2029\x85{re.escape(delimiter)}]*))({re.escape(delimiter)}|\r?\n|\r?\Z)'
     )

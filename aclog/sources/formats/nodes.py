@@ -22,7 +22,7 @@ class Node:
 
     file: str
     line: int
-    """From 1; that of its key, if it is the value of one."""
+    """Its line, from 1; that of its key, if it is the value of one."""
     value: "Mapping[str, Node] | tuple[Node, ...] | Scalar"
     raw: str = ""
     """A scalar as it is written, without quotes: `1e3` and `007` are names, too."""

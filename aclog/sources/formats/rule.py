@@ -267,7 +267,7 @@ them look like endlessly many."""
 DEEPEST = 200
 """Levels of directories: more than people make, and few enough for a recursive walk."""
 LARGEST = 64 << 20
-"""In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
+"""The largest file, in bytes; JSON lines are not read as a whole, and may be larger."""
 
 
 class Destination(Enum):

@@ -40,7 +40,7 @@ _OPERATIONS = MappingProxyType(
     }
 )
 _LONGEST_TLS_NAME = 64
-"""In characters: the limit of a certificate's common name."""
+"""The longest common name of a certificate, in characters."""
 
 
 def rules_of_user(user: Resource) -> Iterator[LocatedRule]:
@@ -157,7 +157,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     """Yield the rules of the KafkaUsers; everything else is counted.
 
     Raises:
-        ConfigError: what the User Operator or Kubernetes refuses, a duplicate user; with its file and line.
+        ConfigError: a user that the User Operator or Kubernetes refuses, a duplicate one; with its file and line.
         OSError: a file cannot be read.
 
     """

@@ -286,7 +286,7 @@ def _escape(character: str) -> str:
 
 
 _LONGEST_KEY = 120
-"""In characters; YAML allows 1,024 before the colon."""
+"""The longest key, in characters; YAML allows 1,024 before the colon."""
 
 
 def quoted(text: str) -> str:

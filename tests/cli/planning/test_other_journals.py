@@ -121,7 +121,7 @@ def test_another_journal_that_has_gone_on_or_is_gone_is_refused(source, tmp_path
     other.journal.rename(moved)
     assert "no such journal" in source.apply().complaint
     shutil.copy(source.journal, other.journal)
-    assert "another journal than the one" in source.apply().complaint
+    assert "not the journal that the plan was made with" in source.apply().complaint
     moved.rename(other.journal)
     other.make(acl("d", "User:b"))
     assert "has 4 entries, and had 2 when the plan was made" in source.apply().complaint

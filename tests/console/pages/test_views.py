@@ -43,7 +43,7 @@ def test_the_start_has_names_principals_and_the_ways_in(console: Console) -> Non
 def test_rules_are_filtered_and_say_so(console: Console) -> None:
     page = view(console, "/rules", principal="carol")
     assert column(page, "rules", "resourceName") == ["billing.eu", "billing.us"]
-    assert table(page, "rules").note == "filtered: 2 of 8 rules; the others are not shown"
+    assert table(page, "rules").note == "filtered: 2 of 8 rules shown"
     assert table(view(console, "/rules"), "rules").note == ""
     assert column(view(console, "/rules", permission="DENY"), "rules", "principal") == ["User:bob"]
     assert table(view(console, "/rules", q="nobody"), "rules").none == "No matching rules."

@@ -42,7 +42,7 @@ class Function:
     body: Callable[..., Value]
     parameters: tuple[Type, ...] = ()
     rest: Type | None = None
-    """Of all arguments after those, if there may be more."""
+    """The type of all further arguments, if there may be more."""
     optional: int = 0
     """How many of the last parameters may be left out."""
     nulls: bool = False

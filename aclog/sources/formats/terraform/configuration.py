@@ -145,7 +145,7 @@ class AclSchema:
         )
 
     def rule(self, texts: Mapping[str, str], hidden: Collection[str], error: MakeError) -> StandardAcl:
-        """Return the rule that the attributes state, of which those that are hidden are not shown in an error.
+        """Return the rule of the attributes; hidden ones are not shown in errors.
 
         Raises:
             ConfigError: a word that the provider does not define, or a rule that no Kafka accepts.

@@ -35,10 +35,10 @@ class Defaults:
     """Default values of optional attributes, however deep they are in a type."""
 
     values: Mapping[str, Value] = field(factory=dict)
-    """Of the attributes of this object."""
+    """The defaults of this object's attributes."""
     attributes: "Mapping[str, Defaults]" = field(factory=dict)
     elements: "tuple[Defaults | None, ...]" = ()
-    """Of the parts of a tuple, or of all elements of a collection."""
+    """The defaults of a tuple's parts, or of all elements of a collection."""
 
     def fill(self, value: Value) -> Value:
         """Return the value with the defaults for missing and null attributes."""

@@ -83,7 +83,7 @@ class Names(Protocol):
 
 
 MOST_STEPS = 1_000_000
-"""Of all root modules of a tree: some seconds."""
+"""The limit for all root modules of a tree: some seconds."""
 
 
 @define
@@ -130,7 +130,7 @@ class Scope:
 
 
 class NoNames:
-    """Of expressions that may refer to nothing: types, defaults, files of variables."""
+    """The scope of expressions without references: types, defaults, files of variables."""
 
     def resolve(self, reference: Traversal, scope: Scope) -> tuple[Value, int]:
         """Raise ConfigError."""

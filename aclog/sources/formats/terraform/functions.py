@@ -277,7 +277,7 @@ ENCODING_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 
 _VERB = re.compile(r"%(?:%|([-+ #0]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.|\Z))", re.DOTALL)
 _WIDEST = 10_000
-"""Of a width and a precision: beyond any name, and a bound on what one verb makes."""
+"""The largest width and precision: longer than any name, and a bound on the output of one verb."""
 
 
 @frozen
@@ -461,7 +461,7 @@ FORMAT_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
 
 _DIGITS = re.compile(r"[+-]?[0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*\Z")
 _MOST_DIGITS = 4_000
-"""Of a number that is read, as in values.numbers."""
+"""The most digits of a parsed number, as in values.numbers."""
 
 
 def _extreme(choose: Callable[[list[Number]], Number]) -> Callable[..., Value]:

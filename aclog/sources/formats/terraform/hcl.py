@@ -220,7 +220,7 @@ def _check_text(content: bytes, name: str) -> None:
 
 
 def _masked(content: bytes) -> bytes:
-    """Return the content with what the grammar does not know in another form of the same length."""
+    """Return the content, with unsupported syntax replaced by other text of the same length."""
     masked = bytearray(content)
     for match in _NUMBER.finditer(content):
         masked[match.start() : match.end()] = b"0" * (match.end() - match.start())
@@ -414,7 +414,7 @@ ITEM = "*"
 
 @frozen
 class Splat:
-    """`source[*]...` or `source.*...`: what follows, for each element."""
+    """`source[*]...` or `source.*...`: the rest, for each element."""
 
     line: int
     source: "Expression"
@@ -482,7 +482,7 @@ class For:
 
     line: int
     names: tuple[str | None, str]
-    """Of the key, if it is wanted, and of the element."""
+    """The names of the key, if used, and of the element."""
     collection: "Expression"
     key: "Expression | None"
     value: "Expression"

@@ -272,7 +272,7 @@ class Modules:
         return target
 
     def _from_root(self, directory: str) -> str:
-        """Return a directory, absolute or from the top of what the tree is part of, as one from the tree's root."""
+        """Return a directory, absolute or relative to the enclosing repository, as one from the tree's root."""
         if directory.startswith("/"):
             return posixpath.normpath(directory)
         root = self.context.tree.display(".").rpartition(":")[2]
@@ -317,7 +317,7 @@ def _source_text(call: Block) -> str:
 
 
 Key = str | int | None
-"""Of an instance: a key of for_each, an index of count, None without either."""
+"""The key of an instance: a key of for_each, an index of count, None without either."""
 
 _MOST = 100_000
 
@@ -421,7 +421,7 @@ class Module:
     arguments: Mapping[str, tuple[Attribute, Scope]] | None = None
     """The arguments of its call, and their location; None: the root module."""
     assignments: Mapping[str, tuple[Attribute, Scope]] = field(factory=dict)
-    """Of a root module: the values of its variable files."""
+    """The values of the variable files of a root module."""
 
     def scope(self, file: str, local: Mapping[str, Value] | None = None) -> Scope:
         """Return the scope of an expression in one of its files."""

@@ -34,7 +34,7 @@ _PRECISION = 512
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _LARGEST_BITS = 13_000
 _LONGEST, _LARGEST_EXPONENT = 4_000, 3_800
-"""Of a decimal number that is read: beyond any use, and a bound on the time that one takes."""
+"""The limits of a parsed decimal number: beyond any use, and a bound on the time of parsing one."""
 
 
 def rounded(exact: Number) -> Number:
@@ -390,7 +390,7 @@ class Unknown:
     """Stands for a value that only Terraform learns during apply: an id, a data source, a variable without a value."""
 
     what: str
-    """Such as `var.principal, which has no value`."""
+    """The name of the value, such as `var.principal, which has no value`."""
     where: str = ""
     """`FILE:LINE` of the reference, if known."""
 
@@ -462,7 +462,7 @@ class Value:
 
 
 LARGEST = 2_000_000
-"""Of `size`: thousands of times the rules of a large company."""
+"""The limit of `size`: thousands of times the rules of a large company."""
 _LONGEST_TEXT = 1 << 20
 """Characters of a string."""
 
@@ -779,7 +779,7 @@ def _uniform(items: Sequence[Value], target: Type, source: Type) -> tuple[Type, 
 
 
 def _solid(kind: Type, items: Sequence[Value]) -> tuple[Type, Sequence[Value]]:
-    """Return the elements as the one type that all have but those that are null."""
+    """Return the elements converted to the type of all that are not null."""
     if kind.kind is not Kind.DYNAMIC:
         return kind, items
     types = [item.type for item in items if item.type.kind is not Kind.DYNAMIC]
