@@ -233,7 +233,7 @@ class FewNotices:
 TIMEZONE_VARIABLE = "ACLOG_TIMEZONE"
 
 _ZONE: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
-"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.app.run)."""
 
 
 def use_zone(text: str) -> None:
