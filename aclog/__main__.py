@@ -49,10 +49,10 @@ def _open_closed_streams() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; see aclog.cli.invocation."""
-    from aclog.cli import invocation
+    """Run one command line and return its exit code; see aclog.cli.app."""
+    from aclog.cli import app
 
-    return invocation.run(arguments)
+    return app.run(arguments)
 
 
 if __name__ == "__main__":

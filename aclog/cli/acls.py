@@ -2,16 +2,16 @@
 
 from typing import Annotated
 
-import typer
 from attrs import evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, parse_name
 from aclog.cli.context_defaults import writes_to_source
 from aclog.cli.flags.commands import AclSourceFlags, RuleFlags
-from aclog.cli.flags.common import OPERATIONS, OutputFlags, completions, format_option, with_flags
+from aclog.cli.flags.common import OPERATIONS, OutputFlags, completions, format_option
 from aclog.cli.flags.question import ResourceFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import TargetFlags
+from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
@@ -27,21 +27,21 @@ class Kip11Flags:
 
     grant_principals: Annotated[
         list[str],
-        typer.Option("--grantprincipal", metavar="TYPE:NAME,...", help="--allow-principal.", rich_help_panel=_PANEL),
+        Option("--grantprincipal", metavar="TYPE:NAME,...", help="--allow-principal.", rich_help_panel=_PANEL),
     ] = field(factory=list)
     grant_hosts: Annotated[
-        list[str], typer.Option("--granthost", metavar="ADDRESS,...", help="--allow-host.", rich_help_panel=_PANEL)
+        list[str], Option("--granthost", metavar="ADDRESS,...", help="--allow-host.", rich_help_panel=_PANEL)
     ] = field(factory=list)
     revoke_principals: Annotated[
         list[str],
-        typer.Option("--revokeprincipal", metavar="TYPE:NAME,...", help="--deny-principal.", rich_help_panel=_PANEL),
+        Option("--revokeprincipal", metavar="TYPE:NAME,...", help="--deny-principal.", rich_help_panel=_PANEL),
     ] = field(factory=list)
     revoke_hosts: Annotated[
-        list[str], typer.Option("--revokehost", metavar="ADDRESS,...", help="--deny-host.", rich_help_panel=_PANEL)
+        list[str], Option("--revokehost", metavar="ADDRESS,...", help="--deny-host.", rich_help_panel=_PANEL)
     ] = field(factory=list)
     actions: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--action",
             autocompletion=completions(OPERATIONS),
             metavar="NAME,...",
@@ -101,7 +101,7 @@ def _operations(lists: list[str]) -> list[AclOperation]:
 # `aclog acls`: kafka-acls.sh, on a log, a checkpoint, a file of ACLs or a running cluster.
 
 
-app = typer.Typer(
+app = Group(
     name="acls",
     help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
     no_args_is_help=True,
@@ -109,14 +109,13 @@ app = typer.Typer(
 
 
 @app.command(name="list")
-@with_flags
 def list_(
     source: AclSourceFlags,
     resources: ResourceFlags,
     output: OutputFlags,
     principal: Annotated[
         list[str] | None,
-        typer.Option("--principal", metavar="TYPE:NAME", help="Only the ACLs of this principal.", show_default=False),
+        Option("--principal", metavar="TYPE:NAME", help="Only the ACLs of this principal.", show_default=False),
     ] = None,
     format_: Annotated[
         OutputFormat | None,
@@ -124,7 +123,7 @@ def list_(
     ] = None,
     origins: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--origins",
             metavar="",
             help="Add the [cyan]file[/] and [cyan]line[/] of each ACL. A table has them if the source knows.",
@@ -158,13 +157,12 @@ def list_(
 
 
 @app.command()
-@with_flags
 def history(
     source: SourceFlags,
     output: OutputFlags,
     since: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--since",
             metavar="N|TIME",
             help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/].",
@@ -173,7 +171,7 @@ def history(
     ] = None,
     principal: Annotated[
         list[str] | None,
-        typer.Option("--principal", metavar="TYPE:NAME", help="Only ACLs of this principal.", show_default=False),
+        Option("--principal", metavar="TYPE:NAME", help="Only ACLs of this principal.", show_default=False),
     ] = None,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:
@@ -197,7 +195,6 @@ def history(
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def add(
     target: TargetFlags,
@@ -205,7 +202,7 @@ def add(
     rules: RuleFlags,
     aliases: Kip11Flags,
     force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+        bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
 ) -> None:
     """Add ACLs to a log, a running cluster or a ZooKeeper; existing ones are left unchanged.
@@ -226,7 +223,6 @@ def add(
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def remove(
     target: TargetFlags,
@@ -235,7 +231,7 @@ def remove(
     aliases: Kip11Flags,
     force: Annotated[
         bool,
-        typer.Option("--force", metavar="", help="Do not ask, and write even if the log belongs to a Kafka node."),
+        Option("--force", metavar="", help="Do not ask, and write even if the log belongs to a Kafka node."),
     ] = False,
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
@@ -255,22 +251,19 @@ def remove(
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def copy(
     target: TargetFlags,
     from_principal: Annotated[
         str,
-        typer.Option("--from-principal", metavar="TYPE:NAME", help="Whose ACLs are copied.", show_default=False),
+        Option("--from-principal", metavar="TYPE:NAME", help="Whose ACLs are copied.", show_default=False),
     ],
     to_principal: Annotated[
         list[str],
-        typer.Option(
-            "--to-principal", metavar="TYPE:NAME", help="Who gets the same; can be repeated.", show_default=False
-        ),
+        Option("--to-principal", metavar="TYPE:NAME", help="Who gets the same; can be repeated.", show_default=False),
     ],
     force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+        bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
 ) -> None:
     """Give a principal the ACLs of another one, those that deny included; existing ones are left unchanged.

@@ -1,292 +1,55 @@
-"""The `aclog` command, assembled from its sub-commands, each of which is imported when it runs."""
+"""The `aclog` command, assembled from its sub-commands, each of which is imported when it runs; its exit status."""
 
+import contextvars
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from enum import Enum
+from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from keyword import iskeyword
-from pathlib import Path
-from types import ModuleType
-from typing import Annotated, Any, ClassVar, get_args, get_origin
+from typing import Annotated, Any
 
-import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.main import get_group
-from typer.models import ParameterInfo
+import click
+from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.flags.source import ContextName, use_context
-from aclog.metalog.errors import ConfigError
-from aclog.terminal.output import say
-
-# Values of flags that need no validation, read without pydantic.
-#
-# typer 0.29 reads every value through pydantic, the default of a flag that is not given too; importing that takes
-# longer than deciding on a thousand ACLs. Text, paths, whole numbers and names of an enum are what they look like;
-# anything else, and all that is wrong, is left to typer, so that its errors stay its own.
-
-
-_Process = Callable[[Any, Any], Any]
-
-
-class _NotPlainError(Exception):
-    """A value that typer must look at."""
-
-
-def read_plainly(command: TyperCommand | TyperGroup) -> None:
-    """Make a command, and those below it, read plain values without typer."""
-    by_typer = command.get_params
-
-    def get_params(ctx: Any) -> list[Any]:
-        """Return the parameters; --help is one that typer adds only here."""
-        return plain_parameters(by_typer(ctx))
-
-    command.get_params = get_params  # type: ignore[method-assign]
-    if isinstance(command, TyperGroup):
-        for below in command.commands.values():
-            if isinstance(below, (TyperCommand, TyperGroup)):
-                read_plainly(below)
-
-
-def plain_parameters(parameters: list[Any]) -> list[Any]:
-    """Return the parameters of a command, each of which now reads plain values itself."""
-    for parameter in parameters:
-        if "process_value" not in vars(parameter):
-            parameter.process_value = _plain_first(parameter, parameter.process_value)
-    return parameters
-
-
-def _plain_first(parameter: TyperOption | TyperArgument, by_typer: _Process) -> _Process:
-    """Return what reads a value: as typer does, but plain values without it."""
-
-    def process_value(ctx: Any, value: Any) -> Any:
-        """See typer's Parameter.process_value."""
-        try:
-            plain = _plain(parameter, value)
-        except _NotPlainError:
-            return by_typer(ctx, value)
-        return plain if parameter.callback is None else parameter.callback(ctx, parameter, plain)
-
-    return process_value
-
-
-def _plain(parameter: TyperOption | TyperArgument, value: Any) -> Any:
-    many = parameter.multiple or parameter.nargs == -1
-    if value is None or (many and not value):
-        if parameter.required:
-            raise _NotPlainError
-        return () if many else None
-    descriptor = getattr(parameter, "type_descriptor", None)
-    if descriptor is None:  # in a typer that is newer than what this was tested with
-        raise _NotPlainError
-    annotation, info = descriptor.annotation, descriptor.parameter_info
-    if not many:
-        return _one(annotation, info, value)
-    if get_origin(annotation) is not list or not isinstance(value, (list, tuple)):
-        raise _NotPlainError
-    return [_one(get_args(annotation)[0], info, item) for item in value]
-
-
-def _one(annotation: Any, info: ParameterInfo, value: Any) -> Any:
-    if info.parser is None and (type(value) is annotation or isinstance(value, Enum)):
-        return value  # text, or a default
-    if not isinstance(value, str):
-        raise _NotPlainError
-    if info.parser is not None:
-        return info.parser(value)
-    if issubclass(annotation, Enum):
-        return _choice(annotation, value)
-    if annotation is Path and not _is_checked(info):
-        return _path(value)
-    if annotation is int:
-        return _number(info, value)
-    raise _NotPlainError
-
-
-def _choice(names: type[Enum], value: str) -> Enum:
-    for choice in names:
-        if choice.value == value:
-            return choice
-    raise _NotPlainError
-
-
-def _is_checked(info: ParameterInfo) -> bool:
-    """Whether a path must be more than readable, if it is there."""
-    kind = not info.file_okay or not info.dir_okay or info.path_type is not None
-    return kind or info.exists or info.writable or info.resolve_path or info.allow_dash
-
-
-def _path(value: str) -> Path:
-    if "\0" in value or (not os.access(value, os.R_OK) and Path(value).exists()):
-        raise _NotPlainError
-    return Path(value)
-
-
-def _number(info: ParameterInfo, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 19) or info.clamp:
-        raise _NotPlainError
-    number = int(value)
-    if (info.min is not None and number < info.min) or (info.max is not None and number > info.max):
-        raise _NotPlainError
-    return number
-
-
-# Help without the parts of rich that typer imports for it and aclog never shows: a third of the time that it takes.
-
-
-_UNUSED = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
-"""Modules that typer.rich_utils imports, and what from them: help in Markdown, and tracebacks, which are turned off."""
-
-
-def help_quickly(command: TyperCommand | TyperGroup) -> None:
-    """Make a command, and those below it, show their help without these."""
-    by_typer = command.format_help
-
-    def format_help(ctx: Any, formatter: Any) -> None:
-        """See typer's Command.format_help."""
-        with _without_unused():
-            by_typer(ctx, formatter)
-
-    command.format_help = format_help  # type: ignore[method-assign]
-    if isinstance(command, TyperGroup):
-        for below in command.commands.values():
-            if isinstance(below, (TyperCommand, TyperGroup)):
-                help_quickly(below)
-
-
-@contextmanager
-def _without_unused() -> Iterator[None]:
-    """Have empty modules in the place of those that are not imported yet, while typer imports its own."""
-    names = [name for name in _UNUSED if name not in sys.modules and "typer.rich_utils" not in sys.modules]
-    for name in names:
-        module = ModuleType(name)
-        setattr(module, _UNUSED[name], type(_UNUSED[name], (), {}))
-        sys.modules[name] = module
-    try:
-        yield
-    finally:
-        for name in names:
-            del sys.modules[name]
-
-
-# An option of one value that is given twice: the last one would win in silence, so it is refused.
-
-
-def refuse_repeats(command: Any) -> None:
-    """Make a command refuse an option that is given twice with different values; twice the same is once.
-
-    Completion takes what it finds.
-    """
-    make_parser = command.make_parser
-
-    def make(ctx: Any) -> Any:
-        """See typer's Command.make_parser."""
-        parser = make_parser(ctx)
-        if not ctx.resilient_parsing:
-            _watch(parser)
-        return parser
-
-    command.make_parser = make
-
-
-def _watch(parser: Any) -> None:
-    options = {id(each): each for each in (*parser._long_opt.values(), *parser._short_opt.values())}
-    names: dict[str, str] = {}
-    for option in options.values():
-        if option.action in {"store", "store_const"}:
-            option.process = _checked(option, option.process, names)
-
-
-def _checked(option: Any, process: Any, names: dict[str, str]) -> Any:
-    name = max((*option._long_opts, *option._short_opts), key=len)
-
-    def process_once(value: Any, state: Any) -> None:
-        """See typer's _Option.process. The error names no value: it may be a secret."""
-        first = names.setdefault(option.dest, name)
-        if option.dest in state.opts and state.opts[option.dest] != (value if option.takes_value else option.const):
-            if first != name:
-                raise ConfigError(f"{first} and {name} are both given: expected one of them")
-            raise ConfigError(f"{name} is given twice, with different values: expected it once")
-        process(value, state)
-
-    return process_once
-
+from aclog.cli.options import Group, Option, parameters_of, visible
+from aclog.metalog.errors import MetadataError
+from aclog.terminal.output import complain, say
+from aclog.terminal.pager import paging
 
 # Commands whose modules are imported when they are called: `--help` and completion know their names and first lines.
 #
 # A command that imports all the others before it runs takes longer to start than to decide on a million ACLs.
 
 
-class LazyCommand(TyperCommand):
+class LazyCommand(click.Command):
     """What stands in a group for a command that is not imported yet: enough for `--help` and completion."""
 
     def __init__(self, name: str, line: str) -> None:
         """Stand for the command of this name, whose help begins with this line."""
-        super().__init__(name, help=line, rich_markup_mode="rich")
+        super().__init__(name, help=line)
         self._name = name
-        self._loaded: TyperCommand | TyperGroup | None = None
 
-    def load(self) -> TyperCommand | TyperGroup:
-        """Import the command's module, once, and return the command, or the group of commands."""
-        if self._loaded is None:
-            self._loaded = self._load()
-        return self._loaded
-
-    def _load(self) -> TyperCommand | TyperGroup:
-        from aclog.cli.context_defaults import take_from_context  # nothing that --help needs
-
-        holder = typer.Typer(rich_markup_mode="rich")
-        holder.add_typer(_module(self._name).app)
-        command = get_group(holder).commands[self._name]
-        assert isinstance(command, (TyperCommand, TyperGroup))  # noqa: S101 - typer makes no other
-        read_plainly(command)
-        help_quickly(command)
-        for leaf in _leaves(command):
-            take_from_context(leaf)
-            refuse_repeats(leaf)
-        return command
+    def load(self) -> click.Command:
+        """Import the command's module, and return the command, or the group of commands."""
+        path = f"aclog.cli.{self._name.replace('-', '_')}{'_' * iskeyword(self._name)}"
+        module = import_module(path)
+        app: Group = (import_module(f"{path}.command") if hasattr(module, "__path__") else module).app
+        return app if app.name == self._name else app.commands[self._name]
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """A group that imports a command when it is called.
 
-    A subclass says in `lines` which commands there are and how their help begins. The command `who-can` is the `app` in
-    aclog/cli/who_can.py, or in aclog/cli/who_can/command.py.
+    The command `who-can` is in the `app` of aclog/cli/who_can.py, or of aclog/cli/who_can/command.py; if that has this
+    name, it is the command, a group itself.
     """
 
-    lines: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self, **attributes: Any) -> None:
-        """Take what typer passes to a group."""
-        super().__init__(**attributes)
-        self.commands.update({name: LazyCommand(name, line) for name, line in self.lines.items()})
-        help_quickly(self)
-        refuse_repeats(self)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of the group itself."""
-        return plain_parameters(super().get_params(ctx))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the name of the command that is called, the command itself, and the words after it."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
-
-
-def _leaves(command: TyperCommand | TyperGroup) -> Iterator[Any]:
-    if not isinstance(command, TyperGroup):
-        yield command
-        return
-    for below in command.commands.values():
-        if isinstance(below, (TyperCommand, TyperGroup)):
-            yield from _leaves(below)
-
-
-def _module(name: str) -> Any:
-    path = f"aclog.cli.{name.replace('-', '_')}{'_' * iskeyword(name)}"
-    module = import_module(path)
-    return import_module(f"{path}.command") if hasattr(module, "__path__") else module
 
 
 # The `aclog` command, assembled from its sub-commands.
@@ -378,10 +141,6 @@ _COMMANDS = {
 """The commands in the order of `--help`, and the first line of the help of each."""
 
 
-class _Commands(LazyGroup):
-    lines = _COMMANDS
-
-
 def _print_version(value: bool) -> None:
     if value:
         from importlib.metadata import version
@@ -389,32 +148,16 @@ def _print_version(value: bool) -> None:
         from aclog.metalog.native import native_text
 
         say(f"aclog {version('aclog')}\n{native_text}")
-        raise typer.Exit
+        raise Exit
 
 
-app = typer.Typer(
-    name="aclog",
-    cls=_Commands,
-    help=_HELP,
-    epilog=_EPILOG,
-    no_args_is_help=True,
-    add_completion=False,  # aclog.cli.completion does it
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback()
 def _root(
     _version: Annotated[
         bool,
-        typer.Option(
-            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
-        ),
+        Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     no_pager: Annotated[
-        bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
+        bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
     ] = False,
     context: ContextName = None,
 ) -> None:
@@ -424,3 +167,164 @@ def _root(
 
         refuse_pager()
     use_context(context)
+
+
+class _Contexts:
+    """Gives values of a context; see aclog.cli.options.Defaults. Its module is imported late: no --help needs it."""
+
+    def add_option(self, command: click.Command, parser: Any) -> None:
+        """Add `--context`."""
+        from aclog.cli.context_defaults import add_context_option
+
+        add_context_option(command, parser)
+
+    def complete(self, ctx: click.Context, values: dict[str, Any], order: list[Any]) -> list[Any]:
+        """Add the values."""
+        from aclog.cli.context_defaults import complete_values
+
+        return complete_values(ctx, values, order)
+
+    def announce(self, ctx: click.Context) -> None:
+        """Say what was added, and ask."""
+        from aclog.cli.context_defaults import announce_use
+
+        announce_use(ctx)
+
+
+app = LazyGroup(
+    name="aclog",
+    commands=[LazyCommand(name, line) for name, line in _COMMANDS.items()],
+    callback=_root,
+    params=parameters_of(_root),
+    help=_HELP,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "obj": _Contexts()},
+)
+
+
+# One command line, and its exit status.
+
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; bad input never raises."""
+    _use_utf8()
+    if shell := os.environ.get("_ACLOG_COMPLETE"):
+        from aclog.cli.completion import complete
+
+        return complete(shell, arguments, app)
+    try:
+        # A context of its own: what the flags of one command line choose is not known to the next.
+        code = contextvars.copy_context().run(_paged, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    if code == INTERRUPTED:
+        complain("interrupted")
+    return code
+
+
+def _paged(arguments: Sequence[str]) -> int:
+    with paging():
+        return _invoke(arguments)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        code = _exit_code(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # of stdout: what was flushed once with an error may be gone from its buffer
+        raise
+    except (click.ClickException, MetadataError, OSError) as error:
+        _flush_or_drop()
+        if text := _error_text(error):
+            complain(text)
+        return BAD_INPUT
+    except ModuleNotFoundError as error:
+        from aclog.installation import extra_of, install_command
+
+        if (extra := extra_of(error.name)) is None:
+            raise
+        _flush_or_drop()
+        complain(f"no module {error.name}: {install_command(extra)}")
+        return BAD_INPUT
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    return code
+
+
+def _exit_code(arguments: Sequence[str]) -> int:
+    try:
+        with app.make_context("aclog", list(arguments)) as context:
+            app.invoke(context)
+    except Exit as leave:
+        return leave.exit_code
+    except EOFError:
+        sys.stderr.write("\n")
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _error_text(error: Exception) -> str:
+    if isinstance(error, click.ClickException):
+        return _usage(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        # Code that writes files names them in its errors: an error without a file name is about stdout.
+        return f"{error.filename or 'standard output'}: {error.strerror}"
+    return str(error)
+
+
+def _usage(error: click.ClickException) -> str:
+    """Return what is wrong with the command line, and which --help to read; empty if help was printed instead."""
+    what = _what(error)
+    if not what:
+        return ""
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    return " ".join(what.split()).rstrip(".") + hint
+
+
+def _what(error: click.ClickException) -> str:
+    match error:
+        case click.NoSuchOption(option_name=name, possibilities=near):
+            return f"No such option: {visible(name)}" + (
+                f" (Possible options: {', '.join(sorted(near))})" if near else ""
+            )
+        case NoSuchCommand(command_name=name, possibilities=near):
+            return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+    return error.format_message()
+
+
+def _use_utf8() -> None:
+    """Read and write UTF-8, whatever the locale: names in a log are Unicode."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+
+
+def _flush_or_drop() -> None:
+    """Flush stdout, or discard what is left in it if it takes no more. Raises BrokenPipeError: nobody reads it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Discard what is left in stdout: the interpreter's final flush would report the same again."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is not a file
+        return

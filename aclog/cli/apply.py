@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from attrs import evolve
 
 from aclog.cli.context_defaults import is_about_contexts
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.target import ApplyFlags, TargetFlags, given_address
+from aclog.cli.options import Argument, Group
 from aclog.metalog.errors import printable
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import ApplyOptions, Remaining
@@ -23,16 +22,15 @@ from aclog.terminal.progress import progress
 # `aclog apply`: make the changes of a plan.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 @is_about_contexts
 def apply(
     plan: Annotated[
         Path,
-        typer.Argument(metavar="PLAN", help="The file that [cyan]aclog plan --out[/] wrote.", show_default=False),
+        Argument(metavar="PLAN", help="The file that [cyan]aclog plan --out[/] wrote.", show_default=False),
     ],
     flags: ApplyFlags,
     elsewhere: TargetFlags,

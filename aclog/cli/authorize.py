@@ -2,19 +2,19 @@
 
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from aclog.authorizer.acl import PatternType
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def authorize(
     source: SourceFlags,
     request: RequestFlags,
@@ -22,7 +22,7 @@ def authorize(
     output: AnswerFlags,
     requests: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--requests",
             metavar="FILE",
             help="Decide every line of this file of JSON lines ([cyan]-[/] is stdin, gzip is detected).",
@@ -74,9 +74,9 @@ def authorize(
         acls = image.acls.with_options(documented=authorizer.documented, cidr=image.acls.cidr)
         if len({outcome.decision.text for outcome in decided.values()}) > 1:
             each.warn()
-        raise typer.Exit(print_decision(decided, question, how, acls, origins=choice.file_origins, premises=premises))
+        raise Exit(print_decision(decided, question, how, acls, origins=choice.file_origins, premises=premises))
     if request.is_given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     choice.refuse_shared_stdin(requests)
     image, premises = choice.image(), read_premises(choice, authorizer.configs())
-    raise typer.Exit(decide_requests(image, authorizer, requests, how, answered=choice.warn_of_age, premises=premises))
+    raise Exit(decide_requests(image, authorizer, requests, how, answered=choice.warn_of_age, premises=premises))

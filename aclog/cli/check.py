@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
-import typer
 from attrs import frozen
+from click.exceptions import Exit
 
 from aclog.analysis.comparison import Comparison, rows_of_each, turning
 from aclog.analysis.policy import Policy, deciding, generation_object, merged, only_on
@@ -34,7 +34,7 @@ from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
 from aclog.cli.diff_report import Compared, difference_objects
-from aclog.cli.flags.common import AuthorizerFlags, Output, with_flags
+from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import (
     AnswerFlags,
     AskedFlags,
@@ -45,6 +45,7 @@ from aclog.cli.flags.question import (
 )
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import existing_topics
+from aclog.cli.options import Group
 from aclog.cli.policies import SideFlags, policies_of, read_premises
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, OutputFormat
@@ -55,7 +56,7 @@ from aclog.terminal.tables import print_rows
 # `aclog check`: proofs about states, over all principals, hosts and names; nothing is sampled.
 
 
-app = typer.Typer(
+app = Group(
     name="check",
     help="Prove something about one state or two, or refute it with an example: exit code 0 if proved, 1 if refuted or "
     "unknown (settings that a running cluster does not show could refute it).",
@@ -64,7 +65,6 @@ app = typer.Typer(
 
 
 @app.command("no-new-access")
-@with_flags
 def no_new_access(
     source: SourceFlags,
     target: SecondStateFlags,
@@ -83,11 +83,10 @@ def no_new_access(
 
     claim = Claim(check="no-new-access", text="the second state allows no request that the first one denies")
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise typer.Exit(prove_comparison(claim, flags, output.choose(), direction=Direction.GAINED))
+    raise Exit(prove_comparison(claim, flags, output.choose(), direction=Direction.GAINED))
 
 
 @app.command()
-@with_flags
 def equal(
     source: SourceFlags,
     target: SecondStateFlags,
@@ -105,11 +104,10 @@ def equal(
 
     claim = Claim(check="equal", text="both states decide every request the same")
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise typer.Exit(prove_comparison(claim, flags, output.choose(), direction=None))
+    raise Exit(prove_comparison(claim, flags, output.choose(), direction=None))
 
 
 @app.command("not-granted")
-@with_flags
 def not_granted(
     source: SourceFlags,
     action: AskedFlags,
@@ -139,11 +137,10 @@ def not_granted(
         principals=regions.only(*named) if named else regions.EVERYONE,
         host=subjects.host,
     )
-    raise typer.Exit(question.prove(source, authorizer, output.choose()))
+    raise Exit(question.prove(source, authorizer, output.choose()))
 
 
 @app.command()
-@with_flags
 def only(
     source: SourceFlags,
     action: AskedFlags,
@@ -165,11 +162,10 @@ def only(
         raise ConfigError("--principal is missing: expected those who may")
     claim = Claim(check="only", text=f"nobody but {', '.join(named)} may do it")
     question = Question(claim=claim, action=action, principals=everyone_but(*named), host=subjects.host)
-    raise typer.Exit(question.prove(source, authorizer, output.choose()))
+    raise Exit(question.prove(source, authorizer, output.choose()))
 
 
 @app.command("no-public")
-@with_flags
 def no_public(
     source: SourceFlags,
     action: AskedFlags,
@@ -189,7 +185,7 @@ def no_public(
     what = "none of what is asked" if action.narrows() else "nothing"
     claim = Claim(check="no-public", text=f"a principal that nothing names is allowed {what}")
     question = Question(claim=claim, action=action, principals=EVERYONE, host=None)
-    raise typer.Exit(question.prove(source, authorizer, output.choose(), unnamed=True))
+    raise Exit(question.prove(source, authorizer, output.choose(), unnamed=True))
 
 
 # Prints what was to be proved, and what refutes it.

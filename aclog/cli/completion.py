@@ -14,18 +14,17 @@ from enum import StrEnum
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-import typer
+import click
 from attrs import frozen
-from typer._click.shell_completion import CompletionItem, _resolve_context, _resolve_incomplete
-from typer.core import TyperArgument, TyperOption
-from typer.main import get_command
+from click.shell_completion import CompletionItem, _resolve_context, _resolve_incomplete
 
 from aclog.authorizer.acl import WILDCARD, ResourceType
 from aclog.authorizer.settings import name_text
 from aclog.cli.flags.common import group_from
 from aclog.cli.flags.source import SourceFlags, complete_contexts
+from aclog.cli.options import Argument, FilePath, Group
 from aclog.metalog.errors import printable
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.terminal.output import emit
@@ -33,7 +32,7 @@ from aclog.terminal.output import emit
 # `aclog completion`: the script that a shell loads.
 
 
-app = typer.Typer()
+app = Group()
 
 
 class Shell(StrEnum):
@@ -45,7 +44,7 @@ class Shell(StrEnum):
 
 
 @app.command("completion")
-def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
+def completion(shell: Annotated[Shell, Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
     """Print the script that makes a shell complete commands, flags, and the names in a source.
 
     Topics, groups, principals and the like are those of the source that
@@ -432,13 +431,13 @@ def candidates(command: Any, words: Sequence[str], word: str) -> Candidates:
     place, typed = _resolve_incomplete(context, before, word)
     if words and words[-1] in {"-c", "--context"}:  # after a command too, whose own option it is not
         return Candidates(items=_displayable([Candidate(value=name) for name in complete_contexts(word)]))
-    if isinstance(place, TyperOption | TyperArgument):
+    if isinstance(place, click.Parameter):
         return _values(context, place, typed, joined=word[: len(word) - len(typed)])
     items = [_described(item, context) for item in place.shell_complete(context, typed)]
     return Candidates(items=_displayable(items))
 
 
-def _values(context: Any, place: TyperOption | TyperArgument, typed: str, *, joined: str) -> Candidates:
+def _values(context: Any, place: click.Parameter, typed: str, *, joined: str) -> Candidates:
     """Return the values of an option or argument; `joined` is `--flag=` if it stands in the same word."""
     items = [Candidate(value=item.value, help=item.help or "") for item in place.shell_complete(context, typed)]
     if kind_of(place) is not None:
@@ -450,13 +449,11 @@ def _values(context: Any, place: TyperOption | TyperArgument, typed: str, *, joi
     return Candidates(kind=Kind.JOINED if ends and ends <= {"/", ":", ","} else Kind.WORDS, items=matches)
 
 
-def _path_kind(place: TyperOption | TyperArgument) -> Kind:
+def _path_kind(place: click.Parameter) -> Kind:
     metavar = place.metavar or ""
     if re.match(r"^(\w+=)?DIR\b", metavar):
         return Kind.DIRECTORIES
-    annotation = getattr(getattr(place, "type_descriptor", None), "annotation", None)
-    is_path = Path in (annotation, *get_args(annotation))
-    return Kind.FILES if is_path or _FILES.match(metavar) else Kind.WORDS
+    return Kind.FILES if isinstance(place.type, FilePath) or _FILES.match(metavar) else Kind.WORDS
 
 
 def _described(item: CompletionItem, context: Any) -> Candidate:
@@ -478,7 +475,7 @@ def _displayable(items: Sequence[Candidate]) -> Sequence[Candidate]:
 # printed, and no error: it would stand in the middle of what the user types.
 
 
-def complete(shell: str, arguments: Sequence[str], app: typer.Typer) -> int:
+def complete(shell: str, arguments: Sequence[str], app: click.Command) -> int:
     """Print what completes a command line, and return 0.
 
     zsh and fish pass the words, the one that is completed last; bash passes the line up to the cursor, and the part of
@@ -492,16 +489,16 @@ def complete(shell: str, arguments: Sequence[str], app: typer.Typer) -> int:
     return 0
 
 
-def _words(app: typer.Typer, arguments: Sequence[str]) -> Iterator[str]:
+def _words(app: click.Command, arguments: Sequence[str]) -> Iterator[str]:
     *before, word = arguments or [""]
-    answer = candidates(get_command(app), _expanded(before), word)
+    answer = candidates(app, _expanded(before), word)
     yield answer.kind
     yield from (f"{item.value}\t{item.help}" if item.help else item.value for item in answer.items)
 
 
-def _bash(app: typer.Typer, line: str, tail: str) -> Iterator[str]:
+def _bash(app: click.Command, line: str, tail: str) -> Iterator[str]:
     typed = parse_line(line)
-    answer = candidates(get_command(app), _expanded(typed.words[1:-1]), typed.word)
+    answer = candidates(app, _expanded(typed.words[1:-1]), typed.word)
     yield answer.kind
     yield from filter(None, (to_type(item.value, typed, tail) for item in answer.items))
 

@@ -3,23 +3,21 @@
 import sys
 from getpass import getpass
 
-import typer
-
 from aclog.cli.context_defaults import writes_only_with
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output import say
 
 # `aclog console`: who may what, and why, in a browser.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 @writes_only_with("--edit")
 def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
     """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
 from attrs import field, frozen
+from click.exceptions import Exit
 
 from aclog.cli.context_defaults import is_about_contexts
 from aclog.cli.flags import source
-from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option, with_flags
+from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option
 from aclog.cli.flags.source import chosen_context, complete_contexts, parse_modules
+from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts import KINDS, ChosenContext, Context, ContextFile, shown_value, warn_of_readers
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, json_text
@@ -39,7 +40,7 @@ class NamedSourceFlags:
     command_config: source.CommandConfig = None
     zookeeper: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--zookeeper",
             metavar="HOST:PORT",
             help="The ZooKeeper of a Kafka up to 3.9; several servers and a chroot as in zookeeper.connect.",
@@ -48,7 +49,7 @@ class NamedSourceFlags:
     ] = None
     zk_tls_config_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--zk-tls-config-file",
             metavar="FILE",
             help="Its zookeeper.* properties: TLS, timeouts.",
@@ -97,7 +98,7 @@ class SettingFlags:
 
     super_users: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--super-users",
             metavar="USERS",
             help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/].",
@@ -106,7 +107,7 @@ class SettingFlags:
     ] = None
     allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-everyone-if-no-acl-found",
             metavar="",
             help="As the broker property of that name.",
@@ -115,7 +116,7 @@ class SettingFlags:
     ] = False
     no_allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
             help="It is false, where a running cluster does not show that.",
@@ -124,7 +125,7 @@ class SettingFlags:
     ] = False
     semantics: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--semantics",
             metavar="kafka|documented",
             help="As Kafka 4.3.1 decides, or as its documentation says.",
@@ -133,18 +134,18 @@ class SettingFlags:
     ] = None
     kafka_version: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--kafka-version", metavar="V", help="The Kafka that decides, such as 4.3.1.", rich_help_panel=_SETTINGS
         ),
     ] = None
     cidr: Annotated[
         bool,
-        typer.Option("--cidr", metavar="", help="The same as --kafka-version 4.4.", rich_help_panel=_SETTINGS),
+        Option("--cidr", metavar="", help="The same as --kafka-version 4.4.", rich_help_panel=_SETTINGS),
     ] = False
     timezone: source.Timezone = None
     format: Annotated[
         OutputFormat | None,
-        typer.Option(
+        Option(
             "--format",
             metavar="FORMAT",
             help="How commands print what they list, where they know this format.",
@@ -198,14 +199,14 @@ def _path(path: Path | None) -> str | None:
 # The `aclog context` commands.
 
 
-app = typer.Typer(
+app = Group(
     name="context",
     help="Name clusters and logs with their settings once, and use them in every command by -c NAME.",
     no_args_is_help=True,
 )
 
 ContextArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts, show_default=False)
+    str, Argument(metavar="NAME", help="The context.", autocompletion=complete_contexts, show_default=False)
 ]
 
 
@@ -222,7 +223,6 @@ def _used() -> "ChosenContext | None":
 
 
 @app.command("list")
-@with_flags
 @is_about_contexts
 def list_(
     output: OutputFlags,
@@ -239,7 +239,7 @@ def list_(
     file, choice = read_context_file(), _used()
     name = None if choice is None else choice.context.name
     if not print_contexts(file, name, output.choose(format_, pipe=OutputFormat.TABLE)):
-        raise typer.Exit(2)
+        raise Exit(2)
 
 
 @app.command()
@@ -247,14 +247,14 @@ def list_(
 def show(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[NAME]",
             help="The context.",
             autocompletion=complete_contexts,
             show_default="the one that commands use now",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", metavar="", help="One JSON object.")] = False,
 ) -> None:
     """Show a context with its client properties, whose secrets are shown as ***.
 
@@ -274,14 +274,13 @@ def show(
 
 
 @app.command()
-@with_flags
 @is_about_contexts
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new context.", show_default=False)],
+    name: Annotated[str, Argument(metavar="NAME", help="The new context.", show_default=False)],
     source: NamedSourceFlags,
     settings: SettingFlags,
-    use: Annotated[bool, typer.Option("--use", metavar="", help="Make it the current one.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", metavar="", help="Replace a context of this name.")] = False,
+    use: Annotated[bool, Option("--use", metavar="", help="Make it the current one.")] = False,
+    replace: Annotated[bool, Option("--replace", metavar="", help="Replace a context of this name.")] = False,
 ) -> None:
     """Give a source a name, with the settings that belong to it.
 
@@ -306,9 +305,9 @@ def add(
 @is_about_contexts
 def use(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The context.", autocompletion=complete_contexts)
+        str | None, Argument(metavar="[NAME]", help="The context.", autocompletion=complete_contexts)
     ] = None,
-    none: Annotated[bool, typer.Option("--none", metavar="", help="No context: commands name their source.")] = False,
+    none: Annotated[bool, Option("--none", metavar="", help="No context: commands name their source.")] = False,
 ) -> None:
     """Use a context in all commands that name neither a source nor another context.
 
@@ -356,7 +355,7 @@ def remove(name: ContextArgument) -> None:
 @is_about_contexts
 def rename(
     name: ContextArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.", show_default=False)],
+    new: Annotated[str, Argument(metavar="NEW", help="Its new name.", show_default=False)],
 ) -> None:
     """Give a context another name.
 

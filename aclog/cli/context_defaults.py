@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import click
 from attrs import define, field, frozen
-from typer import BadParameter
 
 from aclog.cli.flags.source import chosen_context, named_context, use_context
 from aclog.metalog.errors import ConfigError, MetadataError
@@ -72,12 +72,11 @@ class Filling:
         """
         if not sys.stdout.isatty() or any(map(self._has_value, ("--json", "--columns", "--follow"))):
             return
-        descriptor = getattr(self._parameters.get(option), "type_descriptor", None)
-        if descriptor is None or value is None or descriptor.annotation is not OutputFormat:
+        parameter = self._parameters.get(option)
+        if value is None or parameter is None or parameter.annotation is not OutputFormat:
             return
-        parse = descriptor.parameter_info.parser
-        with suppress(BadParameter):
-            self.put(option, value if parse is None else parse(value))
+        with suppress(click.BadParameter):
+            self.put(option, parameter.type(value))
 
     def _has_value(self, option: str) -> bool:
         parameter = self._parameters.get(option)
@@ -134,7 +133,7 @@ def examines_contexts(command: _Command) -> _Command:
 
 
 def goes_on_without(command: Any) -> bool:
-    """Return whether a command of typer goes on without a context that cannot be used."""
+    """Return whether a command goes on without a context that cannot be used."""
     return getattr(command.callback, _EXAMINES, False) is True
 
 
@@ -151,7 +150,7 @@ def written_with(command: Any) -> tuple[str, ...]:
 
 
 def takes_no_context(command: Any) -> bool:
-    """Return whether a command of typer is about contexts itself."""
+    """Return whether a command is about contexts itself."""
     return getattr(command.callback, _ABOUT, False) is True
 
 
@@ -213,7 +212,7 @@ class ContextUse:
             raise ConfigError(f"nothing was written to context {context.name}")
 
 
-# Where typer parses a command line: what it leaves out is taken from a context.
+# What a command line leaves out is taken from a context.
 
 
 SOURCES = ("--log", "--snapshot", "--acls", "--ref", "--bootstrap-controller", "--bootstrap-server")
@@ -226,51 +225,51 @@ _STORE_GROUP = (*STORES, "--to-zookeeper")
 _REPOSITORY = "--config"
 """A command with this flag asks aclog.toml, before a context that its command line does not name."""
 META = "aclog.cli.context_defaults"
-"""Under which key typer's context has what is to be told, and asked, before the command runs."""
-_NAMED = "aclog named context"
+"""Under which key click's context has what is to be told, and asked, before the command runs."""
+_NAMED = "_named_context"
 """Under which key the values of a command line have the name of a context that follows the command."""
-_ANYWHERE = object()
-"""What stands for that option: it is none of the command's own."""
+_ANYWHERE = click.Option([_NAMED, "--context", "-c"])
+"""That option, which is none of the command's own."""
 
 
-def take_from_context(command: Any) -> None:
-    """Make a command take from the context of the invocation what its command line leaves out."""
-    if takes_no_context(command):
-        return
-    make_parser, invoke = command.make_parser, command.invoke
+def add_context_option(command: Any, parser: Any) -> None:
+    """Have the parser of a command line take `--context`, unless the command is about contexts itself."""
+    if not takes_no_context(command):
+        _ANYWHERE.add_to_parser(parser, parser.ctx)
 
-    def make(ctx: Any) -> Any:
-        """See typer's Command.make_parser."""
-        parser = make_parser(ctx)
-        parser.add_option(obj=_ANYWHERE, opts=["--context", "-c"], dest=_NAMED, action="store", nargs=1)
-        parse = parser.parse_args
 
-        def parse_args(args: list[str]) -> Any:
-            """See typer's _OptionParser.parse_args."""
-            values, rest, order = parse(args)
-            name = values.pop(_NAMED, None)
-            if ctx.resilient_parsing:
-                with suppress(MetadataError, OSError):  # completion says nothing, and completes the rest
-                    # No callback of `aclog` itself is called.
-                    use_context(ctx.find_root().params.get("context") if name is None else name)
-                    _fill(ctx, values)
-            elif not values.get("help"):
-                _name_context(name)
-                with suppress(*_passed_over(command)):
-                    _fill(ctx, values)
-            return values, rest, [each for each in order if each is not _ANYWHERE]
+def announce_use(ctx: click.Context) -> None:
+    """Say what a command took from a context, and ask about it, before it runs. Raises ConfigError: it must not."""
+    use = ctx.meta.pop(META, None)
+    if use is not None:
+        use.tell(force=bool(ctx.params.get("force")))
 
-        parser.parse_args = parse_args
-        return parser
 
-    def invoked(ctx: Any) -> Any:
-        """See typer's Command.invoke."""
-        use = ctx.meta.pop(META, None)
-        if use is not None:
-            use.tell(force=bool(ctx.params.get("force")))
-        return invoke(ctx)
+def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]) -> list[Any]:
+    """Add what the context of the invocation says to the values of a command line; return what it gives, in its order.
 
-    command.make_parser, command.invoke = make, invoked
+    Raises:
+        MetadataError, OSError: the context cannot be used.
+
+    """
+    if takes_no_context(ctx.command):
+        return order
+    name = values.pop(_NAMED, None)
+    if ctx.resilient_parsing:
+        with suppress(MetadataError, OSError):  # completion says nothing, and completes the rest
+            # No callback of `aclog` itself is called.
+            use_context(ctx.find_root().params.get("context") if name is None else name)
+            _fill(ctx, values)
+    elif not _asks_for_help(ctx, values):
+        _name_context(name)
+        with suppress(*_passed_over(ctx.command)):
+            _fill(ctx, values)
+    return [each for each in order if each is not _ANYWHERE]
+
+
+def _asks_for_help(ctx: click.Context, values: dict[str, Any]) -> bool:
+    option = ctx.command.get_help_option(ctx)
+    return option is not None and option.name in values
 
 
 def _passed_over(command: Any) -> tuple[type[Exception], ...]:

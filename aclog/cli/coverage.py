@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import numpy as np
-import typer
 from attrs import field, frozen
+from click.exceptions import Exit
 
 from aclog.authorizer.audit import Reason
 from aclog.cli.flags.common import (
@@ -19,9 +19,9 @@ from aclog.cli.flags.common import (
     Output,
     Workers,
     gap_us,
-    with_flags,
 )
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.options import Group, Option
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, Row
@@ -41,9 +41,7 @@ class CoverageFlags:
     accesses: AccessPaths = field(factory=list)
     index: Annotated[
         Path | None,
-        typer.Option(
-            "--index", metavar="DIR", help="An index that [cyan]aclog usage-index[/] keeps.", show_default=False
-        ),
+        Option("--index", metavar="DIR", help="An index that [cyan]aclog usage-index[/] keeps.", show_default=False),
     ] = None
     gap: Gap = "1d"
     accesses_format: AccessesFormat = None
@@ -63,11 +61,10 @@ class CoverageFlags:
 # `aclog coverage`: which brokers and hours an access log holds, and where it has holes.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
     """Show when each broker logged anything, in an access log or in an index of last use, and where it has holes.
 
@@ -82,7 +79,7 @@ def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
       aclog coverage --accesses /var/log/kafka
       aclog coverage --index usage --gap 6h --format jsonl
     """
-    raise typer.Exit(print_coverage(flags, output.choose()))
+    raise Exit(print_coverage(flags, output.choose()))
 
 
 # Stretches of time in which a broker logged lines, and the holes between them.

@@ -1,17 +1,17 @@
 """`aclog denied`: denied requests of an access log, and the ACLs that would allow them."""
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DeniedFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def denied(
     source: SourceFlags,
     accesses: AccessesFlags,
@@ -43,4 +43,4 @@ def denied(
     from aclog.cli.policies import settings_of
 
     log = (accesses, settings_of(authorizer))
-    raise typer.Exit(print_denied(source, *log, flags, output.choose(), configs=authorizer.configs()))
+    raise Exit(print_denied(source, *log, flags, output.choose(), configs=authorizer.configs()))

@@ -1,17 +1,17 @@
 """`aclog diff`: what a change of ACLs or settings really changes."""
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DiffFlags, check_followed
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.source import FollowerFlags, SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def diff(
     source: SourceFlags,
     target: SecondStateFlags,
@@ -45,7 +45,7 @@ def diff(
     """
     if report.follow:
         check_followed(target, settings, report)
-        raise typer.Exit(_follow(source, authorizer, report, follower))
+        raise Exit(_follow(source, authorizer, report, follower))
     follower.refuse("--follow")
     from aclog.analysis.policy import parse_name_maps
     from aclog.cli.diff_report import print_difference
@@ -53,7 +53,7 @@ def diff(
 
     maps = parse_name_maps(report.map_names)
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings, maps=maps)
-    raise typer.Exit(print_difference(flags, report))
+    raise Exit(print_difference(flags, report))
 
 
 def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags, follower: FollowerFlags) -> int:

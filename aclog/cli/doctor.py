@@ -3,24 +3,23 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.context_defaults import examines_contexts
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags, named_context
+from aclog.cli.options import Group
 
 if TYPE_CHECKING:
     from aclog.sources.checks import Finding
     from aclog.sources.choice import ChosenSource
 
-app = typer.Typer()
+app = Group()
 
 _HEALTHY, _FAILING = 0, 1
 
 
 @app.command()
-@with_flags
 @examines_contexts
 def doctor(source: SourceFlags, output: AnswerFlags) -> None:
     """Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about each.
@@ -62,7 +61,7 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
             pass
     else:
         _print(findings)
-    raise typer.Exit(_FAILING if Level.FAIL in levels else _HEALTHY)
+    raise Exit(_FAILING if Level.FAIL in levels else _HEALTHY)
 
 
 def _print(findings: "Iterable[Finding]") -> None:

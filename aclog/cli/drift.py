@@ -1,19 +1,18 @@
 """`aclog drift`: how a target differs from what its source of ACLs states."""
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DriftFlags
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import FollowerFlags
 from aclog.cli.flags.target import TargetFlags, WantFlags
+from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def drift(
     target: TargetFlags,
     want: WantFlags,
@@ -43,4 +42,4 @@ def drift(
     if flags.interval is not None:
         raise ConfigError("--interval: only together with --follow")
     follower.refuse("--follow")
-    raise typer.Exit(print_drift(target, want, flags, output.choose()))
+    raise Exit(print_drift(target, want, flags, output.choose()))

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
 from attrs import evolve
 
 from aclog.authorizer.acl import PatternType
@@ -12,20 +11,20 @@ from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import ORIGIN_COLUMNS, RULE_COLUMNS
 from aclog.cli.decisions import asked_of, authorizer_of
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, Request, RequestFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import RangeWatch
+from aclog.cli.options import Group, Option
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import Column, Row
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def explain(
     source: SourceFlags,
     request: RequestFlags,
@@ -33,7 +32,7 @@ def explain(
     output: AnswerFlags,
     origins: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--origins",
             metavar="",
             help="With a log: read it for the [cyan]offset[/] and the time at which each ACL was added.",

@@ -3,20 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from aclog.cli.flags.common import ExportFormat, ShowSecrets, with_flags
+from aclog.cli.flags.common import ExportFormat, ShowSecrets
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def export(
     format_: Annotated[
         ExportFormat,
-        typer.Option(
+        Option(
             "--format",
             help="Avro (the schemas are in the docs), or JSON lines with the same fields; "
             "or ACLs alone, as the files of another tool.",
@@ -24,11 +22,11 @@ def export(
     ],
     source: SourceFlags,
     history: Annotated[
-        bool, typer.Option("--history", metavar="", help="With --log: every change of an ACL instead of the state.")
+        bool, Option("--history", metavar="", help="With --log: every change of an ACL instead of the state.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="The output file.", show_default="standard output"),
+        Option("--out", metavar="FILE", help="The output file.", show_default="standard output"),
     ] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.common import with_flags
+from aclog.cli.options import Argument, Group, Option
 from aclog.terminal.output import note, say
 
-app = typer.Typer()
+app = Group()
 
 
 @frozen(kw_only=True)
@@ -18,11 +17,11 @@ class FormatFlags:
 
     standalone: Annotated[
         bool,
-        typer.Option("--standalone", "-s", metavar="", help="Make this controller the only voter of a dynamic quorum."),
+        Option("--standalone", "-s", metavar="", help="Make this controller the only voter of a dynamic quorum."),
     ] = False
     initial_controllers: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--initial-controllers",
             "-I",
             metavar="VOTER",
@@ -31,39 +30,34 @@ class FormatFlags:
     ] = None
     no_initial_controllers: Annotated[
         bool,
-        typer.Option("--no-initial-controllers", "-N", metavar="", help="Write no voters: others form the quorum."),
+        Option("--no-initial-controllers", "-N", metavar="", help="Write no voters: others form the quorum."),
     ] = False
     add_scram: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--add-scram",
             "-S",
             metavar="SCRAM",
             help="A credential to create: SCRAM-SHA-256=\\[name=alice,password=...].",
         ),
     ] = field(factory=list)
-    features: Annotated[
-        list[str], typer.Option("--feature", "-f", metavar="N=LEVEL", help="The level of a feature.")
-    ] = field(factory=list)
+    features: Annotated[list[str], Option("--feature", "-f", metavar="N=LEVEL", help="The level of a feature.")] = (
+        field(factory=list)
+    )
     release_version: Annotated[
         str | None,
-        typer.Option("--release-version", "-r", metavar="R", help="The release whose feature levels are used."),
+        Option("--release-version", "-r", metavar="R", help="The release whose feature levels are used."),
     ] = None
     ignore_formatted: Annotated[
         bool,
-        typer.Option("--ignore-formatted", "-g", metavar="", help="Skip directories that are already formatted."),
+        Option("--ignore-formatted", "-g", metavar="", help="Skip directories that are already formatted."),
     ] = False
 
 
 @app.command("format")
-@with_flags
 def format_(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)
-    ],
-    cluster_id: Annotated[
-        str, typer.Option("--cluster-id", "-t", metavar="ID", help="The cluster id.", show_default=False)
-    ],
+    config: Annotated[Path, Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)],
+    cluster_id: Annotated[str, Option("--cluster-id", "-t", metavar="ID", help="The cluster id.", show_default=False)],
     flags: FormatFlags,
 ) -> None:
     """Format the log directories of CONFIG, with the flags of kafka-storage.sh format.

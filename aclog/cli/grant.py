@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import typer
 from attrs import evolve, frozen
+from click.exceptions import Exit
 
 from aclog.analysis.policy import marked, only_on
 from aclog.analysis.regions import Direction
@@ -23,10 +23,11 @@ from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
 from aclog.cli.apply import apply_to_place
 from aclog.cli.context_defaults import writes_only_with
-from aclog.cli.flags.common import AuthorizerFlags, Output, with_flags
+from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
 from aclog.cli.images import warn_of_unmatched
+from aclog.cli.options import Group
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, told_settings, write_plan
 from aclog.metalog.errors import ConfigError, printable
 from aclog.planning.granting import (
@@ -53,11 +54,10 @@ from aclog.terminal.output import note, say, warn
 # `aclog grant`: the least rules that let a client do its work.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 @writes_only_with("--yes")
 def grant(
     target: TargetFlags,
@@ -81,7 +81,7 @@ def grant(
       aclog grant --bootstrap-server HOST:9092 --principal User:a --intent produce --topic t --yes
       aclog grant --log DIR --principal User:a --intent stream --group app --input-topic t --out PLAN
     """
-    raise typer.Exit(run_grant(target, intent, do, authorizer, output.choose()))
+    raise Exit(run_grant(target, intent, do, authorizer, output.choose()))
 
 
 # The plan of a grant or a revocation: shown, then written into a file or applied, if that is asked for.

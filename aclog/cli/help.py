@@ -6,18 +6,19 @@ from enum import Enum
 from textwrap import dedent, wrap
 from typing import Annotated, Any
 
-import typer
+import click
 from attrs import frozen
 
 from aclog.cli.app import LazyCommand
+from aclog.cli.options import Argument, Group
 
 # `aclog help`: a command's page, as the manual has it.
 
 
-app = typer.Typer()
+app = Group()
 
 
-def _complete(context: typer.Context, incomplete: str) -> list[str]:
+def _complete(context: click.Context, incomplete: str) -> list[str]:
 
     try:
         page = command_page(context.find_root().command, tuple(context.params.get("words") or ()))
@@ -28,10 +29,10 @@ def _complete(context: typer.Context, incomplete: str) -> list[str]:
 
 @app.command("help")
 def help_(
-    context: typer.Context,
+    context: click.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="COMMAND...", help="The command, such as acls list; all if left out.", autocompletion=_complete
         ),
     ] = None,
@@ -207,7 +208,7 @@ def _loaded(command: Any) -> Any:
 
 
 def _context(command: Any, name: str, parent: Any) -> Any:
-    # What --help names the command by. typer has its own copy of click, whose classes are not public.
+    # What --help names the command by.
     return command.context_class(command, info_name=name, parent=parent, **command.context_settings)
 
 

@@ -2,12 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from aclog.cli.context_defaults import writes_to_source
 from aclog.cli.flags.common import KeepOddRules, TargetLog
+from aclog.cli.options import Argument, Group, Option
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command(name="import")
@@ -15,7 +14,7 @@ app = typer.Typer()
 def import_(
     file: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help="An export (Avro or JSON lines), or ACLs as JSON lines; - is stdin, gzip is detected.",
             show_default=False,
@@ -23,10 +22,10 @@ def import_(
     ],
     log: TargetLog,
     history: Annotated[
-        bool, typer.Option("--history", metavar="", help="FILE is a history: replay its changes with their timestamps.")
+        bool, Option("--history", metavar="", help="FILE is a history: replay its changes with their timestamps.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+        bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
     keep_odd_rules: KeepOddRules = False,
 ) -> None:

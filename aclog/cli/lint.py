@@ -7,8 +7,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
 
-import typer
 from attrs import evolve, field, frozen
+from click.exceptions import Exit
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint.finding import Lint
@@ -38,12 +38,12 @@ from aclog.cli.flags.common import (
     OutputFlags,
     check_one_stdin,
     format_option,
-    with_flags,
 )
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import existing_topics
 from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
+from aclog.cli.options import Group, Option
 from aclog.cli.policies import policies_of, policy_of, read_premises, refuse_unless_known
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, printable
@@ -97,13 +97,13 @@ class ClusterFlags:
 
     groups: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL
         ),
     ] = None
     accesses: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (a principal may stand alone).",
@@ -112,7 +112,7 @@ class ClusterFlags:
     ] = None
     broker_version: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--broker-version",
             metavar="V",
             help="The oldest broker's Kafka, such as 3.9.1.",
@@ -121,7 +121,7 @@ class ClusterFlags:
     ] = None
     broker_principals: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--broker-principals",
             metavar="P;P",
             help="The principals of brokers, to whom cluster rights belong.",
@@ -130,7 +130,7 @@ class ClusterFlags:
     ] = None
     separators: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--separators",
             metavar="CHARS",
             help="The characters that separate the parts of names. [dim]Default: .-_[/]",
@@ -139,7 +139,7 @@ class ClusterFlags:
     ] = None
     principal_types: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--principal-types",
             metavar="TYPE,...",
             help="The types of principals that clients have. [dim]Default: User[/]",
@@ -168,7 +168,7 @@ class LintFlags:
 
     select: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--select",
             metavar="IDS",
             help="Only these lints, by id or name, with commas between them. [dim]Default: all[/]",
@@ -177,11 +177,11 @@ class LintFlags:
     ] = None
     ignore: Annotated[
         Path | None,
-        typer.Option("--ignore", metavar="FILE", help="Suppressions, as TOML: [cyan]\\[\\[ignore]][/] tables."),
+        Option("--ignore", metavar="FILE", help="Suppressions, as TOML: [cyan]\\[\\[ignore]][/] tables."),
     ] = None
     fix: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--fix",
             metavar="FILE",
             help="Write a change (for [cyan]--change[/]) that mends what it can without changing any decision.",
@@ -189,7 +189,7 @@ class LintFlags:
     ] = None
     fail_on: Annotated[
         FailOn | None,
-        typer.Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),
+        Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),
     ] = None
     format: Annotated[
         OutputFormat | None,
@@ -203,10 +203,10 @@ class LintFlags:
     ] = None
     columns: Columns = None
     no_pager: NoPager = False
-    list_all: Annotated[bool, typer.Option("--list", metavar="", help="List all lints, and exit.")] = False
+    list_all: Annotated[bool, Option("--list", metavar="", help="List all lints, and exit.")] = False
     explain: Annotated[
         list[str],
-        typer.Option("--explain", metavar="ID", help="Explain a lint, and exit.", autocompletion=complete_one),
+        Option("--explain", metavar="ID", help="Explain a lint, and exit.", autocompletion=complete_one),
     ] = field(factory=list)
 
     def output(self) -> Output:
@@ -227,11 +227,10 @@ class LintFlags:
 # `aclog lint`: rules that do not do what they seem to do, or that do nothing.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repository: RepositoryFlags) -> None:
     """Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.
 
@@ -253,7 +252,7 @@ def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repositor
         return
 
     settings = flags.over(cluster.over(repository.load()))
-    raise typer.Exit(print_lint(source, flags, settings))
+    raise Exit(print_lint(source, flags, settings))
 
 
 def _tell(flags: LintFlags) -> None:

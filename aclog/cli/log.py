@@ -11,12 +11,13 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
 from attrs import define, field, frozen
+from click.exceptions import Exit
 
-from aclog.cli.flags.common import Output, ShowSecrets, with_flags
+from aclog.cli.flags.common import Output, ShowSecrets
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, summary, warn_of_each
+from aclog.cli.options import Argument, Group, Option
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
 from aclog.metalog.batches import BatchHeader, check_crc, iter_batches, read_header, read_records
@@ -75,20 +76,17 @@ if TYPE_CHECKING:
 # The `aclog log` commands.
 
 
-app = typer.Typer(name="log", help="Print the records of a log, verify it, copy it, or adopt it.", no_args_is_help=True)
+app = Group(name="log", help="Print the records of a log, verify it, copy it, or adopt it.", no_args_is_help=True)
 
 
 @app.command()
-@with_flags
 def dump(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
+        Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
     ],
     output: AnswerFlags,
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="One JSON object per record, as --format jsonl.")
-    ] = False,
+    json: Annotated[bool, Option("--json", metavar="", help="One JSON object per record, as --format jsonl.")] = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Print every record, control records included, one per line.
@@ -116,10 +114,9 @@ def dump(
 
 
 @app.command()
-@with_flags
 def verify(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A directory of segments and checkpoints.", show_default=False)
+        Path, Argument(metavar="DIR", help="A directory of segments and checkpoints.", show_default=False)
     ],
     output: AnswerFlags,
 ) -> None:
@@ -136,23 +133,21 @@ def verify(
     """
     verdict = verify_log(directory, output.choose())
     if verdict:
-        raise typer.Exit(verdict)
+        raise Exit(verdict)
 
 
 @app.command()
 def copy(
-    source: Annotated[
-        str, typer.Argument(metavar="FROM", help="A log: DIR or kafka://HOST:PORT/TOPIC.", show_default=False)
-    ],
+    source: Annotated[str, Argument(metavar="FROM", help="A log: DIR or kafka://HOST:PORT/TOPIC.", show_default=False)],
     target: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="TO", help="The target: DIR or kafka://HOST:PORT/TOPIC, empty or missing.", show_default=False
         ),
     ],
     command_config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--command-config",
             metavar="FILE",
             help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
@@ -160,11 +155,11 @@ def copy(
     ] = None,
     replication_factor: Annotated[
         int,
-        typer.Option("--replication-factor", metavar="N", min=1, help="Replicas of a topic that is created."),
+        Option("--replication-factor", metavar="N", min=1, help="Replicas of a topic that is created."),
     ] = 3,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--checkpoint",
             metavar="FILE",
             help="For a log that begins after offset 0: the checkpoint to put into the directory TO.",
@@ -172,7 +167,7 @@ def copy(
     ] = None,
     until_damage: Annotated[
         bool,
-        typer.Option("--until-damage", metavar="", help="Copy what stands before the damage of a topic."),
+        Option("--until-damage", metavar="", help="Copy what stands before the damage of a topic."),
     ] = False,
 ) -> None:
     """Copy a log from a directory to a Kafka topic, or back: the same records at the same offsets.
@@ -198,15 +193,13 @@ def copy(
     properties = librdkafka_properties(security, "" if command_config is None else f"{command_config}: ")
     client = TopicClient(properties=properties, replication_factor=replication_factor, security=security)
     if not copy_log(source, target, client, checkpoint, until_damage=until_damage):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @app.command()
 def adopt(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="The controller's server.properties.", show_default=False)
-    ],
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Do not ask.")] = False,
+    config: Annotated[Path, Argument(metavar="CONFIG", help="The controller's server.properties.", show_default=False)],
+    force: Annotated[bool, Option("--force", metavar="", help="Do not ask.")] = False,
 ) -> None:
     """Make a controller on a Kafka topic accept another topic as its log.
 

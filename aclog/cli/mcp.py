@@ -1,16 +1,14 @@
 """`aclog mcp`: questions of assistants, by the Model Context Protocol."""
 
-import typer
-
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> None:
     """Answer questions of an assistant about a source, over stdin and stdout, and write nothing.
 

@@ -364,7 +364,7 @@ TOOLS = (
 def flag_words(group: attrs.AttrsInstance, *, without: Iterable[str] = ()) -> list[str]:
     """Return the words that give a command the same values of a group of flags; those with their defaults are left out.
 
-    `group` is an attrs class whose fields are annotated as typer expects (aclog.cli.flags.common). Each word is a
+    `group` is an attrs class whose fields are annotated as aclog.cli.options expects. Each word is a
     `--flag=value`, which no value can make into another flag. `without`: names of fields.
     """
     left_out = frozenset(without)
@@ -394,7 +394,7 @@ def _words(flag: str, value: Any, default: Any) -> Iterator[str]:
 def _flag(hint: Any) -> str:
     """Return the first flag of an option: of `--cidr/--no-cidr` the one that switches it on."""
     [option] = hint.__metadata__
-    declared: str = option.default  # typer takes the first of an annotation for the default, until it makes the option
+    declared: str = option.flags[0]
     return declared.partition("/")[0]
 
 

@@ -1,18 +1,15 @@
 """`aclog migrate`: migration from ZooKeeper, and back."""
 
-import typer
-
 from aclog.cli.context_defaults import writes_to_source
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import RemovalFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 @writes_to_source(unless=("--dry-run", "--compare", "--to-zookeeper"))
 def migrate(
     zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags, output: AnswerFlags

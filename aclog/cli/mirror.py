@@ -3,20 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.source import FollowerFlags
+from aclog.cli.options import Group, Option
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def mirror(
     bootstrap_controller: Annotated[
         str,
-        typer.Option(
+        Option(
             "--bootstrap-controller",
             metavar="HOST:PORT",
             help="The controllers, comma-separated, of a running quorum (aclog or Kafka).",
@@ -25,7 +22,7 @@ def mirror(
     ],
     to: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--to",
             metavar="DIR",
             help="The mirror: an empty or missing directory, or an existing mirror to continue.",
@@ -34,7 +31,7 @@ def mirror(
     ],
     command_config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--command-config",
             metavar="FILE",
             help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
@@ -42,7 +39,7 @@ def mirror(
     ] = None,
     once: Annotated[
         bool,
-        typer.Option("--once", metavar="", help="Stop at the high-water mark seen at the start."),
+        Option("--once", metavar="", help="Stop at the high-water mark seen at the start."),
     ] = False,
     *,
     follower: FollowerFlags,

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import PdpFlags
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> None:
     """Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.
 
@@ -32,7 +32,7 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
       aclog pdp --mapping mapping.yaml --check-mapping
     """
     if flags.check_mapping:
-        raise typer.Exit(_check_mapping(flags.mapping))
+        raise Exit(_check_mapping(flags.mapping))
     from aclog.cli.extras import need_web_extra
 
     need_web_extra()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import typer
 from attrs import frozen
+from click.exceptions import Exit
 
 from aclog.analysis.review.document import markdown_lines, text_lines
 from aclog.authorizer.acl import StandardAcl, is_cidr
@@ -12,9 +12,10 @@ from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, 
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import parse_super_users
 from aclog.cli.extras import need_usage_extra
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses
 from aclog.cli.flags.source import parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
+from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
@@ -33,11 +34,10 @@ from aclog.terminal.progress import BYTES, progress
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def plan(
     target: TargetFlags,
     want: WantFlags,
@@ -60,7 +60,7 @@ def plan(
       aclog plan --log DIR --change unused.jsonl --journal rules.journal --adopt
       aclog apply PLAN
     """
-    raise typer.Exit(print_new_plan(target, (want, change), ownership, authorizer, output))
+    raise Exit(print_new_plan(target, (want, change), ownership, authorizer, output))
 
 
 # What a command says of the plan that it made, and the file that it writes it into.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import typer
 from attrs import evolve, field, frozen
+from click.exceptions import Exit
 
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.lint.finding import Severity
@@ -58,10 +58,11 @@ from aclog.authorizer.origin import FileOrigin, Origins, TwoOrigins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.settings import Generation
 from aclog.cli.diff_report import Compared, difference_objects
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.linting import LintInputs, lint_inputs, repository_path, run_lint
+from aclog.cli.options import Argument, Group, Option
 from aclog.cli.policies import policy_by
 from aclog.cli.testing import settings_for
 from aclog.metalog.errors import ConfigError
@@ -115,7 +116,7 @@ class ChangeFlags:
 
     path: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[PATH]",
             help="The file or directory of rules. [dim]Default: source.acls of aclog.toml[/]",
             show_default=False,
@@ -123,7 +124,7 @@ class ChangeFlags:
     ] = None
     base: Annotated[
         str,
-        typer.Option(
+        Option(
             "--base",
             metavar="REF",
             help="The commit to compare with: where the head parted from this branch, tag or commit.",
@@ -131,15 +132,15 @@ class ChangeFlags:
     ]
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="REF", help="The commit to review. [dim]Default: the working tree[/]"),
+        Option("--head", metavar="REF", help="The commit to review. [dim]Default: the working tree[/]"),
     ] = None
     acls_format: Annotated[
         AclsFormat | None,
-        typer.Option("--acls-format", help="The format of the files.", show_default="auto: each file's own"),
+        Option("--acls-format", help="The format of the files.", show_default="auto: each file's own"),
     ] = None
     modules: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--module",
             metavar="SOURCE=DIR",
             help="Where the Terraform module of this source is; can be repeated.",
@@ -153,19 +154,19 @@ class ReviewFlags:
 
     tests: Annotated[
         list[Path],
-        typer.Option("--tests", metavar="FILE", help="Tests of rules to run on the head; can be repeated."),
+        Option("--tests", metavar="FILE", help="Tests of rules to run on the head; can be repeated."),
     ] = field(factory=list)
     topics: Annotated[
         str | None,
-        typer.Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     groups: Annotated[
         str | None,
-        typer.Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     accesses: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Recent accesses, in any form that [cyan]aclog usage[/] reads: which are decided differently?",
@@ -174,7 +175,7 @@ class ReviewFlags:
     ] = None
     fail_on: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--fail-on",
             metavar="KINDS",
             help=f"What makes the exit code 1, with commas between: {', '.join(Kind)}; or {NEVER}.",
@@ -183,11 +184,11 @@ class ReviewFlags:
     ] = None
     format: Annotated[
         ReviewFormat,
-        typer.Option("--format", help="For a comment, for a terminal, for code scanning, for programs."),
+        Option("--format", help="For a comment, for a terminal, for code scanning, for programs."),
     ] = ReviewFormat.TEXT
     out: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--out", metavar="FORMAT=FILE", help="Write the review to a file as well, in this format; can be repeated."
         ),
     ] = field(factory=list)
@@ -230,11 +231,10 @@ def _kinds(words: tuple[str, ...]) -> Iterator[Kind]:
 # `aclog review`: a pull request against a repository of rules, in one comment.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags) -> None:
     """Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.
 
@@ -253,7 +253,7 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
       aclog review --base origin/main --out markdown=review.md --out sarif=review.sarif
       aclog review kafka --base HEAD~1 --head HEAD --fail-on gained,tests
     """
-    raise typer.Exit(print_review(change, flags, repository))
+    raise Exit(print_review(change, flags, repository))
 
 
 # What lint says of both sides of a review: findings that the change brings, leaves and mends.

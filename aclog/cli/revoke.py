@@ -1,17 +1,17 @@
 """`aclog revoke`: take away what a client does by its principal's own ACLs."""
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.context_defaults import writes_only_with
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import IntentFlags
 from aclog.cli.flags.target import DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 @writes_only_with("--yes")
 def revoke(
     target: TargetFlags,
@@ -36,4 +36,4 @@ def revoke(
     """
     from aclog.cli.grant import run_revoke
 
-    raise typer.Exit(run_revoke(target, intent, revoked, do, authorizer, output.choose()))
+    raise Exit(run_revoke(target, intent, revoked, do, authorizer, output.choose()))

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from attrs import field, frozen
+from click.exceptions import Exit
 
-from aclog.cli.flags.common import AuthorizerFlags, given_accesses, with_flags
+from aclog.cli.flags.common import AuthorizerFlags, given_accesses
 from aclog.cli.flags.target import JournalFile, MaxDeletes, OtherJournals, PlanOutputFlags, TargetFlags, place_address
+from aclog.cli.options import Group, Option
 from aclog.cli.plan import (
     CHANGES,
     NOTHING,
@@ -35,7 +36,7 @@ class RollbackFlags:
     other_journals: OtherJournals = field(factory=list)
     apply: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--apply",
             metavar="ID",
             help="The apply to undo, with all later ones of this journal; its id, or how that begins.",
@@ -52,11 +53,10 @@ class RollbackFlags:
 # `aclog rollback`: a plan back to before an apply.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def rollback(
     target: TargetFlags,
     authorizer: AuthorizerFlags,
@@ -76,7 +76,7 @@ def rollback(
       aclog rollback --bootstrap-server HOST:9092 --journal prod.journal --apply yECTJI5T
       aclog apply BACK
     """
-    raise typer.Exit(print_way_back(target, authorizer, flags, output))
+    raise Exit(print_way_back(target, authorizer, flags, output))
 
 
 # Makes a plan back to before an apply, prints it and writes it.

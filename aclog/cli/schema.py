@@ -6,16 +6,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any
 
-import typer
-
-from aclog.cli.flags.common import OutputFlags, format_option, with_flags
+from aclog.cli.flags.common import OutputFlags, format_option
+from aclog.cli.options import Argument, Group
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row
 
 # `aclog schema`: JSON schemas of what commands print.
 
 
-app = typer.Typer()
+app = Group()
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -24,14 +23,11 @@ def _complete(incomplete: str) -> list[str]:
 
 
 @app.command()
-@with_flags
 def schema(
     output: OutputFlags,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]", help="The schema to print; without it, all are listed.", autocompletion=_complete
-        ),
+        Argument(metavar="[NAME]", help="The schema to print; without it, all are listed.", autocompletion=_complete),
     ] = None,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:

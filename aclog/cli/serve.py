@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from attrs import field, frozen
+from click.exceptions import Exit
 
 from aclog.authorizer.audit import (
     ALLOWED_LOGGED,
@@ -26,6 +26,7 @@ from aclog.authorizer.audit import (
     audit_line,
 )
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.cli.options import Argument, Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.client.requests import cluster_id_of
 from aclog.config.node_config import NodeConfig
@@ -41,7 +42,7 @@ from aclog.terminal.output import say
 # The `aclog serve` command.
 
 
-app = typer.Typer()
+app = Group()
 
 
 class LogFormat(StrEnum):
@@ -63,28 +64,24 @@ class LogLevel(StrEnum):
 
 @app.command()
 def serve(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)
-    ],
+    config: Annotated[Path, Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)],
     strict: Annotated[
-        bool, typer.Option("--strict", metavar="", help="Refuse to start if CONFIG has an unknown key.")
+        bool, Option("--strict", metavar="", help="Refuse to start if CONFIG has an unknown key.")
     ] = False,
-    log_format: Annotated[LogFormat, typer.Option("--log-format", help="The format of log events, on stderr.")] = (
+    log_format: Annotated[LogFormat, Option("--log-format", help="The format of log events, on stderr.")] = (
         LogFormat.CONSOLE
     ),
-    log_level: Annotated[
-        LogLevel, typer.Option("--log-level", help="The lowest level that is logged.")
-    ] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, Option("--log-level", help="The lowest level that is logged.")] = LogLevel.INFO,
     audit_level: Annotated[
         LogLevel,
-        typer.Option(
+        Option(
             "--audit-level",
             help="The lowest level of audit lines that is logged: info has denied requests, debug also allowed ones.",
         ),
     ] = LogLevel.INFO,
     format_if_empty: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--format-if-empty", metavar="", help="Format log.dirs first if all of them are empty, as a new cluster."
         ),
     ] = False,
@@ -174,7 +171,7 @@ def run_node(
 
     Raises:
         ConfigError: a bad file or certificate, or a missing package; nothing has been started.
-        typer.Exit: the node failed, or its directories are not formatted; the log says why.
+        Exit: the node failed, or its directories are not formatted; the log says why.
 
     """
     config = load_config(path, strict=strict)
@@ -193,7 +190,7 @@ def run_node(
             runner.run(_run(config, format_if_empty=format_if_empty))
     except MetadataError as error:
         _log.critical("stopped: %s", error)
-        raise typer.Exit(FAILED) from None
+        raise Exit(FAILED) from None
 
 
 async def _run(config: NodeConfig, *, format_if_empty: bool) -> None:

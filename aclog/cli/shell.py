@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-import typer
+import click
 from attrs import evolve
+from click.exceptions import Exit
 
 from aclog.cli.completion import SECONDS, words_in_child
-from aclog.cli.flags.common import ShowSecrets, group_from, with_flags
+from aclog.cli.flags.common import ShowSecrets, group_from
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Argument, Group
 from aclog.shell.command import ShellState, quoted, split_line
 from aclog.shell.completion import complete
 from aclog.shell.engine import ONE_SHOT_COMMANDS
@@ -18,21 +20,20 @@ from aclog.sources.acl_lines import STDIN
 # `aclog shell`: the tree of a state.
 
 
-app = typer.Typer()
+app = Group()
 
 
-def _complete(context: typer.Context, incomplete: str) -> list[str]:
+def _complete(context: click.Context, incomplete: str) -> list[str]:
 
     return complete_words(context, incomplete)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@with_flags
 def shell(
     source: SourceFlags,
     command: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[COMMAND...]",
             help="One shell command; without it, a prompt is started.",
             autocompletion=_complete,
@@ -59,7 +60,7 @@ def shell(
     with choice.reading():
         state.go_to(choice.moment)
     state.origins, state.premises = choice.origins, choice.premises
-    raise typer.Exit(run_shell(state, command or ()))
+    raise Exit(run_shell(state, command or ()))
 
 
 # Completion of `aclog shell` command lines in the user's shell: commands and their arguments.
@@ -69,7 +70,7 @@ _SPECIAL = re.compile(r"""[\s*?{}\\'"$`!&;|<>()#~\[\]]""")
 """Characters that some shell, or our globs, treat specially; percent-encoded they are safe everywhere."""
 
 
-def complete_words(context: typer.Context, incomplete: str) -> list[str]:
+def complete_words(context: click.Context, incomplete: str) -> list[str]:
     """Return the completions of the last word on the command line; none if the source cannot be read in time."""
     before = context.params.get("command") or []
     if not before:

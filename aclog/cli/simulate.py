@@ -2,18 +2,18 @@
 
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, format_option, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, format_option
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def simulate(
     source: SourceFlags,
     target: SecondStateFlags,
@@ -49,4 +49,4 @@ def simulate(
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise typer.Exit(report_simulation(sides, accesses, how))
+    raise Exit(report_simulation(sides, accesses, how))

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 from attrs import evolve
+from click.exceptions import Exit
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.flags.common import KeepOddRules, Output, with_flags
+from aclog.cli.flags.common import KeepOddRules, Output
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import COUNT_COLUMNS, Findings, RangeWatch, Verdict, WrittenRules, counts, summary, warn_of_each
+from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import (
@@ -49,17 +50,14 @@ from aclog.terminal.progress import BYTES, progress, tracked
 # The `aclog snapshot` commands.
 
 
-app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
+app = Group(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
 
 
 @app.command()
-@with_flags
 def create(
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", metavar="DIR", help="The directory of the checkpoint; created if missing.", show_default=False
-        ),
+        Option("--out", metavar="DIR", help="The directory of the checkpoint; created if missing.", show_default=False),
     ],
     source: SourceFlags,
     keep_odd_rules: KeepOddRules = False,
@@ -82,9 +80,8 @@ def create(
 
 
 @app.command()
-@with_flags
 def verify(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
     output: AnswerFlags,
 ) -> None:
     """Check checkpoint files: every CRC, header, footer, name and record.
@@ -98,13 +95,12 @@ def verify(
     """
     verdict = verify_checkpoints(files, output.choose())
     if verdict:
-        raise typer.Exit(verdict)
+        raise Exit(verdict)
 
 
 @app.command(name="list")
-@with_flags
 def list_(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of checkpoints.", show_default=False)],
+    directory: Annotated[Path, Argument(metavar="DIR", help="A directory of checkpoints.", show_default=False)],
     output: AnswerFlags,
 ) -> None:
     """List the checkpoints of a directory, oldest first: end offset, epoch, time and contents.

@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from aclog.authorizer.settings import generation_of_level
-from aclog.cli.flags.common import Output, OutputFlags, format_option, with_flags
+from aclog.cli.flags.common import Output, OutputFlags, format_option
 from aclog.cli.flags.target import TargetConfig, TargetController, TargetServer
+from aclog.cli.options import Group, Option
 from aclog.client.connection import Role
 from aclog.client.requests import ReplicaDescription, Status, describe_status
 from aclog.config.node_config import ClientSecurity, HostPort
@@ -22,17 +21,16 @@ from aclog.terminal.progress import progress
 # The `aclog status` command.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def status(
     output: OutputFlags,
     bootstrap_server: TargetServer = None,
     bootstrap_controller: TargetController = None,
     command_config: TargetConfig = None,
-    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object, as --format json.")] = False,
+    json: Annotated[bool, Option("--json", metavar="", help="One JSON object, as --format json.")] = False,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:
     """Show the leader of a running cluster, its high-water mark, and its replicas.

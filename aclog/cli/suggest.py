@@ -1,17 +1,15 @@
 """`aclog suggest`: the least ACLs that keep what was used."""
 
-import typer
-
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, WindowFlags, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, WindowFlags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def suggest(
     source: SourceFlags,
     accesses: AccessesFlags,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Self
 from uuid import UUID
 
-import typer
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
@@ -21,9 +20,9 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     acl_text,
 )
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.source import FollowerFlags, RemovalFlags, RemovalLimit
 from aclog.cli.followers import FollowerStatus, serving
+from aclog.cli.options import Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.transfer.rows import row_line
 from aclog.cli.transfer.transfer import change_row
@@ -146,7 +145,7 @@ class SyncFormat(StrEnum):
 # `aclog sync`: ACL history of a cluster whose metadata log is not accessible.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @frozen(kw_only=True)
@@ -155,7 +154,7 @@ class RecordFlags:
 
     bootstrap_server: Annotated[
         str,
-        typer.Option(
+        Option(
             "--bootstrap-server",
             metavar="HOST:PORT",
             help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
@@ -164,7 +163,7 @@ class RecordFlags:
     ]
     to: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--to",
             metavar="DIR",
             help="The log to record in; created by the first poll if missing.",
@@ -173,7 +172,7 @@ class RecordFlags:
     ]
     command_config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--command-config",
             metavar="FILE",
             help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
@@ -186,12 +185,11 @@ class RecordFlags:
 class PollFlags:
     """When to poll."""
 
-    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0
-    once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, then exit.")] = False
+    interval: Annotated[float, Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0
+    once: Annotated[bool, Option("--once", metavar="", help="Poll once, then exit.")] = False
 
 
 @app.command()
-@with_flags
 def sync(
     record: RecordFlags,
     polls: PollFlags,
@@ -199,9 +197,7 @@ def sync(
     follower: FollowerFlags,
     format_: Annotated[
         SyncFormat,
-        typer.Option(
-            "--format", help="A readable line for each change, or the JSON object of [cyan]export --history[/]."
-        ),
+        Option("--format", help="A readable line for each change, or the JSON object of [cyan]export --history[/]."),
     ] = SyncFormat.TABLE,
 ) -> None:
     """Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.

@@ -2,22 +2,21 @@
 
 from importlib.resources import files
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import GuardFlags, RecordFlags, RunFlags
-from aclog.cli.flags.common import with_flags
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.flags.source import FollowerFlags, SourceFlags
+from aclog.cli.options import Group
 from aclog.terminal.output import emit
 
 # `aclog test`: tests of rules.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def test(
     source: SourceFlags,
     flags: RunFlags,
@@ -58,10 +57,10 @@ def test(
         from aclog.cli.test_follow import follow_tests
 
         guard.check(flags)
-        raise typer.Exit(follow_tests(selection, flags, guard, follower))
+        raise Exit(follow_tests(selection, flags, guard, follower))
     guard.refuse()
     follower.refuse("--follow")
-    raise typer.Exit(run_tests(selection, flags))
+    raise Exit(run_tests(selection, flags))
 
 
 # Prints the JSON schema of YAML tests.

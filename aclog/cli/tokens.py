@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-import typer
 from attrs import frozen
 
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.cli.context_defaults import writes_to_source
-from aclog.cli.flags.common import Output, OutputFlags, format_option, typed_text, with_flags
+from aclog.cli.flags.common import Output, OutputFlags, format_option, typed_text
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 from aclog.client.connection import Connection, Role
 from aclog.client.requests import DelegationToken, create_token, describe_tokens, expire_token, renew_token
 from aclog.config.node_config import ClientSecurity, HostPort
@@ -33,7 +33,7 @@ from aclog.terminal.tables import print_rows
 # The `aclog tokens` commands: kafka-delegation-tokens.sh.
 
 
-app = typer.Typer(
+app = Group(
     name="tokens",
     help="Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     no_args_is_help=True,
@@ -46,7 +46,7 @@ class BrokerFlags:
 
     bootstrap_server: Annotated[
         str,
-        typer.Option(
+        Option(
             "--bootstrap-server",
             metavar="HOST:PORT",
             help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
@@ -55,7 +55,7 @@ class BrokerFlags:
     ]
     command_config: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--command-config",
             metavar="FILE",
             help="Client properties with the login: tokens are only for authenticated users.",
@@ -72,22 +72,21 @@ class BrokerFlags:
 
 
 Hmac: TypeAlias = Annotated[
-    str, typer.Option("--hmac", metavar="BASE64", help="The token's HMAC, as create prints it.", show_default=False)
+    str, Option("--hmac", metavar="BASE64", help="The token's HMAC, as create prints it.", show_default=False)
 ]
 
 Force: TypeAlias = Annotated[
-    bool, typer.Option("--force", metavar="", help="Do not ask before writing to a context that -c does not name.")
+    bool, Option("--force", metavar="", help="Do not ask before writing to a context that -c does not name.")
 ]
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def create(
     flags: BrokerFlags,
     max_life_time_period: Annotated[
         int,
-        typer.Option(
+        Option(
             "--max-life-time-period",
             metavar="MS",
             help="The maximum lifetime, renewals included; -1: the server's maximum.",
@@ -96,7 +95,7 @@ def create(
     ],
     renewer_principal: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--renewer-principal",
             metavar="TYPE:NAME",
             help="A principal that may renew and expire the token, besides its owner.",
@@ -104,7 +103,7 @@ def create(
     ] = None,
     owner_principal: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--owner-principal",
             metavar="TYPE:NAME",
             help="The owner of the token; needs CREATE_TOKENS on that user.",
@@ -125,14 +124,13 @@ def create(
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def renew(
     flags: BrokerFlags,
     hmac: Hmac,
     renew_time_period: Annotated[
         int,
-        typer.Option(
+        Option(
             "--renew-time-period",
             metavar="MS",
             help="How long the token is valid from now; -1: the server's default.",
@@ -153,14 +151,13 @@ def renew(
 
 
 @app.command()
-@with_flags
 @writes_to_source()
 def expire(
     flags: BrokerFlags,
     hmac: Hmac,
     expiry_time_period: Annotated[
         int,
-        typer.Option(
+        Option(
             "--expiry-time-period",
             metavar="MS",
             help="When the token expires, from now; -1: immediately.",
@@ -181,14 +178,13 @@ def expire(
 
 
 @app.command()
-@with_flags
 def describe(
     flags: BrokerFlags,
     output: OutputFlags,
     format_: Annotated[OutputFormat | None, format_option(OutputFormat.KAFKA, *ROW_FORMATS, default="kafka")] = None,
     owner_principal: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--owner-principal",
             metavar="TYPE:NAME",
             help="Only the tokens that this principal owns, requested or may renew.",
@@ -206,13 +202,12 @@ def describe(
 
 
 @app.command("list")
-@with_flags
 def list_(
     source: SourceFlags,
     output: OutputFlags,
     owner_principal: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--owner-principal",
             metavar="TYPE:NAME",
             help="Only the tokens that this principal owns, requested or may renew.",
@@ -221,7 +216,7 @@ def list_(
     ] = None,
     expires_before: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--expires-before",
             metavar="TIME",
             help="Only those that expire before this time, unless they are renewed: [cyan]2026-11-27[/].",

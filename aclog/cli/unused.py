@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 from attrs import field, frozen
+from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.settings import SUPER_USERS_CONFIG
@@ -20,10 +20,10 @@ from aclog.cli.flags.common import (
     gap_us,
     given_accesses,
     window_end,
-    with_flags,
 )
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 from aclog.cli.policies import read_premises
 from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_text
 from aclog.metalog.errors import printable
@@ -47,22 +47,20 @@ class UnusedFlags:
 
     index: Annotated[
         Path,
-        typer.Option(
-            "--index", metavar="DIR", help="The index that [cyan]aclog usage-index[/] keeps.", show_default=False
-        ),
+        Option("--index", metavar="DIR", help="The index that [cyan]aclog usage-index[/] keeps.", show_default=False),
     ]
     days: Annotated[
         int,
-        typer.Option("--days", metavar="N", min=1, help="The length of the window, in whole days (UTC)."),
+        Option("--days", metavar="N", min=1, help="The length of the window, in whole days (UTC)."),
     ] = 90
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
+        Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
     ] = None
     gap: Gap = "1d"
     ignore_broker: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--ignore-broker",
             metavar="ID",
             help="A broker that is no more, or logs nothing: its silence is no hole; [cyan]none[/] is for lines that "
@@ -71,7 +69,7 @@ class UnusedFlags:
     ] = field(factory=list)
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             metavar="FILE",
             help="Write the removal of all that can go together, as a change for [cyan]--change[/].",
@@ -83,11 +81,10 @@ class UnusedFlags:
 # `aclog unused`: which rules nobody needs, and which of them can go together.
 
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
     """List the rules that no access matched, those that matched but were never needed, and those that were needed.
 
@@ -106,7 +103,7 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
       aclog diff --log DIR --change change.jsonl
       aclog unused --log DIR --index usage --ignore-broker 3 --format jsonl
     """
-    raise typer.Exit(print_unused(source, flags, given_accesses(proof), output.choose()))
+    raise Exit(print_unused(source, flags, given_accesses(proof), output.choose()))
 
 
 # A row for each rule: what it is, the answer, how often and when it was used, and why it is not judged.

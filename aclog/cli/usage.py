@@ -2,17 +2,15 @@
 
 from typing import Annotated
 
-import typer
-
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, WindowFlags, format_option, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, WindowFlags, format_option
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def usage(
     source: SourceFlags,
     accesses: AccessesFlags,

@@ -7,17 +7,15 @@ text.
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command(name="usage-index")
-@with_flags
 def usage_index(
     source: SourceFlags,
     accesses: AccessesFlags,
@@ -25,9 +23,7 @@ def usage_index(
     output: AnswerFlags,
     index: Annotated[
         Path,
-        typer.Option(
-            "--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False
-        ),
+        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
 ) -> None:
     """Add what is new in an access log to the index of last use, which tells what any window of days needed.

@@ -2,23 +2,19 @@
 
 from typing import Annotated
 
-import typer
-
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, AskedHost
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group, Option
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command("what-can")
-@with_flags
 def what_can(
     source: SourceFlags,
     authorizer: AuthorizerFlags,
-    principal: Annotated[
-        str, typer.Option("--principal", metavar="TYPE:NAME", help="The principal.", show_default=False)
-    ],
+    principal: Annotated[str, Option("--principal", metavar="TYPE:NAME", help="The principal.", show_default=False)],
     output: AnswerFlags,
     host: AskedHost = None,
 ) -> None:

@@ -3,20 +3,18 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import typer
-
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, WhoFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
 if TYPE_CHECKING:
     from aclog.snapshots.deciding_kafka import KafkaChange
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command()
-@with_flags
 def when(
     source: SourceFlags,
     action: AskedFlags,

@@ -1,16 +1,14 @@
 """`aclog who-can`: everybody who may do something."""
 
-import typer
-
-from aclog.cli.flags.common import AuthorizerFlags, with_flags
+from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Group
 
-app = typer.Typer()
+app = Group()
 
 
 @app.command("who-can")
-@with_flags
 def who_can(
     source: SourceFlags,
     action: AskedFlags,

@@ -91,7 +91,7 @@ def text_of(error: Exception) -> str:
 # The installation: versions, extras, Java, the clock, the file of contexts.
 
 
-_LIBRARIES = ("numpy", "kio", "cryptography", "attrs", "typer", "rich")
+_LIBRARIES = ("numpy", "kio", "cryptography", "attrs", "click", "rich")
 _EXTRAS = (
     ("kafka", "confluent-kafka", "logs on a topic (kafka://...)"),
     ("zookeeper", "kazoo", "ACLs in ZooKeeper, and migrating from it"),

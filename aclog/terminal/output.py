@@ -60,7 +60,7 @@ def _print(text: str) -> None:
 TIMEZONE_VARIABLE = "ACLOG_TIMEZONE"
 
 _ZONE: ContextVar[tzinfo | None] = ContextVar("aclog_timezone", default=None)
-"""The zone of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
+"""The zone of this invocation of a command, which runs in a context of its own (aclog.cli.app.run)."""
 
 
 def use_zone(text: str) -> None:

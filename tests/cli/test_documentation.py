@@ -7,7 +7,6 @@ from enum import IntEnum
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from aclog.cli.app import LazyCommand, app
 from tests.docs.site.command_page import command_sections
@@ -34,7 +33,7 @@ def commands(command, path=()) -> Iterator[tuple[str, object]]:
         yield " ".join(path), command
 
 
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = dict(commands(app))
 
 
 def section(name):
@@ -108,7 +107,7 @@ def test_every_help_has_an_example_that_can_be_typed(name):
 
 
 def test_the_examples_of_the_first_help_can_be_typed():
-    found = list(examples(get_command(app).help))
+    found = list(examples(app.help))
     assert len(found) >= 5
     for words in found:
         parsed(words).ok()
@@ -129,6 +128,6 @@ def test_help_shows_every_default_by_name():
             assert not isinstance(parameter.default, IntEnum)
 
 
-@pytest.mark.parametrize("command", get_command(app).commands.values(), ids=lambda command: command.name)
+@pytest.mark.parametrize("command", app.commands.values(), ids=lambda command: command.name)
 def test_the_first_help_tells_of_each_command_what_its_own_help_begins_with(command):
     assert command.help == command.load().help.partition("\n\n")[0]

@@ -2,33 +2,31 @@
 
 from typing import Annotated
 
+import click
 import pytest
-import typer
 from attrs import field, frozen
-from typer.main import get_command
 
-from aclog.cli.flags.common import group_from, with_flags
+from aclog.cli.flags.common import group_from
+from aclog.cli.options import Command, Option
 
 
 @frozen(kw_only=True)
 class Limits:
-    most: Annotated[int, typer.Option("--most")] = 10
-    names: Annotated[list[str], typer.Option("--name")] = field(factory=list)
+    most: Annotated[int, Option("--most")] = 10
+    names: Annotated[list[str], Option("--name")] = field(factory=list)
 
 
 @frozen
 class Place:
-    directory: Annotated[str, typer.Option("--dir")]
+    directory: Annotated[str, Option("--dir")]
 
 
 def run(command, *words):
-    app = typer.Typer()
-    app.command()(with_flags(command))
-    return get_command(app).main(list(words), standalone_mode=False)
+    return Command(command, None, None).main(list(words), standalone_mode=False)
 
 
 def test_a_group_has_the_values_of_its_flags_and_the_defaults_of_the_others():
-    def command(place: Place, limits: Limits, quick: Annotated[bool, typer.Option("--quick")] = False) -> tuple:
+    def command(place: Place, limits: Limits, quick: Annotated[bool, Option("--quick")] = False) -> tuple:
         return place, limits, quick
 
     given = run(command, "--dir", "d", "--name", "a", "--name", "b", "--quick")
@@ -39,9 +37,7 @@ def test_a_group_has_the_values_of_its_flags_and_the_defaults_of_the_others():
 def test_flags_are_in_the_order_of_the_parameters_and_fields():
     def command(limits: Limits, place: Place) -> None: ...
 
-    app = typer.Typer()
-    app.command()(with_flags(command))
-    assert [name for parameter in get_command(app).params for name in parameter.opts][:3] == [
+    assert [name for parameter in Command(command, None, None).params for name in parameter.opts][:3] == [
         "--most",
         "--name",
         "--dir",
@@ -51,7 +47,7 @@ def test_flags_are_in_the_order_of_the_parameters_and_fields():
 def test_a_required_flag_of_a_group_is_required():
     def command(place: Place) -> None: ...
 
-    with pytest.raises(typer.TyperException, match="Missing parameter: directory"):
+    with pytest.raises(click.ClickException, match="Missing parameter: directory"):
         run(command)
 
 
@@ -66,13 +62,13 @@ def test_commands_do_not_share_the_list_of_a_group():
 def test_two_groups_with_the_same_field_are_refused():
     @frozen
     class Other:
-        most: Annotated[int, typer.Option("--other")] = 1
+        most: Annotated[int, Option("--other")] = 1
 
     def command(limits: Limits, other: Other) -> None: ...
 
     command.__annotations__ = {"limits": Limits, "other": Other, "return": None}
     with pytest.raises(TypeError, match="two groups have a field of the same name"):
-        with_flags(command)
+        Command(command, None, None)
 
 
 def test_a_group_is_made_of_those_values_that_are_there():

@@ -6,7 +6,6 @@ import sys
 
 import pexpect
 import pytest
-from typer.main import get_command
 
 from aclog.cli.app import app
 from aclog.cli.completion import candidates
@@ -41,7 +40,7 @@ def test_a_command_that_does_not_exist_is_refused_with_those_that_do():
 
 
 def test_a_manual_page_is_sound_roff():
-    for page in command_pages(get_command(app)):
+    for page in command_pages(app):
         text = manual_page(page, "1.0", "2026-11-23")
         assert text.startswith(f'.TH "{manual_name(page).upper()}" 1'.replace("-", "\\-"))
         assert text.count("\\fB") == text.count("\\fR")
@@ -54,7 +53,7 @@ def test_a_manual_page_is_sound_roff():
 
 
 def test_a_group_refers_to_its_commands():
-    page = manual_page(command_page(get_command(app), ("acls",)), "1.0", "2026-11-23")
+    page = manual_page(command_page(app, ("acls",)), "1.0", "2026-11-23")
     assert "\\fBaclog\\-acls\\-list\\fR(1)" in page
 
 
@@ -81,4 +80,4 @@ def test_on_a_terminal_a_page_fits_it_and_goes_through_the_pager(tmp_path):
 )
 def test_the_words_after_help_are_completed(typed, meant):
     *before, last = ["help", *typed.split(" ")]
-    assert meant in [each.value for each in candidates(get_command(app), before, last).items]
+    assert meant in [each.value for each in candidates(app, before, last).items]

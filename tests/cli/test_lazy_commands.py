@@ -1,24 +1,21 @@
 """Commands that are imported when they are called: their names and lines are known before."""
 
+import click
 import pytest
-import typer
-from typer.main import get_command
 
 from aclog.cli.app import LazyCommand, app
 from tests.support.cli.command import aclog
 
 
 def test_completion_knows_the_commands_and_what_they_are_for():
-    group = get_command(app)
-    found = {item.value: item.help for item in group.shell_complete(typer.Context(group), "a")}
+    found = {item.value: item.help for item in app.shell_complete(click.Context(app), "a")}
     assert set(found) == {"acls", "apply", "authorize"}
     assert found["acls"].startswith("List, add, remove and copy ACLs")
 
 
 def test_completion_inside_a_group_imports_it():
-    group = get_command(app)
-    _, command, _ = group.resolve_command(typer.Context(group), ["acls", ""])
-    assert {item.value for item in command.shell_complete(typer.Context(command), "")} == {
+    _, command, _ = app.resolve_command(click.Context(app), ["acls", ""])
+    assert {item.value for item in command.shell_complete(click.Context(command), "")} == {
         "add",
         "copy",
         "history",
@@ -31,7 +28,7 @@ def test_a_mistyped_command_is_told_with_the_nearest_one():
     assert aclog("authorise").complaint.startswith("No such command 'authorise'. Did you mean 'authorize'?")
 
 
-@pytest.mark.parametrize("command", get_command(app).commands.values(), ids=lambda command: command.name)
+@pytest.mark.parametrize("command", app.commands.values(), ids=lambda command: command.name)
 def test_each_command_has_a_module(command):
     assert isinstance(command, LazyCommand)
     assert command.load().name == command.name

@@ -3,14 +3,13 @@
 import re
 
 import pytest
-from typer.main import get_command
 
 from aclog.cli.app import app
 from tests.docs.commands import ROOT, blocks, command_lines, in_block, pages
 from tests.docs.site.command_page import COMMANDS, command_sections
 from tests.support.cli.parsing import parsed
 
-NAMED = re.compile(rf"(?<![`\w.-])aclog +(?:-c +\w+ +)?(?:{'|'.join(get_command(app).commands)})(?![\w-])")
+NAMED = re.compile(rf"(?<![`\w.-])aclog +(?:-c +\w+ +)?(?:{'|'.join(app.commands)})(?![\w-])")
 """A command of ours, outside a sentence."""
 
 

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from aclog.cli.app import LazyCommand, app
 from aclog.cli.schema import schema_names
@@ -37,7 +36,7 @@ def flags(command, words=()):
 
 
 def test_the_page_of_a_command_has_each_of_its_flags_in_a_table(pages):
-    for words, known in flags(get_command(app)):
+    for words, known in flags(app):
         page = pages[command_place(" ".join(words))]
         table = re.search(rf"### Flags of aclog {' '.join(words)}\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
         listed = set(
@@ -144,7 +143,7 @@ def test_each_property_is_in_the_reference_and_described(pages):
 
 def test_the_options_before_a_command_are_on_the_page_that_all_have_in_common(pages):
     table = pages["commands/index.md"].partition("## Options before a command")[2]
-    for option in get_command(app).params:
+    for option in app.params:
         assert all(f"{name}" in table for name in option.opts)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
 from attrs import asdict, evolve, field, frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, code_name
@@ -28,6 +27,7 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags
 from aclog.cli.flags.target import ZOOKEEPER_HELP, JournalFile, OtherJournals
+from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -46,12 +46,12 @@ _PANEL = "Findings"
 class ConsoleFlags:
     """Where it listens, and who may see it."""
 
-    listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)
-    ] = "127.0.0.1:8080"
+    listen: Annotated[str, Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)] = (
+        "127.0.0.1:8080"
+    )
     login: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--login",
             metavar="FILE|oidc|oidc:FILE",
             help="Who may see it: a file with a principal and the hash of a password a line; or who logs in at an "
@@ -62,7 +62,7 @@ class ConsoleFlags:
     ] = None
     hash_password: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--hash-password",
             metavar="PRINCIPAL",
             help="Ask for a password, print the line of --login's file for it, and end.",
@@ -74,7 +74,7 @@ class ConsoleFlags:
     health_listen: common.HealthListen = None
     trusted_proxy: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--trusted-proxy",
             metavar="ADDRESS",
             help="A proxy before it, whose X-Forwarded-For says who asks. [dim]Default: the address that connects[/]",
@@ -84,7 +84,7 @@ class ConsoleFlags:
     audit: common.AuditFile = None
     edit: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--edit",
             metavar="",
             help="Let drafts be planned and applied in the pages, as [cyan]aclog plan[/] and [cyan]aclog apply[/] do, "
@@ -99,7 +99,7 @@ class FindingsFlags:
 
     config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--config",
             metavar="FILE",
             help="Settings of lint, and suppressions. [dim]Default: the nearest aclog.toml, up to the repository's "
@@ -109,7 +109,7 @@ class FindingsFlags:
     ] = None
     ignore: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--ignore",
             metavar="FILE",
             help="Suppressions of lint, as TOML: [cyan]\\[\\[ignore]][/] tables.",
@@ -118,7 +118,7 @@ class FindingsFlags:
     ] = None
     index: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--index",
             metavar="DIR",
             help="Unused rules: the index that [cyan]aclog usage-index[/] keeps.",
@@ -127,7 +127,7 @@ class FindingsFlags:
     ] = None
     accesses: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Unused rules: an access log, as [cyan]aclog usage[/] takes it; with [cyan]--index[/], to prove what "
@@ -140,7 +140,7 @@ class FindingsFlags:
     workers: Workers = None
     days: Annotated[
         int,
-        typer.Option(
+        Option(
             "--days",
             metavar="N",
             min=1,
@@ -151,7 +151,7 @@ class FindingsFlags:
     gap: Gap = "1d"
     ignore_broker: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--ignore-broker",
             metavar="ID",
             help="With [cyan]--index[/]: a broker whose silence is no hole. Can be repeated.",
@@ -160,7 +160,7 @@ class FindingsFlags:
     ] = field(factory=list)
     want: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--want",
             metavar="PATH",
             help="Drift: all rules that a source wants here, as [cyan]aclog drift[/] takes them; with "
@@ -170,11 +170,11 @@ class FindingsFlags:
     ] = None
     want_format: Annotated[
         AclsFormat | None,
-        typer.Option("--want-format", metavar="FORMAT", help="The format of these files.", rich_help_panel=_PANEL),
+        Option("--want-format", metavar="FORMAT", help="The format of these files.", rich_help_panel=_PANEL),
     ] = None
     journal: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--journal",
             metavar="FILE",
             help="What this source of rules has applied, and so owns.",
@@ -183,7 +183,7 @@ class FindingsFlags:
     ] = None
     other_journals: Annotated[
         list[Path],
-        typer.Option(
+        Option(
             "--other-journal",
             metavar="FILE",
             help="The journal of another source for the same place. Can be repeated.",
@@ -192,7 +192,7 @@ class FindingsFlags:
     ] = field(factory=list)
     tests: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--tests",
             metavar="FILE",
             help="Tests of rules, as [cyan]aclog test[/] takes them. Can be repeated.",
@@ -208,12 +208,12 @@ class FindingsFlags:
 class PdpFlags:
     """Where it listens, who may ask, and how foreign questions are mapped."""
 
-    listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)
-    ] = "127.0.0.1:8180"
+    listen: Annotated[str, Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)] = (
+        "127.0.0.1:8180"
+    )
     mapping: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--mapping",
             metavar="FILE",
             help="What foreign subjects, resources and actions are in Kafka's terms, as JSON or YAML. [dim]Default: "
@@ -223,7 +223,7 @@ class PdpFlags:
     ] = None
     check_mapping: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check-mapping",
             help="Print what each type and action of the mapping becomes, which cases never count and which spellings "
             "are rejected, and serve nothing.",
@@ -233,7 +233,7 @@ class PdpFlags:
     tls_key: common.TlsKey = None
     tls_client_ca: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--tls-client-ca",
             metavar="FILE",
             help="Only clients with a certificate of these authorities may ask (PEM).",
@@ -244,12 +244,12 @@ class PdpFlags:
     health_listen: common.HealthListen = None
     tokens: Annotated[
         Path | None,
-        typer.Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
+        Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
     ] = None
     audit: common.AuditFile = None
     decision_log: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--decision-log",
             metavar="FILE",
             help="Append an event of OPA's decision log for each answer of OPA's data API.",
@@ -257,7 +257,7 @@ class PdpFlags:
     ] = None
     max_age: Annotated[
         float,
-        typer.Option(
+        Option(
             "--max-age", metavar="SECONDS", help="Decide nothing from a state that nobody has confirmed for longer."
         ),
     ] = 60.0
@@ -272,7 +272,7 @@ class McpFlags:
 
     index: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--index",
             metavar="DIR",
             help="The index that [cyan]aclog usage-index[/] keeps, for the tool [cyan]unused[/].",
@@ -282,7 +282,7 @@ class McpFlags:
     ] = None
     accesses: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="An access log for that tool: with [cyan]--index[/] the proof, without it all there is (as in "
@@ -294,7 +294,7 @@ class McpFlags:
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
+        float, Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
     ] = 60.0
 
 
@@ -311,7 +311,7 @@ class ZooKeeperFlags:
 
     zookeeper: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--zookeeper",
             metavar="HOST:PORT",
             help="Migrate from this ZooKeeper; several servers and a chroot as in zookeeper.connect.",
@@ -320,7 +320,7 @@ class ZooKeeperFlags:
     ] = None
     to_zookeeper: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-zookeeper",
             metavar="HOST:PORT",
             help="Migrate back: write the state of --log to this ZooKeeper.",
@@ -329,7 +329,7 @@ class ZooKeeperFlags:
     ] = None
     zk_tls_config_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--zk-tls-config-file",
             metavar="FILE",
             help="zookeeper.* properties: TLS, timeouts, zookeeper.set.acl.",
@@ -344,11 +344,11 @@ class MetadataLogFlags:
 
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="DIR", help="A log directory of aclog; created if missing.", rich_help_panel=_TO),
+        Option("--log", metavar="DIR", help="A log directory of aclog; created if missing.", rich_help_panel=_TO),
     ] = None
     bootstrap_checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--bootstrap-checkpoint",
             metavar="FILE",
             help="What the first start of a formatted Kafka controller reads: its [cyan]bootstrap.checkpoint[/], from "
@@ -359,7 +359,7 @@ class MetadataLogFlags:
     ] = None
     bootstrap_controller: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--bootstrap-controller",
             metavar="HOST:PORT",
             help="A running quorum (aclog or Kafka): ACLs only, in batches.",
@@ -368,7 +368,7 @@ class MetadataLogFlags:
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--command-config",
             metavar="FILE",
             help="Client properties for the quorum: security.protocol, sasl.*, ssl.*.",
@@ -381,19 +381,19 @@ class MetadataLogFlags:
 class ModeFlags:
     """What to do, when to switch over, and what not to refuse."""
 
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Show what would be done, and write nothing.")
-    ] = False
+    dry_run: Annotated[bool, Option("--dry-run", metavar="", help="Show what would be done, and write nothing.")] = (
+        False
+    )
     compare: Annotated[
-        bool, typer.Option("--compare", metavar="", help="Only compare contents and decisions; exit 1 if they differ.")
+        bool, Option("--compare", metavar="", help="Only compare contents and decisions; exit 1 if they differ.")
     ] = False
     follow: Annotated[
         bool,
-        typer.Option("--follow", metavar="", help="Follow changes until [cyan]switch[/] is typed, then switch over."),
+        Option("--follow", metavar="", help="Follow changes until [cyan]switch[/] is typed, then switch over."),
     ] = False
     until_quiet: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--until-quiet",
             metavar="SECONDS",
             help="Follow changes until there is none for this long, then switch over.",
@@ -401,17 +401,13 @@ class ModeFlags:
         ),
     ] = None
     replace: Annotated[
-        bool, typer.Option("--replace", metavar="", help="Remove entries that only the target has, instead of failing.")
+        bool, Option("--replace", metavar="", help="Remove entries that only the target has, instead of failing.")
     ] = False
     skip_unreadable: Annotated[
         bool,
-        typer.Option(
-            "--skip-unreadable", metavar="", help="Leave out entries that cannot be read, instead of failing."
-        ),
+        Option("--skip-unreadable", metavar="", help="Leave out entries that cannot be read, instead of failing."),
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
-    ] = False
+    force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
 
 
 # The flags of `aclog test`.
@@ -419,7 +415,7 @@ class ModeFlags:
 
 TestFiles: TypeAlias = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         metavar="FILE...",
         help="Tests: YAML, or JSON lines of requests with their decisions ([cyan]*.jsonl[/]; [cyan]-[/] is stdin). "
         "[dim]Default: those of aclog.toml[/]",
@@ -435,14 +431,14 @@ class RunFlags:
     files: TestFiles = field(factory=list)
     run: Annotated[
         list[str],
-        typer.Option("--run", metavar="GLOB", help="Only tests with such a name; can be repeated.", show_default=False),
+        Option("--run", metavar="GLOB", help="Only tests with such a name; can be repeated.", show_default=False),
     ] = field(factory=list)
-    coverage: Annotated[
-        bool, typer.Option("--coverage", metavar="", help="Also list the rules that no test exercises.")
-    ] = False
+    coverage: Annotated[bool, Option("--coverage", metavar="", help="Also list the rules that no test exercises.")] = (
+        False
+    )
     min_coverage: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--min-coverage",
             metavar="P",
             min=0,
@@ -452,20 +448,18 @@ class RunFlags:
     ] = None
     mutate: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--mutate",
             metavar="",
             help="Also fail for each rule that can be removed, widened or flipped without a test that fails.",
         ),
     ] = False
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")
-    ] = None
+    junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")] = None
     format: AnswerFormat = None
     columns: Columns = None
     no_pager: NoPager = False
     schema: Annotated[
-        bool, typer.Option("--schema", metavar="", help="Print the JSON schema of YAML tests, for editors, and exit.")
+        bool, Option("--schema", metavar="", help="Print the JSON schema of YAML tests, for editors, and exit.")
     ] = False
 
     def output(self, *, is_live: bool = False) -> Output:
@@ -486,7 +480,7 @@ class GuardFlags:
 
     follow: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--follow",
             metavar="",
             help="Run the tests on each change of a log as it is committed, until Ctrl-C, and tell which turn red or "
@@ -496,13 +490,13 @@ class GuardFlags:
     ] = False
     exit_on_red: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--exit-on-red", metavar="", help="End with exit code 1 when a test is red.", rich_help_panel=_FOLLOWING
         ),
     ] = False
     webhook: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--webhook",
             metavar="URL",
             help="Post each turn here as JSON, in the background; a user and password in it are sent as a login.",
@@ -528,7 +522,7 @@ class RecordFlags:
 
     record: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--record",
             metavar="FILE",
             help="Instead of running tests: write some to a new file that say what the state decides, and that what "
@@ -539,7 +533,7 @@ class RecordFlags:
     ] = None
     accesses: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="With --record: how these accesses are decided, not the whole state: a log in any form that "
@@ -600,7 +594,7 @@ class AclSourceFlags:
     command_config: source.CommandConfig = None
     authorizer_properties: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
             help=ZOOKEEPER_HELP,
@@ -640,7 +634,7 @@ class RuleFlags:
 
     allow_principals: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--allow-principal",
             metavar="TYPE:NAME",
             help="A principal to allow; [cyan]'User:*'[/] is everyone.",
@@ -649,7 +643,7 @@ class RuleFlags:
     ] = field(factory=list)
     deny_principals: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--deny-principal",
             metavar="TYPE:NAME",
             help="A principal to deny. DENY takes precedence over ALLOW.",
@@ -658,7 +652,7 @@ class RuleFlags:
     ] = field(factory=list)
     allow_hosts: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--allow-host",
             metavar="ADDRESS",
             help="The host from which allowed principals have access. [dim]Default: *[/]",
@@ -667,7 +661,7 @@ class RuleFlags:
     ] = field(factory=list)
     deny_hosts: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--deny-host",
             metavar="ADDRESS",
             help="The host from which denied principals have no access. [dim]Default: *[/]",
@@ -676,7 +670,7 @@ class RuleFlags:
     ] = field(factory=list)
     operations: Annotated[
         list[AclOperation],
-        typer.Option(
+        Option(
             "--operation",
             parser=named(OPERATIONS),
             autocompletion=completions(OPERATIONS),
@@ -687,7 +681,7 @@ class RuleFlags:
     ] = field(factory=list)
     producer: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--producer",
             metavar="",
             help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
@@ -696,13 +690,13 @@ class RuleFlags:
     ] = False
     consumer: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
         ),
     ] = False
     idempotent: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--idempotent",
             metavar="",
             help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
@@ -750,7 +744,7 @@ class DeniedFlags:
 
     principal: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--principal",
             metavar="TYPE:NAME",
             help="Only what this principal is refused; can be repeated.",
@@ -759,11 +753,11 @@ class DeniedFlags:
     ] = field(factory=list)
     any_host: Annotated[
         bool,
-        typer.Option("--any-host", help="Let the rules allow from every host, not only from those that were refused."),
+        Option("--any-host", help="Let the rules allow from every host, not only from those that were refused."),
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             metavar="FILE",
             help="Write the rules that would allow it, as a change for [cyan]--change[/].",
@@ -784,7 +778,7 @@ class SuggestFlags:
 
     principal: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--principal",
             metavar="PRINCIPAL",
             help="Only replace the rules of this principal; those of all others stay. Can be repeated. "
@@ -795,7 +789,7 @@ class SuggestFlags:
     ] = field(factory=list)
     fold: Annotated[
         str,
-        typer.Option(
+        Option(
             "--fold",
             metavar="N",
             help="So many used names of one principal, host and operation become their longest prefix, where that is "
@@ -805,7 +799,7 @@ class SuggestFlags:
     ] = "5"
     explain: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--explain",
             metavar="",
             help="Say why a rule has a prefix, and why other names were not folded.",
@@ -814,7 +808,7 @@ class SuggestFlags:
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             metavar="FILE",
             help="Write all rules that are wanted, as [cyan]acls list --format jsonl[/] prints rules.",
@@ -842,7 +836,7 @@ class DiffFlags:
 
     map_names: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--map-names",
             metavar="OLD=NEW",
             help="Names of topics, groups and transactional ids of the first state that begin with OLD begin with NEW "
@@ -851,7 +845,7 @@ class DiffFlags:
     ] = field(factory=list)
     accesses: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Count which of these accesses flip: an access log in any form that [cyan]aclog usage[/] reads; "
@@ -861,7 +855,7 @@ class DiffFlags:
     ] = None
     follow: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--follow",
             metavar="",
             help="Instead of a second state: print what each change gives and takes, as it is committed, until Ctrl-C.",
@@ -910,7 +904,7 @@ class DriftFlags:
     other_journals: OtherJournals = field(factory=list)
     follow: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--follow",
             metavar="",
             help="Look again and again, and print what drifts and what is mended, until Ctrl-C.",
@@ -918,7 +912,7 @@ class DriftFlags:
     ] = False
     interval: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--interval",
             metavar="SECONDS",
             help="With [cyan]--follow[/]: time between two looks. [dim]Default: 1 for a log, 30 for a cluster[/]",

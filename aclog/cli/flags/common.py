@@ -1,32 +1,20 @@
-"""Groups of command-line flags: attrs classes whose fields are annotated as typer expects.
-
-A command takes a group as one parameter; typer sees one flag for each of its fields:
-
-    @frozen
-    class Limits:
-        most: Annotated[int, typer.Option("--most", help="Stop after this many.")] = 10
-
-    @app.command()
-    @with_flags
-    def list_(limits: Limits) -> None: ...
-"""
+"""Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects."""
 
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeAlias, TypeVar
 
 import attrs
-import typer
+import click
 from attrs import evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
 from aclog.authorizer.settings import Generation, named_generation
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit
@@ -36,64 +24,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-_Returned = TypeVar("_Returned")
 _Group = TypeVar("_Group")
-
-
-def with_flags(command: Callable[..., _Returned]) -> Callable[..., _Returned]:
-    """Return the command with every parameter that is a group replaced by the fields of that group.
-
-    Raises:
-        TypeError: two groups have a field of the same name.
-
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters = signature(command).parameters
-    groups: dict[str, type] = {name: hints[name] for name in parameters if attrs.has(hints[name])}
-    flags: list[Parameter] = []
-    for parameter in parameters.values():
-        if parameter.name in groups:
-            flags += _parameters(groups[parameter.name])
-        else:
-            flags.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
-    names = [flag.name for flag in flags]
-    if len(set(names)) < len(names):
-        raise TypeError(f"{command.__name__}: two groups have a field of the same name: {sorted(names)}")
-
-    @wraps(command)
-    def flattened(**values: Any) -> _Returned:
-        """Collect the flags of each group again and run the command."""
-        arguments = {name: _take(group, values) for name, group in groups.items()}
-        return command(**arguments, **values)
-
-    # typer reads both: the signature for the order and defaults, the annotations for the options.
-    flattened.__signature__ = Signature(flags)  # type: ignore[attr-defined]
-    flattened.__annotations__ = {flag.name: flag.annotation for flag in flags}
-    return flattened
 
 
 def group_from(group: type[_Group], values: Mapping[str, Any]) -> _Group:
     """Return the group with those of its fields that are in `values`; the others have their defaults."""
     return group(**{field.alias: values[field.name] for field in attrs.fields(group) if field.name in values})  # type: ignore[arg-type]
-
-
-def _take(group: type, values: dict[str, Any]) -> Any:
-    return group(**{field.alias: values.pop(field.name) for field in attrs.fields(group)})
-
-
-def _parameters(group: type) -> list[Parameter]:
-    types = get_type_hints(group, include_extras=True)
-    return [
-        Parameter(field.name, Parameter.KEYWORD_ONLY, default=_default(field.default), annotation=types[field.name])
-        for field in attrs.fields(group)
-    ]
-
-
-def _default(default: Any) -> Any:
-    if default is attrs.NOTHING:
-        return Parameter.empty
-    # Each command gets its own default; typer passes a new list to each invocation, so the default is never changed.
-    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
 
 
 # Values of flags: enum names with their completions, and text as UTF-8 whatever the locale.
@@ -116,9 +52,9 @@ _PATTERN_HELP = (
 _QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
-def pattern_type_option(panel: str, *, more: str = "") -> Any:  # what typer's own function returns
+def pattern_type_option(panel: str, *, more: str = "") -> Option:
     """Return the flag that says whether the names of a question are prefixes; `more`: a sentence for its help."""
-    return typer.Option(
+    return Option(
         "--resource-pattern-type",
         parser=named(_QUESTION_PATTERNS),
         autocompletion=completions(_QUESTION_PATTERNS),
@@ -135,7 +71,7 @@ def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
         try:
             return parse_name(values, text)
         except ConfigError as error:
-            raise typer.BadParameter(str(error)) from error
+            raise click.BadParameter(str(error)) from error
 
     return parse
 
@@ -184,18 +120,16 @@ def check_one_stdin(files: Mapping[str, str | None]) -> None:
 # Single flags that several commands share.
 
 
-TargetLog: TypeAlias = Annotated[
-    Path, typer.Option("--log", metavar="DIR", help="The log directory.", show_default=False)
-]
+TargetLog: TypeAlias = Annotated[Path, Option("--log", metavar="DIR", help="The log directory.", show_default=False)]
 ShowSecrets: TypeAlias = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--show-secrets", metavar="", help="Print salts, keys and HMACs, which are shown as [cyan]***[/] otherwise."
     ),
 ]
 KeepOddRules: TypeAlias = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--keep-odd-rules",
         metavar="",
         help="Write ACLs that CreateAcls refuses, too, with a warning: for the export of a log that has some.",
@@ -228,7 +162,7 @@ PANEL = "Output"
 
 Columns: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--columns",
         metavar="A,B,C",
         help="These columns, in this order, by their keys in JSON. Without [cyan]--format[/]: in a table.",
@@ -236,7 +170,7 @@ Columns: TypeAlias = Annotated[
     ),
 ]
 NoPager: TypeAlias = Annotated[
-    bool, typer.Option("--no-pager", metavar="", help="Show long output without a pager.", rich_help_panel=PANEL)
+    bool, Option("--no-pager", metavar="", help="Show long output without a pager.", rich_help_panel=PANEL)
 ]
 
 
@@ -301,9 +235,9 @@ class OutputFlags:
         return Output(form=form, columns=keys)
 
 
-def format_option(*formats: OutputFormat, default: str, help: str = "How to print it.") -> Any:  # noqa: A002 - typer's
+def format_option(*formats: OutputFormat, default: str, help: str = "How to print it.") -> Option:  # noqa: A002 - click's
     """Return the option `--format` with these values; `default` says what is printed without it."""
-    return typer.Option(
+    return Option(
         "--format",
         metavar=f"[{'|'.join(formats)}]",
         parser=_parser(formats),
@@ -322,7 +256,7 @@ def _parser(formats: Iterable[OutputFormat]) -> Callable[[str], OutputFormat]:
         if isinstance(text, OutputFormat):  # a default
             return text
         if text not in by_name:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, by_name))}.")
+            raise click.BadParameter(f"{text!r} is not one of {', '.join(map(repr, by_name))}.")
         return by_name[text]
 
     return parse
@@ -346,21 +280,21 @@ def _keys(text: str | None) -> tuple[str, ...]:
 
 TlsCert: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
+    Option("--tls-cert", metavar="FILE", help="The server's certificate chain (PEM).", show_default=False),
 ]
 TlsKey: TypeAlias = Annotated[
-    Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
+    Path | None, Option("--tls-key", metavar="FILE", help="Its private key (PEM).", show_default=False)
 ]
 BaseUrl: TypeAlias = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
+    Option("--base-url", metavar="URL", help="How clients reach it.", show_default="that of --listen"),
 ]
 AuditFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
+    Path | None, Option("--audit", metavar="FILE", help="Append a line of JSON for each answer.")
 ]
 HealthListen: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--health-listen",
         metavar="HOST:PORT",
         help="Also listen here, without TLS or login, for /healthz, /readyz and /metrics: outside of the limits on "
@@ -394,7 +328,7 @@ class AuthorizerFlags:
 
     super_users: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--super-users",
             metavar="USERS",
             help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/]: "
@@ -405,7 +339,7 @@ class AuthorizerFlags:
     """None if nothing gives them: none, or in a running cluster those that it has set."""
     allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-everyone-if-no-acl-found",
             metavar="",
             help="Allow access to resources that no ACL matches, as the broker property of that name does.",
@@ -415,7 +349,7 @@ class AuthorizerFlags:
     # Two flags, as a flag with its opposite would be wider than a terminal.
     no_allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
             help="Deny it, whatever the context says. [dim]The default[/]",
@@ -424,7 +358,7 @@ class AuthorizerFlags:
     ] = field(default=False, eq=False)
     semantics: Annotated[
         Semantics,
-        typer.Option(
+        Option(
             "--semantics",
             metavar="kafka|documented",
             help="[cyan]kafka[/] decides as Kafka 4.3.1 does; [cyan]documented[/] lets an ACL on '*' also cover names "
@@ -434,7 +368,7 @@ class AuthorizerFlags:
     ] = Semantics.KAFKA
     kafka_version: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--kafka-version",
             metavar="V",
             show_default=False,
@@ -445,7 +379,7 @@ class AuthorizerFlags:
     ] = None
     cidr: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--cidr/--no-cidr",
             metavar="",
             show_default=False,
@@ -513,7 +447,7 @@ ACCESSES_PANEL = "Accesses"
 
 AccessPaths: TypeAlias = Annotated[
     list[str],
-    typer.Option(
+    Option(
         "--accesses",
         metavar="PATH",
         help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
@@ -524,7 +458,7 @@ AccessPaths: TypeAlias = Annotated[
 ]
 AccessesFormat: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--accesses-format",
         metavar="FORMAT",
         help="[cyan]kafka-log[/], [cyan]parquet[/], [cyan]jsonl[/], [cyan]events[/] (aclog's audit events in Avro), "
@@ -535,7 +469,7 @@ AccessesFormat: TypeAlias = Annotated[
 ]
 AccessesTimezone: TypeAlias = Annotated[
     str,
-    typer.Option(
+    Option(
         "--accesses-timezone",
         metavar="ZONE",
         help="The zone of times that name none: a broker logs its local time.",
@@ -544,7 +478,7 @@ AccessesTimezone: TypeAlias = Annotated[
 ]
 Workers: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--workers",
         metavar="N",
         min=1,
@@ -603,7 +537,7 @@ class ReplayFlags:
 
     accesses: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Prove it: decide the accesses of this log again without all that can go; can be repeated.",
@@ -622,7 +556,7 @@ class WindowFlags:
 
     days: Annotated[
         int,
-        typer.Option(
+        Option(
             "--days",
             metavar="N",
             min=1,
@@ -632,7 +566,7 @@ class WindowFlags:
     ] = 90
     until: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--until",
             metavar="TIME",
             help="The end of the window.",
@@ -667,7 +601,7 @@ _HOUR = 3_600_000_000
 
 Gap: TypeAlias = Annotated[
     str,
-    typer.Option(
+    Option(
         "--gap",
         metavar="TIME",
         help="A broker that logs nothing for so long ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) leaves a hole.",

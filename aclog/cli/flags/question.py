@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
 from attrs import evolve, field, frozen
 
 from aclog.analysis.intents import Intent, Need, needs_of
@@ -39,6 +38,7 @@ from aclog.cli.flags.common import (
     typed_text,
 )
 from aclog.cli.flags.source import SourceFlags, complete_contexts, complete_refs
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -64,27 +64,25 @@ class ResourceFlags:
 
     topics: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all, no other * is.", rich_help_panel=_RESOURCE
         ),
     ] = field(factory=list)
     groups: Annotated[
-        list[str], typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE)
+        list[str], Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE)
     ] = field(factory=list)
-    cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_RESOURCE)] = (
-        False
-    )
+    cluster: Annotated[bool, Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_RESOURCE)] = False
     transactional_ids: Annotated[
         list[str],
-        typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
+        Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
     ] = field(factory=list)
     delegation_tokens: Annotated[
         list[str],
-        typer.Option("--delegation-token", metavar="ID", help="A delegation token's id.", rich_help_panel=_RESOURCE),
+        Option("--delegation-token", metavar="ID", help="A delegation token's id.", rich_help_panel=_RESOURCE),
     ] = field(factory=list)
     user_principals: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--user-principal",
             metavar="PRINCIPAL",
             help="A user as the resource, for CREATE_TOKENS and DESCRIBE_TOKENS.",
@@ -93,7 +91,7 @@ class ResourceFlags:
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
-        typer.Option(
+        Option(
             "--resource-pattern-type",
             parser=named(PATTERN_TYPES),
             autocompletion=completions(PATTERN_TYPES),
@@ -185,11 +183,11 @@ class RequestFlags:
 
     principal: Annotated[
         str | None,
-        typer.Option("--principal", metavar="TYPE:NAME", help="The principal.", rich_help_panel=PANEL),
+        Option("--principal", metavar="TYPE:NAME", help="The principal.", rich_help_panel=PANEL),
     ] = None
     operation: Annotated[
         AclOperation | None,
-        typer.Option(
+        Option(
             "--operation",
             parser=named(OPERATIONS),
             autocompletion=completions(OPERATIONS),
@@ -200,34 +198,32 @@ class RequestFlags:
     ] = None
     host: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--host",
             metavar="ADDRESS",
             help="The client's IP address, in any textual form. [dim]Default: 127.0.0.1[/]",
             rich_help_panel=PANEL,
         ),
     ] = None
-    # The resource flags are lists so that a flag given twice is an error; typer would keep the last one silently.
-    topics: Annotated[list[str], typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=PANEL)] = (
-        field(factory=list)
+    # The resource flags are lists so that a flag given twice is an error; one option would keep the last one silently.
+    topics: Annotated[list[str], Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=PANEL)] = field(
+        factory=list
     )
-    groups: Annotated[list[str], typer.Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=PANEL)] = (
-        field(factory=list)
+    groups: Annotated[list[str], Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=PANEL)] = field(
+        factory=list
     )
-    cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="On the cluster.", rich_help_panel=PANEL)] = (
-        False
-    )
+    cluster: Annotated[bool, Option("--cluster", metavar="", help="On the cluster.", rich_help_panel=PANEL)] = False
     transactional_ids: Annotated[
         list[str],
-        typer.Option("--transactional-id", metavar="ID", help="On this transactional id.", rich_help_panel=PANEL),
+        Option("--transactional-id", metavar="ID", help="On this transactional id.", rich_help_panel=PANEL),
     ] = field(factory=list)
     delegation_tokens: Annotated[
         list[str],
-        typer.Option("--delegation-token", metavar="ID", help="On this delegation token.", rich_help_panel=PANEL),
+        Option("--delegation-token", metavar="ID", help="On this delegation token.", rich_help_panel=PANEL),
     ] = field(factory=list)
     user_principals: Annotated[
         list[str],
-        typer.Option("--user-principal", metavar="PRINCIPAL", help="On this user.", rich_help_panel=PANEL),
+        Option("--user-principal", metavar="PRINCIPAL", help="On this user.", rich_help_panel=PANEL),
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
@@ -287,7 +283,7 @@ _OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOp
 
 AskedHost: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--host",
         metavar="ADDRESS",
         help="Only requests from this IP address.",
@@ -297,7 +293,7 @@ AskedHost: TypeAlias = Annotated[
 ]
 AskedPrincipals: TypeAlias = Annotated[
     list[str],
-    typer.Option("--principal", metavar="TYPE:NAME", help="A principal; can be repeated.", rich_help_panel=_PANEL),
+    Option("--principal", metavar="TYPE:NAME", help="A principal; can be repeated.", rich_help_panel=_PANEL),
 ]
 
 
@@ -307,7 +303,7 @@ class AskedFlags:
 
     operation: Annotated[
         AclOperation | None,
-        typer.Option(
+        Option(
             "--operation",
             parser=named(_OPERATIONS),
             autocompletion=completions(_OPERATIONS),
@@ -318,7 +314,7 @@ class AskedFlags:
     ] = None
     intent: Annotated[
         Intent | None,
-        typer.Option(
+        Option(
             "--intent",
             metavar="INTENT",
             help="All that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
@@ -326,24 +322,24 @@ class AskedFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
-    topics: Annotated[list[str], typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_PANEL)] = (
-        field(factory=list)
+    topics: Annotated[list[str], Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_PANEL)] = field(
+        factory=list
     )
-    groups: Annotated[list[str], typer.Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=_PANEL)] = (
-        field(factory=list)
+    groups: Annotated[list[str], Option("--group", metavar="NAME", help=GROUP_HELP, rich_help_panel=_PANEL)] = field(
+        factory=list
     )
-    cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_PANEL)] = False
+    cluster: Annotated[bool, Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_PANEL)] = False
     transactional_ids: Annotated[
         list[str],
-        typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_PANEL),
+        Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_PANEL),
     ] = field(factory=list)
     delegation_tokens: Annotated[
         list[str],
-        typer.Option("--delegation-token", metavar="ID", help="A delegation token.", rich_help_panel=_PANEL),
+        Option("--delegation-token", metavar="ID", help="A delegation token.", rich_help_panel=_PANEL),
     ] = field(factory=list)
     user_principals: Annotated[
         list[str],
-        typer.Option("--user-principal", metavar="PRINCIPAL", help="A user.", rich_help_panel=_PANEL),
+        Option("--user-principal", metavar="PRINCIPAL", help="A user.", rich_help_panel=_PANEL),
     ] = field(factory=list)
     resource_pattern_type: Annotated[
         PatternType | None,
@@ -429,7 +425,7 @@ class WhoFlags:
     principal: AskedPrincipals = field(factory=list)
     except_principal: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--except-principal",
             metavar="TYPE:NAME",
             help="Anybody but this principal; can be repeated.",
@@ -503,7 +499,7 @@ class IntentFlags:
 
     principal: Annotated[
         str,
-        typer.Option(
+        Option(
             "--principal",
             metavar="TYPE:NAME",
             help="Whose rules change; [cyan]'User:*'[/] is everyone.",
@@ -513,7 +509,7 @@ class IntentFlags:
     ]
     intent: Annotated[
         Intent,
-        typer.Option(
+        Option(
             "--intent",
             metavar="INTENT",
             help="All that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
@@ -524,7 +520,7 @@ class IntentFlags:
     ]
     hosts: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--host",
             metavar="ADDRESS",
             help="The host of the rules; can be repeated. [dim]Default: * to grant, any to revoke[/]",
@@ -533,11 +529,11 @@ class IntentFlags:
     ] = field(factory=list)
     topics: Annotated[
         list[str],
-        typer.Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_INTENT_RESOURCE),
+        Option("--topic", metavar="NAME", help=TOPIC_HELP, rich_help_panel=_INTENT_RESOURCE),
     ] = field(factory=list)
     groups: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--group",
             metavar="NAME",
             help="A consumer group; of a Streams application its id.",
@@ -546,7 +542,7 @@ class IntentFlags:
     ] = field(factory=list)
     transactional_ids: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--transactional-id",
             metavar="ID",
             help="A transactional id; of a Streams application its id, if it processes exactly once.",
@@ -555,7 +551,7 @@ class IntentFlags:
     ] = field(factory=list)
     input_topics: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--input-topic",
             metavar="NAME",
             help="A topic that a Streams application reads.",
@@ -564,7 +560,7 @@ class IntentFlags:
     ] = field(factory=list)
     output_topics: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--output-topic",
             metavar="NAME",
             help="A topic that a Streams application writes.",
@@ -577,19 +573,19 @@ class IntentFlags:
     ] = None
     topic_prefixes: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--topic-prefix", metavar="NAME", help="All topics that begin with this.", rich_help_panel=_INTENT_RESOURCE
         ),
     ] = field(factory=list)
     group_prefixes: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--group-prefix", metavar="NAME", help="All groups that begin with this.", rich_help_panel=_INTENT_RESOURCE
         ),
     ] = field(factory=list)
     transactional_id_prefixes: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--transactional-id-prefix",
             metavar="ID",
             help="All transactional ids that begin with this.",
@@ -669,7 +665,7 @@ class SecondSettingsFlags:
 
     to_super_users: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-super-users",
             metavar="USERS",
             help="Its super users; [cyan]''[/] is none.",
@@ -679,7 +675,7 @@ class SecondSettingsFlags:
     # Two flags, as a flag with its opposite would be wider than a terminal.
     to_allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--to-allow-everyone-if-no-acl-found",
             metavar="",
             help="Allow access to resources that no ACL matches.",
@@ -688,7 +684,7 @@ class SecondSettingsFlags:
     ] = False
     no_to_allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-to-allow-everyone-if-no-acl-found",
             metavar="",
             help="Deny access to resources that no ACL matches.",
@@ -697,13 +693,13 @@ class SecondSettingsFlags:
     ] = False
     to_semantics: Annotated[
         Semantics | None,
-        typer.Option(
+        Option(
             "--to-semantics", metavar="kafka|documented", help="Its semantics.", rich_help_panel=_SECOND_SETTINGS_PANEL
         ),
     ] = None
     to_kafka_version: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-kafka-version",
             metavar="V",
             help="The Kafka that decides on it, such as 4.4.0.",
@@ -713,7 +709,7 @@ class SecondSettingsFlags:
     ] = None
     to_cidr: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--to-cidr/--no-to-cidr",
             metavar="",
             help="The same as [cyan]--to-kafka-version 4.4[/], or 4.3.",
@@ -759,17 +755,17 @@ class SecondStateFlags:
 
     to_log: Annotated[
         Path | None,
-        typer.Option("--to-log", metavar="DIR", help="The state of this log.", rich_help_panel=SECOND_STATE_PANEL),
+        Option("--to-log", metavar="DIR", help="The state of this log.", rich_help_panel=SECOND_STATE_PANEL),
     ] = None
     to_snapshot: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--to-snapshot", metavar="FILE", help="The state of this checkpoint.", rich_help_panel=SECOND_STATE_PANEL
         ),
     ] = None
     to_acls: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-acls",
             metavar="PATH",
             help="The ACLs of this file or directory, as --acls.",
@@ -778,7 +774,7 @@ class SecondStateFlags:
     ] = None
     to_ref: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-ref",
             metavar="GITREF:PATH",
             autocompletion=complete_refs,
@@ -788,7 +784,7 @@ class SecondStateFlags:
     ] = None
     to_acls_format: Annotated[
         AclsFormat | None,
-        typer.Option(
+        Option(
             "--to-acls-format",
             metavar="FORMAT",
             help="The format of these files. [dim]Default: that of --acls-format, or auto[/]",
@@ -797,7 +793,7 @@ class SecondStateFlags:
     ] = None
     to_bootstrap_controller: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-bootstrap-controller",
             metavar="HOST:PORT",
             help="The state of this running quorum.",
@@ -806,7 +802,7 @@ class SecondStateFlags:
     ] = None
     to_bootstrap_server: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-bootstrap-server",
             metavar="HOST:PORT",
             help="The ACLs of this running cluster, by its admin API.",
@@ -815,7 +811,7 @@ class SecondStateFlags:
     ] = None
     to_context: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-context",
             metavar="NAME",
             autocompletion=complete_contexts,
@@ -825,7 +821,7 @@ class SecondStateFlags:
     ] = None
     to_command_config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--to-command-config",
             metavar="FILE",
             help="Client properties for the two flags above. [dim]Default: those of --command-config[/]",
@@ -834,7 +830,7 @@ class SecondStateFlags:
     ] = None
     to_as_of: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to-as-of",
             metavar="N|TIME",
             help="With --to-log, its state at this point; alone, that of the first state's log.",
@@ -843,7 +839,7 @@ class SecondStateFlags:
     ] = None
     change: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--change",
             metavar="FILE",
             help='Changes of ACLs, as JSON lines: [cyan]{"action":"ADD","rule":{...}}[/], or REMOVE; in order.',
@@ -852,13 +848,11 @@ class SecondStateFlags:
     ] = None
     add: Annotated[
         str | None,
-        typer.Option("--add", metavar="FILE", help="ACLs to add, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL),
+        Option("--add", metavar="FILE", help="ACLs to add, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL),
     ] = None
     remove: Annotated[
         str | None,
-        typer.Option(
-            "--remove", metavar="FILE", help="ACLs to remove, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL
-        ),
+        Option("--remove", metavar="FILE", help="ACLs to remove, as JSON lines.", rich_help_panel=SECOND_STATE_PANEL),
     ] = None
 
     def is_given(self) -> bool:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from attrs import evolve, frozen
 
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
 from aclog.cli.flags.source import SourceFlags, chosen_context
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
@@ -25,7 +25,7 @@ class RepositoryFlags:
 
     config: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--config",
             metavar="FILE",
             help="Settings of the repository. [dim]Default: the nearest aclog.toml, up to the repository's root[/]",
@@ -33,7 +33,7 @@ class RepositoryFlags:
     ] = None
     super_users: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--super-users",
             metavar="USERS",
             help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/].",
@@ -42,7 +42,7 @@ class RepositoryFlags:
     ] = None
     allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-everyone-if-no-acl-found",
             metavar="",
             help="Allow access to resources that no ACL matches, as the broker property of that name does.",
@@ -51,7 +51,7 @@ class RepositoryFlags:
     ] = False
     no_allow_everyone: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
             help="Deny it, whatever the settings of the repository say.",
@@ -60,7 +60,7 @@ class RepositoryFlags:
     ] = False
     semantics: Annotated[
         Semantics | None,
-        typer.Option(
+        Option(
             "--semantics",
             metavar="kafka|documented",
             help="Decide as Kafka 4.3.1 does, or let an ACL on '*' also cover names that begin with '*'.",
@@ -69,13 +69,11 @@ class RepositoryFlags:
     ] = None
     kafka_version: Annotated[
         str | None,
-        typer.Option(
-            "--kafka-version", metavar="V", help="The Kafka that decides, such as 4.3.1.", rich_help_panel=_PANEL
-        ),
+        Option("--kafka-version", metavar="V", help="The Kafka that decides, such as 4.3.1.", rich_help_panel=_PANEL),
     ] = None
     cidr: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--cidr/--no-cidr",
             metavar="",
             help="The same as [cyan]--kafka-version 4.4[/], or 4.3.",

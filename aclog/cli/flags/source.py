@@ -5,10 +5,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, check_one_stdin
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
@@ -31,7 +31,7 @@ def complete_contexts(incomplete: str) -> list[str]:
 
 ContextName: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--context",
         "-c",
         metavar="NAME",
@@ -62,7 +62,7 @@ class _Invocation:
 
 
 _THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
-"""Of this invocation of a command, which runs in a context of its own (aclog.cli.invocation.run)."""
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.app.run)."""
 
 
 def use_context(name: str | None) -> None:
@@ -139,7 +139,7 @@ PANEL = "State source (exactly one)"
 
 LogDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--log",
         metavar="DIR",
         help="A directory of segments and checkpoints: one of aclog's, or the [cyan]__cluster_metadata-0[/] of a "
@@ -149,11 +149,11 @@ LogDir: TypeAlias = Annotated[
 ]
 SnapshotFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--snapshot", metavar="FILE", help="A checkpoint file of Kafka or aclog.", rich_help_panel=PANEL),
+    Option("--snapshot", metavar="FILE", help="A checkpoint file of Kafka or aclog.", rich_help_panel=PANEL),
 ]
 AclsPath: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--acls",
         metavar="PATH",
         help="A file or a directory of ACLs: JSON lines, the output of [cyan]acls list --format jsonl[/] (the id is "
@@ -163,7 +163,7 @@ AclsPath: TypeAlias = Annotated[
 ]
 GitRef: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--ref",
         metavar="GITREF:PATH",
         autocompletion=complete_refs,
@@ -173,7 +173,7 @@ GitRef: TypeAlias = Annotated[
 ]
 AclsFormatFlag: TypeAlias = Annotated[
     AclsFormat | None,
-    typer.Option(
+    Option(
         "--acls-format",
         metavar="FORMAT",
         help=f"The format of these files: {', '.join(AclsFormat)}. [dim]Default: auto, found out for each[/]",
@@ -182,7 +182,7 @@ AclsFormatFlag: TypeAlias = Annotated[
 ]
 Modules: TypeAlias = Annotated[
     list[str],
-    typer.Option(
+    Option(
         "--module",
         metavar="SOURCE=DIR",
         help="Where the Terraform module of this source is, if not in [cyan].terraform/modules[/]; can be repeated.",
@@ -191,7 +191,7 @@ Modules: TypeAlias = Annotated[
 ]
 TopicsFile: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--topics",
         metavar="FILE",
         help="Topics that exist, one a line: those that a [cyan]MATCH[/] of jikkou is for, and those that are counted. "
@@ -201,7 +201,7 @@ TopicsFile: TypeAlias = Annotated[
 ]
 BootstrapController: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--bootstrap-controller",
         metavar="HOST:PORT",
         help="The controllers, comma-separated, of a running quorum (aclog or Kafka), whose log is followed.",
@@ -210,7 +210,7 @@ BootstrapController: TypeAlias = Annotated[
 ]
 BootstrapServer: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
         help="The brokers, comma-separated, of a running cluster (aclog or Kafka), read through the admin API: ACLs "
@@ -220,7 +220,7 @@ BootstrapServer: TypeAlias = Annotated[
 ]
 CommandConfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--command-config",
         metavar="FILE",
         help="Client properties for the two flags above, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
@@ -229,7 +229,7 @@ CommandConfig: TypeAlias = Annotated[
 ]
 AsOf: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--as-of",
         metavar="N|TIME",
         help="With a log: the state up to and including offset N-1, or before the first batch later than TIME: "
@@ -239,7 +239,7 @@ AsOf: TypeAlias = Annotated[
 ]
 Timezone: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--timezone",
         metavar="ZONE",
         help="The zone of times that name none, and of those shown as text: [cyan]Europe/Berlin[/], [cyan]+02:00[/], "
@@ -421,7 +421,7 @@ class RemovalFlags:
 
     max_removal: Annotated[
         float,
-        typer.Option(
+        Option(
             "--max-removal",
             metavar="PERCENT",
             help="Refuse to remove more than this share at once (if ten entries or more), or all.",
@@ -429,7 +429,7 @@ class RemovalFlags:
     ] = DEFAULT_PERCENT
     accept_removal: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--accept-removal",
             metavar="N",
             help="Accept one such removal, of at most N entries.",
@@ -458,7 +458,7 @@ class FollowerFlags:
 
     http: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--http",
             metavar="HOST:PORT",
             help="Serve /metrics, /healthz and /readyz here, without authentication.",
@@ -467,7 +467,7 @@ class FollowerFlags:
     ] = None
     give_up_after: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--give-up-after",
             metavar="SECONDS",
             help="End with exit code 2 after this long without success.",

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.common import ACCESSES_PANEL as ACCESSES
@@ -18,6 +17,7 @@ from aclog.cli.flags.common import (
     format_option,
 )
 from aclog.cli.flags.source import Modules, TopicsFile
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import OutputFormat
@@ -33,7 +33,7 @@ _WANT = "What is wanted (exactly one)"
 
 JournalFile: TypeAlias = Annotated[
     Path,
-    typer.Option(
+    Option(
         "--journal",
         metavar="FILE",
         help="What this source of rules has applied, and so owns. It is made by the first apply; keep it with the "
@@ -43,7 +43,7 @@ JournalFile: TypeAlias = Annotated[
 ]
 OtherJournals: TypeAlias = Annotated[
     list[Path],
-    typer.Option(
+    Option(
         "--other-journal",
         metavar="FILE",
         help="The journal of another source for the same place: what it owns, too, is not deleted; can be repeated.",
@@ -51,7 +51,7 @@ OtherJournals: TypeAlias = Annotated[
 ]
 MaxDeletes: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--max-deletes",
         metavar="N|N%",
         help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
@@ -60,7 +60,7 @@ MaxDeletes: TypeAlias = Annotated[
 ]
 PlanOut: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--out", metavar="PLAN", help="Write the plan into this file, for [cyan]aclog apply[/].", show_default=False
     ),
 ]
@@ -68,7 +68,7 @@ PlanOut: TypeAlias = Annotated[
 
 ChangeFile: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--change",
         metavar="FILE",
         help='Rules to add and to remove, as JSON lines: [cyan]{"action":"ADD","rule":{...}}[/], or REMOVE.',
@@ -83,7 +83,7 @@ class WantFlags:
 
     want: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--want",
             metavar="PATH",
             help="All rules that this source wants: JSON lines, or the files of a GitOps tool, as [cyan]--acls[/] "
@@ -93,7 +93,7 @@ class WantFlags:
     ] = None
     want_format: Annotated[
         AclsFormat | None,
-        typer.Option(
+        Option(
             "--want-format",
             metavar="FORMAT",
             help="The format of these files. [dim]Default: auto, found out for each[/]",
@@ -112,7 +112,7 @@ class OwnershipFlags:
     other_journals: OtherJournals = field(factory=list)
     adopt: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--adopt",
             metavar="",
             help="Own wanted rules that are there already; and let [cyan]--change[/] remove rules that are not owned.",
@@ -145,7 +145,7 @@ class PlanOutputFlags:
     out: PlanOut = None
     accesses: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--accesses",
             metavar="PATH",
             help="Tell of each rule to delete when it was last used: by a directory that [cyan]aclog usage-index[/] "
@@ -169,7 +169,7 @@ class PlanOutputFlags:
     ] = None
     full: Annotated[
         bool,
-        typer.Option("--full", metavar="", help="Print all of the text, however long it is.", rich_help_panel=PANEL),
+        Option("--full", metavar="", help="Print all of the text, however long it is.", rich_help_panel=PANEL),
     ] = False
     no_pager: NoPager = False
 
@@ -185,10 +185,10 @@ class PlanOutputFlags:
 class ApplyFlags:
     """What an operator has accepted, and where the journal is."""
 
-    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Do not ask.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Do not ask.")] = False
     accept_transient: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--accept-transient-denials",
             metavar="",
             help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
@@ -196,7 +196,7 @@ class ApplyFlags:
     ] = False
     resume: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--resume",
             metavar="",
             help="Go on with an apply of this plan that was killed or stopped; without it such an apply is found, too, "
@@ -205,11 +205,11 @@ class ApplyFlags:
     ] = False
     journal: Annotated[
         Path | None,
-        typer.Option("--journal", metavar="FILE", help="The journal. [dim]Default: the plan's[/]", show_default=False),
+        Option("--journal", metavar="FILE", help="The journal. [dim]Default: the plan's[/]", show_default=False),
     ] = None
     other_journals: Annotated[
         list[Path],
-        typer.Option(
+        Option(
             "--other-journal",
             metavar="FILE",
             help="The journal of another source that the plan was made with, if it is not where it was then; can be "
@@ -217,9 +217,7 @@ class ApplyFlags:
             show_default=False,
         ),
     ] = field(factory=list)
-    force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
-    ] = False
+    force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
 
 
 # The flags of `aclog grant` and `aclog revoke` besides the intent.
@@ -229,11 +227,11 @@ class ApplyFlags:
 class DoFlags:
     """What becomes of the plan: it is shown, and written into a file or applied if that is asked for."""
 
-    yes: Annotated[bool, typer.Option("--yes", metavar="", help="Apply the plan, without asking.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan, without asking.")] = False
     out: PlanOut = None
     journal: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--journal",
             metavar="FILE",
             help="The journal of the source of rules that owns what is added. [dim]Default: nobody owns it[/]",
@@ -242,7 +240,7 @@ class DoFlags:
     ] = None
     accept_side_effects: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--accept-side-effects",
             metavar="",
             help="Apply, or write the PLAN, although others lose access by a grant, or gain it by a revocation; the "
@@ -251,15 +249,13 @@ class DoFlags:
     ] = False
     accept_transient: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--accept-transient-denials",
             metavar="",
             help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
         ),
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
-    ] = False
+    force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
 
 
 @frozen(kw_only=True)
@@ -268,7 +264,7 @@ class RevokedFlags:
 
     adopt: Annotated[
         bool,
-        typer.Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
+        Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
     ] = False
     max_deletes: MaxDeletes = None
 
@@ -280,7 +276,7 @@ CLUSTER_PANEL = "Target (exactly one)"
 
 TargetController: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--bootstrap-controller",
         metavar="HOST:PORT",
         help="The active controller of a running quorum (aclog or Kafka).",
@@ -289,7 +285,7 @@ TargetController: TypeAlias = Annotated[
 ]
 TargetServer: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
         help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
@@ -298,7 +294,7 @@ TargetServer: TypeAlias = Annotated[
 ]
 TargetConfig: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--command-config",
         metavar="FILE",
         help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
@@ -322,7 +318,7 @@ class TargetFlags:
 
     log: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=CLUSTER_PANEL
         ),
     ] = None
@@ -331,7 +327,7 @@ class TargetFlags:
     command_config: TargetConfig = None
     authorizer_properties: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
             help=ZOOKEEPER_HELP,

@@ -3,18 +3,19 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, TargetLog, WindowFlags, with_flags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, TargetLog, WindowFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
 
-app = typer.Typer(
+app = Group(
     name="spark",
     help="Metadata logs and access logs of any size, on Spark: history, when, decisions, usage, what-if. Requires "
     "the extra `spark` and Java 17.",
@@ -50,7 +51,6 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
 
 @app.command()
-@with_flags
 def when(
     log: TargetLog,
     action: AskedFlags,
@@ -89,7 +89,6 @@ def when(
 
 
 @app.command()
-@with_flags
 def authorize(
     requests: Requests,
     out: Out,
@@ -128,17 +127,14 @@ def authorize(
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
         code = authorize_command(spark, requests, out, policy, decided)
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 @app.command()
-@with_flags
 def ingest(
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...", help="Files, directories and globs; gzip is decompressed.", show_default=False
-        ),
+        Argument(metavar="PATH...", help="Files, directories and globs; gzip is decompressed.", show_default=False),
     ],
     out: Out,
     layout: IngestFlags,
@@ -177,11 +173,10 @@ def ingest(
             code = append_command(spark, paths, out, layout, appending=appending, report=report)
         else:
             code = ingest_command(spark, paths, out, layout, report)
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 @app.command()
-@with_flags
 def usage(
     requests: Requests,
     out: Out,
@@ -225,7 +220,6 @@ def usage(
 
 
 @app.command()
-@with_flags
 def simulate(
     requests: Requests,
     out: Out,
@@ -266,11 +260,10 @@ def simulate(
         configs = authorizer.configs(), after_flags.configs()
         both = TwoPolicies.of(source, after, settings, configs=configs, proves=what)
         changes = simulate_command(spark, requests, out, both.before, both.after)
-    raise typer.Exit(int(changes))
+    raise Exit(int(changes))
 
 
 @app.command(name="usage-index")
-@with_flags
 def usage_index(
     source: SourceFlags,
     accesses: AccessesFlags,
@@ -278,9 +271,7 @@ def usage_index(
     output: AnswerFlags,
     index: Annotated[
         Path,
-        typer.Option(
-            "--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False
-        ),
+        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
     master: Master = None,
 ) -> None:
@@ -313,7 +304,6 @@ def usage_index(
 
 
 @app.command()
-@with_flags
 def suggest(
     source: SourceFlags,
     accesses: AccessesFlags,

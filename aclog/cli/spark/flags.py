@@ -6,10 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import typer
 from attrs import frozen
 
 from aclog.cli.flags.source import PANEL
+from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
 
@@ -18,7 +18,7 @@ from aclog.pipeline.event_form import EventForm
 
 Requests: TypeAlias = Annotated[
     str,
-    typer.Option(
+    Option(
         "--requests",
         metavar="PATH",
         help="Parquet or JSON lines with principal, host, operation, resourceType, resourceName and any other columns, "
@@ -28,11 +28,11 @@ Requests: TypeAlias = Annotated[
 ]
 Out: TypeAlias = Annotated[
     Path,
-    typer.Option("--out", metavar="DIR", help="The directory to create, of Parquet files.", show_default=False),
+    Option("--out", metavar="DIR", help="The directory to create, of Parquet files.", show_default=False),
 ]
 Master: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--master",
         metavar="URL",
         help="The Spark master, such as [cyan]spark://HOST:7077[/]; under spark-submit, the master given to it.",
@@ -54,7 +54,7 @@ class DecidedFlags:
 
     own_time: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--own-time",
             metavar="",
             help="With --log: decide each row by the ACLs in force at its own [cyan]timestamp[/].",
@@ -63,7 +63,7 @@ class DecidedFlags:
     ] = False
     as_: Annotated[
         EventForm | None,
-        typer.Option(
+        Option(
             "--as",
             metavar="FORM",
             help="Also write DIR/events, JSON lines: [cyan]ocsf[/] (API Activity, 6003) or [cyan]cloudevents[/]; the "
@@ -73,7 +73,7 @@ class DecidedFlags:
     ] = None
     only: Annotated[
         Decided | None,
-        typer.Option(
+        Option(
             "--only",
             metavar="DECISION",
             help="Events of requests that are [cyan]allowed[/], or [cyan]denied[/].",
@@ -82,7 +82,7 @@ class DecidedFlags:
     ] = None
     event_source: Annotated[
         str,
-        typer.Option("--event-source", metavar="URI", help="Where events are from, such as the cluster's id."),
+        Option("--event-source", metavar="URI", help="Where events are from, such as the cluster's id."),
     ] = "/aclog"
 
     def check(self) -> None:
@@ -99,15 +99,13 @@ class UsageFlags:
 
     days: Annotated[
         int,
-        typer.Option("--days", metavar="N", min=1, help="The length of the window: an ACL unused in it is reported."),
+        Option("--days", metavar="N", min=1, help="The length of the window: an ACL unused in it is reported."),
     ] = 90
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
+        Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
     ] = None
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", min=1, help="The number of most denied accesses to write.")
-    ] = 100
+    top: Annotated[int, Option("--top", metavar="K", min=1, help="The number of most denied accesses to write.")] = 100
 
 
 @frozen(kw_only=True)
@@ -116,7 +114,7 @@ class IngestFlags:
 
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             "--kind",
             metavar="KIND",
             help="[cyan]kafka-log[/] (kafka-authorizer.log of any Kafka), [cyan]events[/] (aclog's audit events "
@@ -125,7 +123,7 @@ class IngestFlags:
     ] = "kafka-log"
     timezone: Annotated[
         str,
-        typer.Option(
+        Option(
             "--timezone",
             metavar="ZONE",
             help="The zone of times that name none: a broker logs its local time.",
@@ -133,9 +131,7 @@ class IngestFlags:
     ] = "UTC"
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", metavar="OURS=THEIRS", help="The table's name for one of aclog's columns; can be repeated."
-        ),
+        Option("--column", metavar="OURS=THEIRS", help="The table's name for one of aclog's columns; can be repeated."),
     ] = None
 
 
@@ -145,7 +141,7 @@ class AppendFlags:
 
     append: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--append",
             metavar="",
             help="Add what is new to DIR, by day; a ledger in it knows what was taken by its content, under any name.",
@@ -153,10 +149,10 @@ class AppendFlags:
     ] = False
     follow: Annotated[
         bool,
-        typer.Option("--follow", metavar="", help="Append again and again, until SIGTERM or SIGINT."),
+        Option("--follow", metavar="", help="Append again and again, until SIGTERM or SIGINT."),
     ] = False
     interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="With --follow: the time between two looks.")
+        float, Option("--interval", metavar="SECONDS", help="With --follow: the time between two looks.")
     ] = 10.0
 
     @property
@@ -171,7 +167,7 @@ class ReportFlags:
 
     summary: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--summary",
             metavar="FILE|-",
             help="Write the counts as JSON to a file, or to stdout in place of the table.",
@@ -180,7 +176,7 @@ class ReportFlags:
     ] = None
     max_reject_rate: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--max-reject-rate",
             metavar="SHARE",
             help="Write nothing, and exit with 1, if more than this share of the lines is rejected: 0.01 is 1 %.",

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import DEVNULL, run
 
+import click
 import pytest
-import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
-from typer.main import get_command
 
 from aclog.cli.app import LazyCommand, app
 from aclog.cli.completion import NameCache, kind_of
@@ -177,14 +175,14 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
     assert bare - NO_NAMES == set()
 
 
-def options() -> list[TyperOption]:
+def options() -> list[click.Option]:
     """All options of all commands."""
 
-    def of(command: object) -> list[TyperOption]:
+    def of(command: object) -> list[click.Option]:
         command = command.load() if isinstance(command, LazyCommand) else command
-        if isinstance(command, TyperGroup):
+        if isinstance(command, click.Group):
             return [option for below in command.commands.values() for option in of(below)]
-        assert isinstance(command, TyperCommand)
-        return [each for each in command.get_params(typer.Context(command)) if isinstance(each, TyperOption)]
+        assert isinstance(command, click.Command)
+        return [each for each in command.get_params(click.Context(command)) if isinstance(each, click.Option)]
 
-    return of(get_command(app))
+    return of(app)

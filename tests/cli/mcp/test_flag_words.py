@@ -5,15 +5,14 @@ from pathlib import Path
 
 import attrs
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.main import get_command
 
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, Semantics, with_flags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.mcp_tools import Check, Explain, WhoCan, flag_words, line_text, option_words, read_arguments
+from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
@@ -52,15 +51,14 @@ def test_every_flag_is_tried(group, tried):
 @given(SOURCES, AUTHORIZERS, FLAGS)
 def test_words_give_the_same_flags_again(source, authorizer, flags):
     found = []
-    app = typer.Typer(pretty_exceptions_enable=False)
+    app = Group()
 
     @app.command()
-    @with_flags
     def command(source: SourceFlags, authorizer: AuthorizerFlags, flags: McpFlags) -> None:
         found.append((source, authorizer, flags))
 
     words = [*flag_words(source), *flag_words(authorizer), *flag_words(flags)]
-    get_command(app)(args=list(words), standalone_mode=False)
+    app.commands["command"].main(list(words), standalone_mode=False)
     assert found == [(source, authorizer, flags)]
     assert shlex.split(line_text(words)) == ["aclog", *words]
 

@@ -7,8 +7,6 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
-from typer.main import get_command
-
 from aclog.cli.app import app
 from aclog.cli.help import command_page, command_pages, manual_name, manual_page
 from tests.docs.notebook import page as notebook_page
@@ -34,7 +32,7 @@ def site_pages() -> dict[str, str]:
         assert place is not None, source
         pages[place] = for_site(Links(source=source, place=place).rewritten(_text(source)))
     sections = command_sections()
-    commands = [page for page in command_pages(get_command(app)) if len(page.words) > 1]
+    commands = [page for page in command_pages(app) if len(page.words) > 1]
     for first, group in groupby(commands, lambda page: page.words[1]):
         place = command_place(first)
         text = command_page_text(group, sections)
@@ -50,7 +48,7 @@ def site_pages() -> dict[str, str]:
 
 def _text(source: str) -> str:
     if source == "docs/commands/README.md":
-        return general_page(command_page(get_command(app), ()))
+        return general_page(command_page(app, ()))
     text = (ROOT / source).read_text("utf-8")
     return notebook_page(json.loads(text)) if source.endswith(".ipynb") else text
 
@@ -76,7 +74,7 @@ def write_manual(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     day = datetime.now(UTC).date().isoformat()
-    for page in command_pages(get_command(app)):
+    for page in command_pages(app):
         (folder / f"{manual_name(page)}.1").write_text(manual_page(page, version("aclog"), day), "utf-8")
 
 
