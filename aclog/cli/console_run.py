@@ -23,7 +23,6 @@ from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import TargetFlags, WantFlags, given_address, place_address
 from aclog.cli.plan import told_settings
-from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.connections import Refusals
 from aclog.console.draft import Drafts, Editing
@@ -39,6 +38,7 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource, premises_of

@@ -18,9 +18,9 @@ from aclog.cli.answers import rule_text, rules_text
 from aclog.cli.flags.commands import DeniedFlags
 from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises
 from aclog.cli.transfer.output import write_change_file
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.policies import read_premises
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, warn

@@ -22,8 +22,6 @@ from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.cli.flags.target import WantFlags
-from aclog.cli.images import existing_topics
-from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged, sure
 from aclog.cli.plan import read_wanted_rules
 from aclog.console.draft import StatedCases
 from aclog.console.findings import (
@@ -44,6 +42,8 @@ from aclog.console.findings import (
 )
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
+from aclog.ops.lint import LintInputs, lint_inputs, lint_report, not_judged, sure
+from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Holdings, drift_of

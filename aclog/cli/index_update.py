@@ -14,10 +14,10 @@ from aclog.authorizer.settings import Settings
 from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import BYTES, note, progress, say, time_text, warn

@@ -57,14 +57,13 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.origin import FileOrigin, Origins, TwoOrigins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.settings import Generation
-from aclog.cli.diff_report import Compared, difference_objects
 from aclog.cli.flags.common import AuthorizerFlags, with_flags
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.linting import LintInputs, lint_inputs, repository_path, run_lint
-from aclog.cli.policies import policy_by
 from aclog.cli.testing import settings_for
 from aclog.metalog.errors import ConfigError
+from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
+from aclog.ops.policies import Compared, difference_objects, policy_by
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses

@@ -15,12 +15,11 @@ from aclog.cli.answers import ACL_COLUMNS
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.images import existing_topics
-from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.cli.transfer.output import write_change_file
 from aclog.cli.unused_wording import unread_text
 from aclog.cli.usage_report import time_text
 from aclog.metalog.errors import printable
+from aclog.ops.policies import existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.image import Image
 from aclog.terminal.columns import Column, Row, json_text
 from aclog.terminal.output import note, progress, say, warn

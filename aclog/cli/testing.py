@@ -13,8 +13,8 @@ from aclog.authorizer.settings import Generation
 from aclog.cli.flags.common import check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import policies_of, read_premises
 from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import policies_of, read_premises
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource
 from aclog.sources.named_source import NamedSource

@@ -24,10 +24,10 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises
 from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_text
 from aclog.metalog.errors import printable
 from aclog.metalog.vectors import Bools, Int64s
+from aclog.ops.policies import read_premises
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, tracked
 from aclog.usage.index.usage_index import UsageIndex

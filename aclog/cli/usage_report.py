@@ -14,9 +14,9 @@ from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_un
 from aclog.cli.answers import RULE_COLUMNS
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises
 from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import printable
+from aclog.ops.policies import read_premises
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, shown_zone, warn
 from aclog.terminal.tables import aligned

@@ -19,7 +19,7 @@ from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.commands import FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import settings_of
+from aclog.ops.policies import settings_of
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
 from aclog.console.pages.page import CommandLine

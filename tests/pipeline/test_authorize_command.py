@@ -10,7 +10,7 @@ from attrs import evolve
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import settings_of
+from aclog.ops.policies import settings_of
 from aclog.cli.spark import commands as authorize_module
 from aclog.cli.spark.commands import authorize_command, usage_command
 from aclog.cli.spark.flags import UsageFlags

@@ -19,9 +19,9 @@ from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.access_log import unknown_kafka, warn_of_unknown_kafka
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
+from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
