@@ -249,16 +249,17 @@ def settings_of(stated: StatedSettings) -> Settings:
 
     """
     warn_of_super_users(stated)
-    return _settings(stated)
+    return settings_by(stated)
 
 
 def policy_by(image: Image, stated: StatedSettings) -> Policy:
     """Return the policy of a state by settings that state the Kafka; no warning. Raises ConfigError: as settings_of."""
-    settings = _settings(stated)
+    settings = settings_by(stated)
     return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
 
 
-def _settings(stated: StatedSettings) -> Settings:
+def settings_by(stated: StatedSettings) -> Settings:
+    """Return the settings that are stated; no warning. Raises ConfigError: a super user without a colon."""
     return Settings(
         super_users=parse_super_users(stated.super_users),
         allow_everyone=bool(stated.allow_everyone),
