@@ -66,7 +66,25 @@ def note(text: str) -> None:
     _print(text if text.startswith("warning: ") else f"note: {text}")
 
 
+_TAKER: ContextVar[Callable[[str], None] | None] = ContextVar("aclog_notices", default=None)
+"""What takes notices instead of stderr."""
+
+
+@contextmanager
+def notices_to(take: Callable[[str], None]) -> Iterator[None]:
+    """Have `take` called with each notice during the `with`, in this thread or task; no progress is shown meanwhile."""
+    token = _TAKER.set(take)
+    try:
+        yield
+    finally:
+        _TAKER.reset(token)
+
+
 def _print(text: str) -> None:
+    take = _TAKER.get()
+    if take is not None:
+        take(printable(text))
+        return
     sys.stdout.flush()  # so that a notice appears after the output that precedes it
     print(f"aclog: {printable(text)}", file=sys.stderr, flush=True)
 
@@ -97,7 +115,12 @@ def progress(what: str, unit: str = "", *, streams: bool = False) -> Iterator[Ad
     `unit` is a noun in the plural, or BYTES. Inside another `progress` that is shown, nothing is. `streams`: the work
     writes to stdout, and nothing is shown if that is a terminal, since the output is its progress.
     """
-    if not sys.stderr.isatty() or (streams and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    if (
+        _TAKER.get() is not None
+        or not sys.stderr.isatty()
+        or (streams and sys.stdout.isatty())
+        or os.environ.get("TERM") == "dumb"
+    ):
         yield _ignore
         return
     amounts = Amounts()
