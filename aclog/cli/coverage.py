@@ -22,14 +22,13 @@ from aclog.cli.flags.common import (
     with_flags,
 )
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.coverage import Coverage
 from aclog.usage.unused import HeardHours, silences
-from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
+from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses, unread_text
 
 # The flags of `aclog coverage`.
 
@@ -194,7 +193,7 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.access_log import AccessLog, warn_of_rejects
+    from aclog.ops.usage import AccessLog, warn_of_rejects
     from aclog.terminal.output import progress
     from aclog.usage.judging import cover_log
 

@@ -116,7 +116,7 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
 
 
 def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.cli.rule_uses import read_rule_uses  # here: for access logs alone
+    from aclog.ops.rule_uses import read_rule_uses  # here: for access logs alone
 
     return read_rule_uses(accesses, place, change.removed)
 
