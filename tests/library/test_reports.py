@@ -1,5 +1,6 @@
 """`aclog.lint`, `test`, `review`, `plan`, `diff` and `check` return what the commands of these names print as JSON."""
 
+import ast
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -136,3 +137,10 @@ def test_what_cannot_be_done_is_one_line(call: Callable[[], aclog.Report], said:
 def test_an_unknown_argument_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'odd'"):
         aclog.lint("kafka", odd=3)  # type: ignore[call-arg]
+
+
+def test_ops_print_no_answers() -> None:
+    for path in (Path(aclog.__file__).parent / "ops").rglob("*.py"):
+        imports = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+        names = {each.name for node in imports if node.module == "aclog.terminal.output" for each in node.names}
+        assert not names & {"say", "emit", "complain"}, path
