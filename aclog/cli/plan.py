@@ -209,11 +209,11 @@ def print_new_plan(
         adopt=flags.adopt,
         limit=DeleteLimit.parse(flags.max_deletes),
     )
-    made = new_plan(address, _goal(*sources), ownership, authorizer)
-    plan = made.plan
+    proposal = new_plan(address, _goal(*sources), ownership, authorizer)
+    plan, change, place = proposal.plan, proposal.change, proposal.place
     print_unless_refused(
-        made.check,
-        lambda: print_plan(plan, made.change, made.place, how, full=output.full, accesses=given_accesses(output)),
+        proposal.check,
+        lambda: print_plan(plan, change, place, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
     if plan.is_empty:

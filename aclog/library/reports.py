@@ -102,20 +102,20 @@ class Place(Deciding, total=False):
     command_config: AnyPath | None
 
 
-def _stated(function: str, given: Mapping[str, Any], arguments: type = Deciding) -> AuthorizerSettings:
+def _stated(function: str, values: Mapping[str, Any], arguments: type = Deciding) -> AuthorizerSettings:
     """Return what is stated of the authorizer. Raises ConfigError: as Image.authorizer; TypeError: another argument."""
-    if unknown := [name for name in given if name not in arguments.__annotations__ | Deciding.__annotations__]:
+    if unknown := [name for name in values if name not in arguments.__annotations__ | Deciding.__annotations__]:
         raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}")
-    semantics, users = given.get("semantics"), given.get("super_users")
+    semantics, users = values.get("semantics"), values.get("super_users")
     if semantics not in (None, "kafka", "documented"):
         raise ConfigError(f"semantics {value_text(semantics)} is neither 'kafka' nor 'documented'")
     if users is not None and not isinstance(users, str):
         users = ";".join(texts_of("super_users", users, "User:admin"))
     users = optional_text("super_users", users, "User:admin")
     parse_super_users(users)
-    everyone, cidr = given.get("allow_everyone_if_no_acl_found"), given.get("cidr")
+    everyone, cidr = values.get("allow_everyone_if_no_acl_found"), values.get("cidr")
     generation = named_generation(
-        optional_text("kafka_version", given.get("kafka_version"), "4.3.1"),
+        optional_text("kafka_version", values.get("kafka_version"), "4.3.1"),
         None if cidr is None else flag_of("cidr", cidr, False),
         version_name="kafka_version",
         ranges_text=f"cidr={cidr}",
@@ -191,8 +191,8 @@ def lint(
     """
     with _noting("rules") as notes:
         settings, _ = _settings(config, _stated("lint", deciding))
-        known = {"topics": topics, "groups": groups, "accesses": accesses}
-        source: dict[str, Any] = {name: path_of(name, path) for name, path in known.items() if path is not None}
+        inputs = {"topics": topics, "groups": groups, "accesses": accesses}
+        source: dict[str, Any] = {name: path_of(name, path) for name, path in inputs.items() if path is not None}
         settings = evolve(settings, source=evolve(settings.source, **source))
         if (words := _words("select", select, "08")) is not None:
             settings = evolve(settings, lint=evolve(settings.lint, select=words))
@@ -349,10 +349,10 @@ def plan(
             adopt=flag_of("adopt", adopt, False),
             limit=DeleteLimit.parse(None if max_deletes is None else str(max_deletes)),
         )
-        made = new_plan(_address(place), read_goal(WantedRules(path=path_of("want", want))), ownership, stated)
-        made.check()
-        objects = tuple(made.objects())
-    return Report(made.plan.is_empty, objects=objects, notes=tuple(notes))
+        proposal = new_plan(_address(place), read_goal(WantedRules(path=path_of("want", want))), ownership, stated)
+        proposal.check()
+        objects = tuple(proposal.objects())
+    return Report(proposal.plan.is_empty, objects=objects, notes=tuple(notes))
 
 
 def _address(place: Place) -> PlaceAddress:
@@ -474,19 +474,20 @@ def check(
     return Report(proof.verdict.is_proved, objects=objects, notes=tuple(notes))
 
 
-def _resources(given: str | ResourcePattern | Iterable[str | ResourcePattern]) -> tuple[ResourcePattern, ...]:
-    several = (given,) if isinstance(given, str | ResourcePattern) or not isinstance(given, Iterable) else given
-    return tuple(map(resource_of, several))
+def _resources(resources: str | ResourcePattern | Iterable[str | ResourcePattern]) -> tuple[ResourcePattern, ...]:
+    if isinstance(resources, str | ResourcePattern) or not isinstance(resources, Iterable):
+        return (resource_of(resources),)
+    return tuple(map(resource_of, resources))
 
 
 def _question(
     claim: str,
-    asked: tuple[str | AclOperation | None, str | None],
+    action: tuple[str | AclOperation | None, str | None],
     resources: tuple[ResourcePattern, ...],
     principals: tuple[str, ...],
     host: str | None,
 ) -> proofs.Question:
-    operation, intent = asked
+    operation, intent = action
     if operation is not None and intent is not None:
         raise ConfigError("operation and intent: expected one of them")
     if claim != "no-public" and ((operation is None and intent is None) or not resources):

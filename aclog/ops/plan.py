@@ -79,10 +79,10 @@ class PlanGoal:
         return change_as_asked(ownership, self.changes or (), adopt=adopt)
 
 
-def read_goal(wanted: WantedRules) -> PlanGoal:
+def read_goal(source: WantedRules) -> PlanGoal:
     """Return all rules that are wanted. Raises as read_wanted_rules."""
-    rules, origins = read_wanted_rules(wanted)
-    return PlanGoal(path=wanted.path, rules=rules, origins=origins)
+    rules, origins = read_wanted_rules(source)
+    return PlanGoal(path=source.path, rules=rules, origins=origins)
 
 
 def read_changes_goal(path: str) -> PlanGoal:
@@ -91,23 +91,23 @@ def read_changes_goal(path: str) -> PlanGoal:
     return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
 
 
-def read_wanted_rules(wanted: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
+def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
     """Return the rules that are wanted, and where they stand; `tell` is called with what was read.
 
     Raises:
         ConfigError: what is in the files is no rule; OSError: a file cannot be read.
 
     """
-    topics = None if wanted.topics is None else NameFile(wanted.topics).names
-    with progress(f"reading {wanted.path}", BYTES) as advance:
+    topics = None if goal.topics is None else NameFile(goal.topics).names
+    with progress(f"reading {goal.path}", BYTES) as advance:
         options = ReadOptions(
-            form=wanted.form,
-            modules=wanted.modules,
+            form=goal.form,
+            modules=goal.modules,
             topics=topics,
             advance=advance,
             strict=True,  # a rule that never comes is no less wanted
         )
-        source = find_rules(wanted.path, options)
+        source = find_rules(goal.path, options)
         rules = frozenset(_content(rule.acl, source.origins) for rule in source.rules)
     for text in source.notes:
         tell(text)

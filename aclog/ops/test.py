@@ -144,13 +144,13 @@ def _rules(
     file: RuleTestFile, named: NamedSource | None, choose: ChooseRules, settings: RepositorySettings
 ) -> RulesUnderTest:
     if named is None:
-        chosen = choose(settings)
-        if chosen is None:
+        answer = choose(settings)
+        if answer is None:
             raise ConfigError(
                 f"{file.path}: which rules does it test? expected `rules:` in it, acls under [source] in aclog.toml, "
                 "or a flag such as --acls PATH"
             )
-        choice, settings = chosen
+        choice, settings = answer
     else:
         choice = named.open(note)
     image, stated = choice.image(), settings.authorizer
