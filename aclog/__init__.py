@@ -15,14 +15,14 @@ To open (help(aclog.open_log) has the arguments)
 What it gives
     Log         image(as_of), history(), watch(), watch_async(), age, lag, notes, close()
     Image       all ACLs at one offset: acls(...), authorizer(...), diff(other), to_pandas()
-    Authorizer  check(principal, operation, resource), check_any(...), diff(other), who_can(operation, resource),
-                what_can(principal)
+    Authorizer  check(principal, operation, resource), check_any(...), diff(other), who_can(...), what_can(...)
     Grant       of who_can and what_can: principals, for_anyone, rules, denies, to_dict()
     Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
     Rule        an ACL and its id: principal, operation, resource_name, ..., to_dict()
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
     Rows        rules or changes, one by one or as a table: to_pandas(), to_arrow(), to_dicts()
     Comparison  who gained and lost what: text_lines(), json_lines(), differences, to_pandas()
+    Report      of lint, test, review, plan, diff and check, as their JSON: passed, notes, to_dicts(), as_json()
 
 Resources
     topic(name), group(name), cluster(), transactional_id(name), delegation_token(id), user(principal)
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from aclog.library.authorizer import Answer, Authorizer, Grant, Rows
     from aclog.library.image import Image
     from aclog.library.log import Log, open_acls, open_log
+    from aclog.library.reports import Report, check, diff, lint, plan, review, test
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         "MetadataError",
         "PatternType",
         "ReplayError",
+        "Report",
         "ResourcePattern",
         "ResourceType",
         "Rows",
@@ -100,11 +102,17 @@ if TYPE_CHECKING:
         "StandardAcl",
         "StandardAclWithId",
         "__version__",
+        "check",
         "cluster",
         "delegation_token",
+        "diff",
         "group",
+        "lint",
         "open_acls",
         "open_log",
+        "plan",
+        "review",
+        "test",
         "topic",
         "transactional_id",
         "user",
@@ -130,17 +138,24 @@ _HOME_OF = {
     "MetadataError": "aclog.metalog.errors",
     "PatternType": "aclog.authorizer.acl",
     "ReplayError": "aclog.metalog.errors",
+    "Report": "aclog.library.reports",
     "ResourcePattern": "aclog.authorizer.acl",
     "ResourceType": "aclog.authorizer.acl",
     "Rows": "aclog.library.authorizer",
     "StaleError": "aclog.metalog.errors",
     "StandardAcl": "aclog.authorizer.acl",
     "StandardAclWithId": "aclog.authorizer.acl",
+    "check": "aclog.library.reports",
     "cluster": "aclog.authorizer.settings",
     "delegation_token": "aclog.authorizer.settings",
+    "diff": "aclog.library.reports",
     "group": "aclog.authorizer.settings",
+    "lint": "aclog.library.reports",
     "open_acls": "aclog.library.log",
     "open_log": "aclog.library.log",
+    "plan": "aclog.library.reports",
+    "review": "aclog.library.reports",
+    "test": "aclog.library.reports",
     "topic": "aclog.authorizer.settings",
     "transactional_id": "aclog.authorizer.settings",
     "user": "aclog.authorizer.settings",

@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from aclog.analysis.rule_tests.case import Case, Outcome
-    from aclog.cli.testing import RulesUnderTest
+    from aclog.ops.test import RulesUnderTest
 
 _FILES = pytest.StashKey[frozenset[Path]]()
 
@@ -80,12 +80,12 @@ class RuleTestFileNode(pytest.File):
         """The rules that the file is about, read once. Raises MetadataError, OSError: they cannot be."""
         from aclog.cli.flags.repository import RepositoryFlags
         from aclog.cli.flags.source import SourceFlags
-        from aclog.cli.testing import SelectedTests, load_tests
+        from aclog.cli.test_report import SelectingFlags
 
         source = SourceFlags(acls=self.config.getoption("--aclog-acls"))
         repository = RepositoryFlags()
-        selection = SelectedTests(files=[self.shown_path], source=source, repository=repository)
-        (loaded,) = load_tests(selection, repository.load())
+        selection = SelectingFlags(files=[self.shown_path], source=source, repository=repository)
+        (loaded,) = selection.load(repository.load())
         return loaded.rules
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import click
 from click.exceptions import Exit, NoSuchCommand
 
-from aclog.cli.flags.source import ContextName, use_context
+from aclog.cli.flags.context import ContextName, use_context
 from aclog.cli.options import Group, Option, parameters_of, visible
 from aclog.metalog.errors import MetadataError
 from aclog.terminal.output import complain, say

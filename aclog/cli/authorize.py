@@ -53,7 +53,7 @@ def authorize(
       aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
     from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
-    from aclog.cli.policies import each_generation, read_premises
+    from aclog.ops.policies import each_generation, read_premises
 
     how = output.choose(is_live=requests is not None)
     choice = source.choose()
@@ -62,12 +62,12 @@ def authorize(
         image, premises = choice.image(), read_premises(choice, authorizer.configs())
         each = each_generation(image, authorizer, [(question.resource_type, question.operation)])
         decided = {}
-        for generation, own in each.flags.items():
+        for generation, own in each.stated.items():
             if question.pattern_type == PatternType.LITERAL:
                 decided[generation] = Decided(decision=decide(authorizer_of(image, own), question))
             else:
                 from aclog.analysis.timeline import decide_set
-                from aclog.cli.policies import policy_of
+                from aclog.ops.policies import policy_of
 
                 answer = decide_set(policy_of(image, own), *asked_of(question))
                 decided[generation] = Decided(decision=answer.decision, example=answer.example)

@@ -20,10 +20,8 @@ from aclog.cli.extras import need_usage_extra
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
-from aclog.cli.flags.source import SourceFlags
-from aclog.cli.flags.target import TargetFlags, WantFlags, given_address, place_address
-from aclog.cli.plan import told_settings
-from aclog.cli.policies import settings_of
+from aclog.cli.flags.source import SourceFlags, parse_modules
+from aclog.cli.flags.target import TargetFlags, given_address, place_address
 from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.connections import Refusals
 from aclog.console.draft import Drafts, Editing
@@ -39,9 +37,12 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.ops.plan import WantedRules, told_settings
+from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource, premises_of
+from aclog.sources.formats.format import AclsFormat
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
 from aclog.terminal.notices import FewNotices
@@ -214,8 +215,11 @@ class Finding:
             bootstrap_controller=source.bootstrap_controller,
             command_config=source.command_config,
         )
-        want = WantFlags(
-            want=flags.want, want_format=flags.want_format, modules=source.modules, topics_file=source.topics_file
+        want = WantedRules(
+            path=flags.want,
+            form=flags.want_format or AclsFormat.AUTO,
+            modules=parse_modules(source.modules),
+            topics=source.topics_file,
         )
         return DriftFinder(address=place_address(target), want=want, journal=flags.journal, others=flags.other_journals)
 

@@ -10,7 +10,8 @@ from click.exceptions import Exit
 from aclog.cli.context_defaults import is_about_contexts
 from aclog.cli.flags import source
 from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option
-from aclog.cli.flags.source import chosen_context, complete_contexts, parse_modules
+from aclog.cli.flags.context import chosen_context, complete_contexts
+from aclog.cli.flags.source import parse_modules
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts import KINDS, ChosenContext, Context, ContextFile, shown_value, warn_of_readers

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from attrs import define, field, frozen
 
-from aclog.cli.flags.source import chosen_context, named_context, use_context
+from aclog.cli.flags.context import chosen_context, named_context, use_context
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts import ChosenContext
 from aclog.terminal.columns import OutputFormat

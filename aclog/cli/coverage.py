@@ -22,14 +22,13 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
-from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.coverage import Coverage
 from aclog.usage.unused import HeardHours, silences
-from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
+from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses, unread_text
 
 # The flags of `aclog coverage`.
 
@@ -191,8 +190,11 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
 
 
 def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
-    from aclog.cli.access_log import AccessLog, warn_of_rejects
+    from aclog.cli.extras import need_usage_extra
     from aclog.terminal.progress import progress
+
+    need_usage_extra()
+    from aclog.ops.usage import AccessLog, warn_of_rejects
     from aclog.usage.judging import cover_log
 
     log = AccessLog.of(flags.log())

@@ -26,9 +26,9 @@ from aclog.authorizer.settings import Generation, controllers_decide
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import Request
-from aclog.cli.policies import each_generation
 from aclog.metalog.errors import ConfigError, MetadataError, printable
 from aclog.metalog.json_object import parse_object, text_field
+from aclog.ops.policies import StatedSettings, each_generation, warn_of_super_users
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.sources.acl_lines import blocks, display_name
@@ -63,20 +63,20 @@ _ALLOWED = AuthorizationResult.ALLOWED
 _canonical = lru_cache(1 << 16)(host_address)
 
 
-def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
+def authorizer_of(image: Image, stated: StatedSettings) -> StandardAuthorizer:
     """Return an authorizer on this state, without a decision cache; a Kafka that no flag names is one up to 4.3.
 
     Raises:
         ConfigError: a super user without a colon.
 
     """
-    flags.warn_of_super_users()
+    warn_of_super_users(stated)
     return build_authorizer(
         image.acls,
-        super_users=flags.super_users or "",
-        allow_everyone=flags.allow_everyone,
-        documented=flags.documented,
-        cidr=flags.generation is Generation.V4_4,
+        super_users=stated.super_users or "",
+        allow_everyone=bool(stated.allow_everyone),
+        documented=stated.documented,
+        cidr=stated.generation is Generation.V4_4,
         cache=False,
     )
 
@@ -203,7 +203,7 @@ def decide_requests(
     """
     each = each_generation(image, flags)
     each.warn()
-    authorizers = {generation: authorizer_of(image, own) for generation, own in each.flags.items()}
+    authorizers = {generation: authorizer_of(image, own) for generation, own in each.stated.items()}
     acls = image.acls.with_options(documented=flags.documented, cidr=image.acls.cidr)
     decider = LineDecider(authorizers, acls, premises, brokers=each.of_brokers)
     counted = _Counted(path)

@@ -40,7 +40,7 @@ def denied(
 
     need_usage_extra()
     from aclog.cli.denied_report import print_denied
-    from aclog.cli.policies import settings_of
+    from aclog.ops.policies import settings_of
 
     log = (accesses, settings_of(authorizer))
     raise Exit(print_denied(source, *log, flags, output.choose(), configs=authorizer.configs()))

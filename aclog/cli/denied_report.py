@@ -13,14 +13,14 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import Action
 from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.answers import rule_text, rules_text
 from aclog.cli.flags.commands import DeniedFlags
 from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises
 from aclog.cli.transfer.output import write_change_file
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.policies import read_premises
+from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, warn

@@ -48,8 +48,7 @@ def diff(
         raise Exit(_follow(source, authorizer, report, follower))
     follower.refuse("--follow")
     from aclog.analysis.policy import parse_name_maps
-    from aclog.cli.diff_report import print_difference
-    from aclog.cli.policies import SideFlags
+    from aclog.cli.diff_report import SideFlags, print_difference
 
     maps = parse_name_maps(report.map_names)
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings, maps=maps)
@@ -58,8 +57,7 @@ def diff(
 
 def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags, follower: FollowerFlags) -> int:
     from aclog.cli.diff_follow import FollowOptions, follow_differences
-    from aclog.cli.images import existing_topics
-    from aclog.cli.policies import read_premises, settings_of
+    from aclog.ops.policies import existing_topics, read_premises, settings_of
 
     options = FollowOptions(
         settings=settings_of(authorizer),

@@ -13,12 +13,12 @@ from aclog.analysis.rows.report import row_lines
 from aclog.authorizer.acl import AclOperation, StandardAcl, acl_of, acl_text
 from aclog.authorizer.acls_image import RuleChange, changes_between, net_changes
 from aclog.authorizer.settings import Generation, Settings, controllers_decide
-from aclog.cli.diff_report import Compared, difference_objects
 from aclog.cli.followers import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, printable
 from aclog.metalog.records import AccessControlEntryRecord
+from aclog.ops.policies import Compared, difference_objects
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, kafka_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Followed, follow

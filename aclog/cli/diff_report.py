@@ -1,36 +1,83 @@
 """The difference of two policies, printed for each generation of Kafka that may decide."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib.metadata import version
 
+from attrs import frozen
+
 from aclog.analysis.comparison import Comparison, rows_of_each, turning
-from aclog.analysis.policy import generation_object, merged
-from aclog.analysis.regions import JsonObject
+from aclog.analysis.policy import NameMap
 from aclog.analysis.rows.report import markdown_lines, sarif_log
-from aclog.authorizer.settings import Generation
 from aclog.cli.answers import DIFFERENCE_COLUMNS, with_generation
 from aclog.cli.flags.commands import DiffFlags
-from aclog.cli.flags.common import Output
-from aclog.cli.policies import SideFlags
+from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
+from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import printable
+from aclog.ops.policies import Compared, TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import read_accesses
 from aclog.terminal.columns import OutputFormat, json_text
-from aclog.terminal.output import emit, say, warn
-from aclog.terminal.progress import progress
+from aclog.terminal.output import emit, note, say, warn
 
-# Differences of two policies, where several generations of Kafka may decide on both: those of each, and of all.
-
-
-Compared = Mapping[Generation | None, Comparison]
-"""By the generation that decides on both sides; one under None, if that is known."""
+# The flags that name two policies.
 
 
-def difference_objects(compared: Compared) -> Iterator[JsonObject]:
-    """Yield an object for each region, with `generation` where only one decides so."""
-    answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
-    for line, generation in merged(answers, json_text):
-        yield {**line, **generation_object(generation)}
+@frozen(kw_only=True)
+class SideFlags:
+    """All flags that name two policies."""
+
+    source: SourceFlags
+    authorizer: AuthorizerFlags
+    target: SecondStateFlags
+    settings: SecondSettingsFlags
+    maps: tuple[NameMap, ...] = ()
+
+    def check(self, more: Mapping[str, str | None]) -> None:
+        """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError.
+
+        Warns of super users that are hardly meant. `more`: other flags that name files, of which one may be stdin.
+        """
+        if self.target.is_given() or not self.settings.is_given():
+            self.target.check(self.source)
+        check_one_stdin({**self.source.files(), **self.target.files(), **more})
+        after = self.settings.after(self.authorizer)
+        warn_of_super_users(self.authorizer)
+        if self.settings.to_super_users is not None:
+            warn_of_super_users(after, "--to-super-users")
+
+    def states(self) -> TwoStates:
+        """Return both states, to be read.
+
+        Raises:
+            ConfigError: flags that do not go together, or a malformed file of changes; OSError: it cannot be read.
+
+        """
+        notify = _once()  # both sides may read one log, and have the same to say of it
+        topics = self.source.topics()
+        first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
+        return TwoStates(
+            first=first,
+            second=None if second is None else second.choose(notify, topics=topics),
+            changes=self.target.changes(),
+            old_settings=self.authorizer,
+            new_settings=self.settings.after(self.target.authorizer(self.authorizer)),
+            topics=topics,
+            maps=self.maps,
+            notify=notify,
+        )
+
+
+def _once() -> Callable[[str], None]:
+    """Return a function that prints each note once."""
+    notices: set[str] = set()
+
+    def notify(text: str) -> None:
+        if text not in notices:
+            notices.add(text)
+            note(text)
+
+    return notify
 
 
 # Prints the difference of two policies.
@@ -51,21 +98,9 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     output = report.output()
     flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
-    each = flags.read_each()
+    each = flags.states().read_each()
     sides = next(iter(each.values()))
-    topics = sides.existing_topics()
-    with progress("comparing"):
-        comparisons = {
-            generation: Comparison.of(
-                own.old,
-                own.new,
-                changes=own.changes,
-                topics=topics,
-                flips=None if accesses is None else accesses.flipped(own.old, own.new),
-                origins=own.origins,
-            )
-            for generation, own in each.items()
-        }
+    comparisons = compare(each, accesses=accesses)
     for comparison in comparisons.values():
         if not comparison.differences:
             comparison.premises = turning(sides.premises, comparison)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from click.exceptions import Exit
 
 from aclog.cli.context_defaults import examines_contexts
+from aclog.cli.flags.context import named_context
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags, named_context
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 if TYPE_CHECKING:

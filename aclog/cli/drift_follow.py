@@ -10,9 +10,10 @@ from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import FollowerFlags
 from aclog.cli.flags.target import TargetFlags, WantFlags
 from aclog.cli.followers import FollowerStatus, serving
-from aclog.cli.plan import read_wanted_rules
+from aclog.cli.plan import wanted_of
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift
 from aclog.sources.acl_lines import STDIN
 from aclog.targets.place_state import time_now
@@ -72,7 +73,7 @@ class _WantedFiles:
     def rules(self) -> frozenset[bytes]:
         """Return the rules, and tell what was read if that is new. Raises as read_wanted_rules."""
         notes = list[str]()
-        rules, _ = read_wanted_rules(self.flags, notes.append)
+        rules, _ = read_wanted_rules(wanted_of(self.flags), notes.append)
         if notes != self._notes:
             for text in notes:
                 note(text)

@@ -10,8 +10,9 @@ from aclog.cli.answers import ACL_COLUMNS
 from aclog.cli.flags.commands import DriftFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.flags.target import TargetFlags, WantFlags, place_address
-from aclog.cli.plan import read_wanted_rules
+from aclog.cli.plan import wanted_of
 from aclog.metalog.errors import printable
+from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift, DriftKind, drift_of
 from aclog.targets.opening import FoundPlace, find_place
 from aclog.terminal.columns import Column, Row
@@ -53,7 +54,7 @@ def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output:
         MetadataError, OSError: the place, a journal or a file cannot be read, so that nobody can tell.
 
     """
-    rules, _ = read_wanted_rules(want)
+    rules, _ = read_wanted_rules(wanted_of(want))
     report = look(target, rules, flags)
     journal = report.place.journal
     if journal is not None and journal.is_new and report.place.state.contents:

@@ -16,6 +16,7 @@ from aclog.cli.flags.question import AnswerFlags, Request, RequestFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import RangeWatch
 from aclog.cli.options import Group, Option
+from aclog.ops.policies import StatedSettings
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.state_source import StateSource
@@ -55,7 +56,7 @@ def explain(
 
     from aclog.authorizer.explain import ExplainOptions, explanation_lines
     from aclog.cli.decisions import asked_of, strictest
-    from aclog.cli.policies import each_generation, read_premises
+    from aclog.ops.policies import each_generation, read_premises
     from aclog.snapshots.moments import moment_text
     from aclog.terminal.output import say
 
@@ -73,18 +74,18 @@ def explain(
     options = evolve(options, origins=choice.origins, premises=read_premises(choice, authorizer.configs()))
     if question.pattern_type == PatternType.LITERAL:
         explanations = {
-            generation: explain_one(image, own, question, options) for generation, own in each.flags.items()
+            generation: explain_one(image, own, question, options) for generation, own in each.stated.items()
         }
     else:
         from aclog.analysis.timeline import explained
-        from aclog.cli.policies import policy_of
+        from aclog.ops.policies import policy_of
 
         explanations = {
             generation: explained(policy_of(image, own), *asked_of(question), options)
-            for generation, own in each.flags.items()
+            for generation, own in each.stated.items()
         }
         for generation, explanation in explanations.items():
-            watch_ranges(explanation, each.flags[generation])
+            watch_ranges(explanation, each.stated[generation])
     if origins:
         explanations = {
             generation: with_log_origins(explanation, choice.source, image)
@@ -129,7 +130,7 @@ def examined_rows(explanation: Explanation) -> Iterator[Row]:
         yield {"role": each["role"], **each["rule"], "notes": each["notes"]}
 
 
-def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:
+def explain_one(image: Image, stated: StatedSettings, request: Request, options: ExplainOptions) -> Explanation:
     """Return the explanation of a decision; warn of ACLs with a CIDR range as host.
 
     Raises:
@@ -138,9 +139,9 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     """
     context, action = asked_of(request)
     pattern = action.resource_pattern
-    decision = authorizer_of(image, flags).decide(context, action)
-    has_ranges = flags.generation is Generation.V4_4
-    acls = image.acls.with_options(documented=flags.documented, cidr=has_ranges)
+    decision = authorizer_of(image, stated).decide(context, action)
+    has_ranges = stated.generation is Generation.V4_4
+    acls = image.acls.with_options(documented=stated.documented, cidr=has_ranges)
     if not has_ranges:
         watch = RangeWatch(options.origins)
         watch.watch_all(acls.candidates(pattern.resource_type, pattern.name), _OLDER)
@@ -148,9 +149,9 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     return explain_decision(acls, decision, context, action, options=options)
 
 
-def watch_ranges(explanation: Explanation, flags: AuthorizerFlags) -> None:
+def watch_ranges(explanation: Explanation, stated: StatedSettings) -> None:
     """Warn of ACLs with a CIDR range as host among those of an explanation."""
-    if not flags.cidr:
+    if stated.generation is not Generation.V4_4:
         watch = RangeWatch(explanation.options.origins)
         watch.watch_all((each.rule for each in explanation.rules), _OLDER)
         watch.report()

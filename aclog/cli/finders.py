@@ -19,10 +19,6 @@ from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, Semantics
-from aclog.cli.flags.target import WantFlags
-from aclog.cli.images import existing_topics
-from aclog.cli.linting import LintInputs, lint_inputs, lint_report, not_judged, sure
-from aclog.cli.plan import read_wanted_rules
 from aclog.console.draft import StatedCases
 from aclog.console.findings import (
     Finder,
@@ -42,6 +38,9 @@ from aclog.console.findings import (
 )
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
+from aclog.ops.lint import LintInputs, lint_inputs, lint_report, not_judged, sure
+from aclog.ops.plan import WantedRules, read_wanted_rules
+from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
 from aclog.planning.planner import Holdings, drift_of
@@ -79,7 +78,7 @@ class DriftFinder:
     """Compares states of a place with what a source wants there, and with what its journal owns."""
 
     address: PlaceAddress
-    want: WantFlags
+    want: WantedRules
     journal: Path
     others: Sequence[Path] = ()
     _rules: frozenset[bytes] | str = field(default=frozenset(), init=False)

@@ -28,8 +28,9 @@ from aclog.cli.flags.question import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
 from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
-from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, told_settings, write_plan
+from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.plan import told_settings
 from aclog.planning.granting import (
     AccessRequest,
     Grant,

@@ -5,7 +5,6 @@ from enum import Enum, IntEnum
 
 from attrs import define, field
 
-from aclog.analysis.regions import ExistingNames
 from aclog.authorizer.acl import (
     AclPermissionType,
     StandardAcl,
@@ -23,10 +22,8 @@ from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
 from aclog.snapshots.image import Image
-from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column
-from aclog.terminal.output import note, warn
+from aclog.terminal.output import warn
 
 # Reports on an image: a one-line summary, and a warning about hosts that not every Kafka matches.
 
@@ -229,31 +226,6 @@ class WrittenRules:
                 f"{unmatched.count} ACL(s), {unmatched.denying} of them DENY, probably match nobody. "
                 f"The first: {unmatched.first}"
             )
-
-
-# The topics that exist: of a file (`--topics`), or of the states that a command has read.
-
-
-def existing_topics(
-    file: NameFile | None, images: Iterable[Image], sources: Iterable[ChosenSource] = ()
-) -> ExistingNames | None:
-    """Return the topics of a file of names, else those of the states and clusters that were read.
-
-    None if nothing tells any.
-
-    Raises:
-        ConfigError: a line is not UTF-8; OSError: the file cannot be read.
-
-    """
-    if file is not None:
-        return ExistingNames.of(file.names())
-    topics = {name for image in images for name in image.opaque.topic_names()}
-    for source in sources:
-        try:
-            topics.update(source.topic_names())
-        except MetadataError as error:  # what is counted matters less than what is compared
-            note(f"{source.source.name}: topics are not counted: {error}")
-    return ExistingNames.of(topics) if topics else None
 
 
 # What a verification of a log or of checkpoints found, as an exit code.

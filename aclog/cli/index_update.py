@@ -11,13 +11,12 @@ from attrs import asdict, define, field
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.premises import SETTLED
 from aclog.authorizer.settings import Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises, refuse_unless_known
-from aclog.cli.unused_wording import unread_text
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.policies import read_premises, refuse_unless_known
+from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, warn
@@ -28,7 +27,7 @@ from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
 from aclog.usage.rules import seen_rules
-from aclog.usage.window import UnreadAccesses
+from aclog.usage.window import UnreadAccesses, unread_text
 
 
 def _time_text(timestamp: int | None) -> str:

@@ -16,9 +16,7 @@ from aclog.analysis.lint.related import neutral_fix
 from aclog.analysis.lint_report import (
     BY_ID,
     LINTS,
-    LintReport,
     LocatedFinding,
-    json_lines,
     markdown_lines,
     parse_lints,
     plural,
@@ -27,11 +25,9 @@ from aclog.analysis.lint_report import (
     text_lines,
 )
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import ChangePlace
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
 from aclog.cli.flags.common import (
-    AuthorizerFlags,
     Columns,
     NoPager,
     Output,
@@ -39,14 +35,13 @@ from aclog.cli.flags.common import (
     check_one_stdin,
     format_option,
 )
-from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
+from aclog.cli.flags.repository import RepositoryFlags, rules_of
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.images import existing_topics
-from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
 from aclog.cli.options import Group, Option
-from aclog.cli.policies import policies_of, policy_of, read_premises, refuse_unless_known
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.lint import Linted, lint_source, repository_path
+from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
 from aclog.sources.repository import RepositorySettings
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
@@ -398,46 +393,30 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
     names = rules.topics()
     choice = rules.choose(topics=names)
-    image = choice.image()
-    inputs = lint_inputs(settings, existing_topics(names, [image], [choice]), ignore=flags.ignore)
-    decided_by = _authorizer(settings)
-    if flags.fix is None:
-        policies = policies_of(image, decided_by)
-        policy, *_ = policies.values()
-    else:  # what is removed must be of no use to any Kafka
-        policy = policy_of(image, decided_by)
-        policies = {}
-    premises = read_premises(choice, decided_by.configs())
-    report = run_lint(choice, image, policy, inputs, policies=policies, premises=premises)
+    # what --fix removes must be of no use to any Kafka
+    linted = lint_source(choice, settings, topics=names, ignore=flags.ignore, for_all=flags.fix is None)
+    report = linted.report
     if flags.fix is not None:
-        refuse_unless_known(premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
-        write_fix(flags.fix, policy, report.findings)
-    _print(report, output, choice.source.change_place)
+        refuse_unless_known(linted.premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
+        write_fix(flags.fix, linted.policy, report.findings)
+    _print(linted, output)
     for text in report.notes():
         warn(text)
-    lacking = not_judged(inputs, history=choice.source.log is not None)
-    if lacking is not None:
-        note(lacking)
+    if linted.not_judged is not None:
+        note(linted.not_judged)
     return FINDINGS if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
 
 
-def _authorizer(settings: RepositorySettings) -> AuthorizerFlags:
-    """Return the flags of the authorizer; `--broker-version` names the Kafka that decides, if nothing else does."""
-    flags, version = authorizer_flags(settings), settings.lint.broker_version
-    if flags.generation is not None or version is None:
-        return flags
-    return evolve(flags, kafka_version=version.strip().removeprefix("v"))
-
-
-def _print(report: LintReport, output: Output, place: ChangePlace) -> None:
+def _print(linted: Linted, output: Output) -> None:
     """Print the findings; Markdown is a report for people, unless columns are chosen."""
+    report, place = linted.report, linted.place
     if output.form is OutputFormat.SARIF:
         emit(json_text(sarif_log(report, place, version=version("aclog"), uri_of=repository_path)))
         return
     if output.form is OutputFormat.MARKDOWN and not output.columns:
         lines: Iterable[str] = markdown_lines(report)
     elif output.is_rows:
-        output.print_rows(LINT_COLUMNS, json_lines(report, place))
+        output.print_rows(LINT_COLUMNS, linted.objects())
         return
     else:
         lines = text_lines(report, place)

@@ -26,9 +26,9 @@ from aclog.cli.answers import ACL_COLUMNS
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import RemovalFlags, RemovalLimit
-from aclog.cli.migration_targets import CheckpointTarget, LogTarget, QuorumTarget, Target, TargetContents, TargetWriter
 from aclog.config.properties import read_properties
 from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.migrate import CheckpointTarget, LogTarget, QuorumTarget, Target, TargetContents, TargetWriter
 from aclog.sources.live import opened_zookeeper
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column, OutputFormat, Row

@@ -12,7 +12,6 @@ from aclog.authorizer.acl import ResourceType
 from aclog.cli.flags.commands import PdpFlags
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import settings_of
 from aclog.cli.serving import Endpoint, followed, health_of, listen_address, read_certificate_again, serve
 from aclog.console.http import Hosts
 from aclog.console.live import LivePremises, LiveState
@@ -23,6 +22,7 @@ from aclog.console.pdp.mapping import NotReadyError, read_mapping
 from aclog.console.pdp.opa import Audit, DecisionLog
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.ops.policies import settings_of
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.choice import premises_of
 from aclog.terminal.notices import FewNotices

@@ -1,35 +1,27 @@
 """`aclog plan`: what has to change so that a target holds what a source states."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from attrs import frozen
 from click.exceptions import Exit
 
 from aclog.analysis.review.document import markdown_lines, text_lines
-from aclog.authorizer.acl import StandardAcl, is_cidr
-from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
-from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
-from aclog.authorizer.settings import parse_super_users
 from aclog.cli.extras import need_usage_extra
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses
 from aclog.cli.flags.source import parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
-from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.metalog.errors import ConfigError
+from aclog.ops.plan import Ownership, PlanGoal, WantedRules, new_plan, read_changes_goal, read_goal, report_of
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
-from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
-from aclog.planning.report import PlanReport, RuleUses, document_of
-from aclog.sources.acl_lines import NameFile, read_changes
+from aclog.planning.planner import DeleteLimit, PlannedChange
+from aclog.planning.report import RuleUses, document_of
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_files import find_rules
-from aclog.targets.opening import FoundPlace, ToldSettings, find_place
-from aclog.targets.place_state import origin_now
+from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
-from aclog.terminal.output import emit, note, say
-from aclog.terminal.progress import BYTES, progress
+from aclog.terminal.output import emit, say
+from aclog.terminal.progress import progress
 
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 
@@ -92,15 +84,7 @@ def print_plan(
             emit(json_text(step_object(step)))
         return
     uses = None if accesses is None or not change.removed else _uses(accesses, place, change)
-    report = PlanReport(
-        name=place.name,
-        state=place.state,
-        plan=plan,
-        change=change,
-        uses=uses,
-        kafka=place.kafka,
-        premises=place.premises,
-    )
+    report = report_of(plan, change, place, uses)
     with progress("comparing"):
         document = document_of(report, full=full)
     for line in markdown_lines(document) if output.form is OutputFormat.MARKDOWN else text_lines(document):
@@ -133,7 +117,7 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
 
 
 def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.cli.rule_uses import read_rule_uses  # here: for access logs alone
+    from aclog.ops.rule_uses import read_rule_uses  # here: for access logs alone
 
     return read_rule_uses(accesses, place, change.removed)
 
@@ -164,53 +148,22 @@ def write_plan(plan: Plan, path: Path) -> None:
             file.write(f"{line}\n".encode())
 
 
-# What flags say of what decides in a place.
+# What the flags of a command want of a place.
 
 
-def told_settings(flags: AuthorizerFlags, *, is_warned: bool = False) -> ToldSettings:
-    """Return what flags say; warn of super users that are hardly meant, unless somebody has (`is_warned`).
-
-    Raises:
-        ConfigError: a super user without a colon.
-
-    """
-    if not is_warned:
-        flags.warn_of_super_users()
-    is_told = flags.allow_everyone or flags.no_allow_everyone
-    return ToldSettings(
-        super_users=parse_super_users(flags.super_users) if flags.super_users is not None else None,
-        allow_everyone=flags.allow_everyone if is_told else None,
-        documented=flags.documented,
-        generation=flags.generation,
+def wanted_of(flags: WantFlags) -> WantedRules:
+    """Return where the rules of --want are. Raises ConfigError: it is not given, or a module without its directory."""
+    if flags.want is None:
+        raise ConfigError("expected --want PATH, with all rules of this source")
+    return WantedRules(
+        path=flags.want,
+        form=flags.want_format or AclsFormat.AUTO,
+        modules=parse_modules(flags.modules),
+        topics=flags.topics_file,
     )
 
 
-# What a source of rules wants of a place, and what has to change for it.
-
-
-@frozen(kw_only=True)
-class PlanGoal:
-    """All rules of a source, or changes of some; exactly one of the two is not None."""
-
-    path: str
-    rules: frozenset[bytes] | None = None
-    changes: tuple[RuleChange, ...] | None = None
-    origins: Origins = NO_ORIGINS
-    """Where the rules stand."""
-
-    def ranges(self) -> Iterator[str]:
-        """Yield the hosts that are ranges of addresses."""
-        yield from ranges_among(self.rules or ())
-        yield from (each.acl.host for each in self.changes or () if is_cidr(each.acl.host))
-
-    def change_of(self, ownership: Holdings, *, adopt: bool) -> PlannedChange:
-        """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""
-        if self.rules is not None:
-            return change_to_want(ownership, self.rules, adopt=adopt)
-        return change_as_asked(ownership, self.changes or (), adopt=adopt)
-
-
-def read_wanted(flags: WantFlags, change: str | None = None) -> PlanGoal:
+def _goal(flags: WantFlags, change: str | None) -> PlanGoal:
     """Read what is wanted: --want, or the file of a change.
 
     Raises:
@@ -220,40 +173,11 @@ def read_wanted(flags: WantFlags, change: str | None = None) -> PlanGoal:
     """
     if (flags.want is None) is (change is None):
         raise ConfigError("expected either --want PATH, with all rules of this source, or --change FILE")
-    if change is not None:
-        if flags.want_format is not None:
-            raise ConfigError("--want-format: expected --want PATH")
-        changes = tuple(read_changes(change))
-        return PlanGoal(path=change, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
-    rules, origins = read_wanted_rules(flags)
-    return PlanGoal(path=str(flags.want), rules=rules, origins=origins)
-
-
-def read_wanted_rules(flags: WantFlags, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
-    """Return the rules of --want, and where they stand; `tell` is called with what was read. Raises as read_wanted."""
-    if flags.want is None:
-        raise ConfigError("expected --want PATH, with all rules of this source")
-    topics = None if flags.topics_file is None else NameFile(flags.topics_file).names
-    with progress(f"reading {flags.want}", BYTES) as advance:
-        options = ReadOptions(
-            form=flags.want_format or AclsFormat.AUTO,
-            modules=parse_modules(flags.modules),
-            topics=topics,
-            advance=advance,
-            strict=True,  # a rule that never comes is no less wanted
-        )
-        source = find_rules(flags.want, options)
-        rules = frozenset(_content(rule.acl, source.origins) for rule in source.rules)
-    for text in source.notes:
-        tell(text)
-    return rules, source.origins
-
-
-def _content(acl: StandardAcl, origins: Origins) -> bytes:
-    try:
-        return content_of(acl)
-    except EncodeError as error:
-        raise ConfigError(f"a rule{places_text(acl, origins)}: {error}") from error
+    if change is None:
+        return read_goal(wanted_of(flags))
+    if flags.want_format is not None:
+        raise ConfigError("--want-format: expected --want PATH")
+    return read_changes_goal(change)
 
 
 # Makes a plan from what a command line names, prints it and writes it.
@@ -262,7 +186,7 @@ def _content(acl: StandardAcl, origins: Origins) -> bytes:
 def print_new_plan(
     target: TargetFlags,
     sources: tuple[WantFlags, str | None],
-    ownership: OwnershipFlags,
+    flags: OwnershipFlags,
     authorizer: AuthorizerFlags,
     output: PlanOutputFlags,
 ) -> int:
@@ -280,14 +204,16 @@ def print_new_plan(
     check_accesses(given_accesses(output), how)
     take_plan_file(output.out)
     address = place_address(target)
-    limit = DeleteLimit.parse(ownership.max_deletes)
-    goal = read_wanted(*sources)
-    settings, hosts = told_settings(authorizer), goal.ranges()
-    place = find_place(address, settings, ownership.journal, note, ownership.other_journals, hosts=hosts)
-    change = goal.change_of(place.holdings, adopt=ownership.adopt)
-    plan = make_plan(change, place.circumstances(origin_now(goal.path)))
+    ownership = Ownership(
+        journal=flags.journal,
+        others=flags.other_journals,
+        adopt=flags.adopt,
+        limit=DeleteLimit.parse(flags.max_deletes),
+    )
+    proposal = new_plan(address, _goal(*sources), ownership, authorizer)
+    plan, change, place = proposal.plan, proposal.change, proposal.place
     print_unless_refused(
-        lambda: _check(change, goal, limit, plan, place),
+        proposal.check,
         lambda: print_plan(plan, change, place, how, full=output.full, accesses=given_accesses(output)),
         how,
     )
@@ -296,13 +222,3 @@ def print_new_plan(
     if output.out is not None:
         write_plan(plan, output.out)
     return CHANGES
-
-
-def _check(change: PlannedChange, goal: PlanGoal, limit: DeleteLimit, plan: Plan, place: FoundPlace) -> None:
-    """Raise RefusedError: a source without rules would delete all; or as FoundPlace.check_plan."""
-    if goal.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
-        raise RefusedError(
-            f"{goal.path}: has no rules at all, so all {len(change.removed):,} that are owned would be deleted: "
-            "expected --max-deletes if that is meant"
-        )
-    place.check_plan(change, plan.steps, limit, origins=goal.origins)

@@ -16,9 +16,9 @@ from aclog.cli.plan import (
     print_plan,
     print_unless_refused,
     take_plan_file,
-    told_settings,
     write_plan,
 )
+from aclog.ops.plan import told_settings
 from aclog.planning.plan import JournalError
 from aclog.planning.planner import DeleteLimit, change_back, make_plan
 from aclog.targets.opening import find_place

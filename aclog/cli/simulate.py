@@ -44,7 +44,7 @@ def simulate(
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.policies import SideFlags
+    from aclog.cli.diff_report import SideFlags
     from aclog.cli.simulate_report import report_simulation
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)

@@ -10,12 +10,13 @@ from attrs import evolve
 from aclog.analysis.policy import generation_object, merged
 from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.settings import Generation
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.answers import with_generation
+from aclog.cli.diff_report import SideFlags
 from aclog.cli.flags.common import AccessesFlags, Output
-from aclog.cli.policies import SideFlags, Sides
 from aclog.cli.usage_report import time_text
 from aclog.metalog.errors import printable
+from aclog.ops.policies import Sides
+from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.terminal.columns import Column, Row, json_text
 from aclog.terminal.output import say, warn
 from aclog.terminal.tables import aligned
@@ -57,7 +58,7 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
     """
     flags.check({})
     log = AccessLog.of(accesses)
-    each = flags.read_each()
+    each = flags.states().read_each()
     one = next(iter(each.values()))
     judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
     counted = log.count(judging.how(None, timeless=True))

@@ -37,8 +37,8 @@ def suggest(
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.policies import settings_of
     from aclog.cli.suggest_report import print_suggestion
+    from aclog.ops.policies import settings_of
 
     log = accesses, window
     print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), configs=authorizer.configs())

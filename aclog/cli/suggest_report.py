@@ -10,17 +10,15 @@ from attrs import frozen
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAclWithId, acl_text
 from aclog.authorizer.settings import Generation, Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects
 from aclog.cli.answers import ACL_COLUMNS
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.images import existing_topics
-from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.cli.transfer.output import write_change_file
-from aclog.cli.unused_wording import unread_text
 from aclog.cli.usage_report import time_text
 from aclog.metalog.errors import printable
+from aclog.ops.policies import existing_topics, read_premises, refuse_unless_known
+from aclog.ops.usage import AccessLog, Judging, warn_of_rejects
 from aclog.snapshots.image import Image
 from aclog.terminal.columns import Column, Row, json_text
 from aclog.terminal.output import note, say, warn
@@ -28,7 +26,7 @@ from aclog.terminal.progress import progress
 from aclog.usage.judging import CountedLog, Each
 from aclog.usage.suggestion import NOT_JUDGED, Needs, Question, SuggestedRule, Suggestion, prove
 from aclog.usage.suggestion import suggest as suggest_acls
-from aclog.usage.window import UnreadAccesses, Window, of_micros
+from aclog.usage.window import UnreadAccesses, Window, of_micros, unread_text
 
 # A row for each suggested rule: the rule, and what stands for it.
 

@@ -49,10 +49,9 @@ def test(
         recording.check(flags, guard)
         record_tests(recording, source, repository)
         return
-    from aclog.cli.test_report import run_tests
-    from aclog.cli.testing import SelectedTests
+    from aclog.cli.test_report import SelectingFlags, run_tests
 
-    selection = SelectedTests(files=flags.files, source=source, repository=repository, globs=flags.run)
+    selection = SelectingFlags(files=flags.files, source=source, repository=repository, globs=flags.run)
     if guard.follow:
         from aclog.cli.test_follow import follow_tests
 

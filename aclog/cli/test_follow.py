@@ -24,7 +24,7 @@ from aclog.cli.flags.commands import GuardFlags, RunFlags
 from aclog.cli.flags.source import FollowerFlags
 from aclog.cli.followers import FollowerStatus, Webhook, serving
 from aclog.cli.signals import on_signals
-from aclog.cli.testing import SelectedTests, load_tests
+from aclog.cli.test_report import SelectingFlags
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
 from aclog.snapshots.deciding_kafka import deciding_kafka, kafka_text
@@ -184,7 +184,7 @@ STOPPED, TURNED_RED = 0, 1
 """Exit codes."""
 
 
-def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, follower: FollowerFlags) -> int:
+def follow_tests(selection: SelectingFlags, flags: RunFlags, guard: GuardFlags, follower: FollowerFlags) -> int:
     """Run the selected tests on each change of the log that they are about; return the exit code.
 
     Raises:
@@ -196,7 +196,7 @@ def follow_tests(selection: SelectedTests, flags: RunFlags, guard: GuardFlags, f
     if form not in (OutputFormat.TEXT, OutputFormat.JSONL):
         raise ConfigError(f"--follow with --format {form}: expected text or jsonl")
     http, patience = follower.address(), follower.patience()
-    loaded = load_tests(selection, selection.repository.load())
+    loaded = selection.load(selection.repository.load())
     rules = loaded[0].rules
     if any(each.rules is not rules for each in loaded):
         raise ConfigError("--follow: the files name several sources, or settings: expected one: name it by a flag")

@@ -23,8 +23,8 @@ from aclog.cli.flags.commands import RecordFlags
 from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import policy_of, read_premises
 from aclog.metalog.errors import ConfigError, MetadataError, printable
+from aclog.ops.policies import policy_of, read_premises
 from aclog.snapshots.deciding_kafka import range_hosts
 from aclog.snapshots.history import ChangeKind
 from aclog.snapshots.image import Image

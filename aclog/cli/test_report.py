@@ -1,54 +1,76 @@
 """Runs tests of ACLs, and reports their outcomes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from attrs import define, field, frozen
 
-from aclog.analysis.policy import generation_object, only_on
+from aclog.analysis.policy import only_on
 from aclog.analysis.regions import JsonObject, witness
 from aclog.analysis.rows.report import decided_by_text, request_text
 from aclog.analysis.rule_tests.case import Outcome
-from aclog.analysis.rule_tests.mutation import Coverage, MutationResult, coverage, mutant_count, mutation_results
-from aclog.analysis.rule_tests.report import failure_lines, mutant_object, outcome_object, stated_object
+from aclog.analysis.rule_tests.mutation import MutationResult
+from aclog.analysis.rule_tests.report import failure_lines
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.origin import Origins
-from aclog.authorizer.settings import Generation
 from aclog.cli.flags.commands import RunFlags
-from aclog.cli.flags.common import Output
-from aclog.cli.testing import LoadedFile, RulesUnderTest, SelectedTests, load_tests
+from aclog.cli.flags.common import Output, check_one_stdin
+from aclog.cli.flags.repository import RepositoryFlags, rules_of
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import printable
+from aclog.ops.test import (
+    MOST_EXPLAINED,
+    CoverageResult,
+    FileResult,
+    LoadedFile,
+    Measures,
+    MutationsResult,
+    SelectedTests,
+    load_tests,
+    measure,
+    run_files,
+    summary_object,
+)
+from aclog.sources.acl_lines import STDIN
+from aclog.sources.choice import ChosenSource
+from aclog.sources.repository import RepositorySettings
 from aclog.terminal.columns import Column, OutputFormat, json_text
-from aclog.terminal.output import emit, note, say
-from aclog.terminal.progress import progress
+from aclog.terminal.output import emit, say
 
-# What `aclog test` found.
-
-
-MOST_EXPLAINED = 100
-"""Failing cases of a file that are explained: more of them have one cause, which takes no more explanations."""
+# Which tests the flags of a command select.
 
 
 @frozen(kw_only=True)
-class FileResult:
-    """The outcomes of the cases of one file, in its order."""
+class SelectingFlags:
+    """The flags that select tests, and the rules that they are about."""
 
-    path: str
-    rules: RulesUnderTest
-    outcomes: tuple[Outcome, ...]
+    files: Sequence[str]
+    source: SourceFlags
+    repository: RepositoryFlags
+    globs: Sequence[str] = ()
+    """Names of tests; all of them if there is none."""
 
+    def load(self, settings: RepositorySettings) -> list[LoadedFile]:
+        """Return the files with the rules that they are about. Raises as aclog.ops.test.load_tests.
 
-@frozen(kw_only=True)
-class Mutations:
-    """What became of the mutants of all rules."""
+        A source that flags name wins over a file's `rules`, and these over aclog.toml; so do the settings of the
+        authorizer. `settings`: those of aclog.toml, with what flags give instead.
+        """
+        reads_stdin = STDIN in (self.files or settings.test.files)
+        check_one_stdin({**self.source.files(), "FILE": STDIN if reads_stdin else None})
+        selection = SelectedTests(
+            files=self.files,
+            choose=self._choose,
+            source_wins=self.source.is_given(),
+            settings_win=self.repository.overrides(),
+            globs=self.globs,
+        )
+        return load_tests(selection, settings)
 
-    killed: int
-    equivalent: int
-    """Those that change no decision, and so are no mistakes."""
-    survivors: tuple[MutationResult, ...]
-    only: Generation | None = None
-    """That of Kafka by which they were judged, if several may decide."""
+    def _choose(self, settings: RepositorySettings) -> tuple[ChosenSource, RepositorySettings] | None:
+        rules, settings = rules_of(self.source, settings)
+        return (rules.choose(), settings) if rules.is_given() else None
 
 
 # Results of tests as JSON lines (docs/testing-rules.md).
@@ -86,37 +108,14 @@ class JsonReport:
         else:
             self._objects.append(item)
 
-    def file(self, result: FileResult) -> None:
-        """Print the cases of a file."""
-        failed = 0
-        for outcome in result.outcomes:
-            failed += not outcome.passed
-            self._tell(outcome_object(outcome, result.rules, nearest=failed <= MOST_EXPLAINED))
-
-    def coverage(self, rules: RulesUnderTest, result: Coverage, *, least: float | None, listed: bool) -> None:
-        """Print how many rules of a source are exercised, and which are not."""
-        uncovered = result.uncovered if listed or (least is not None and result.percent < least) else ()
-        self._tell(
-            {
-                "coverage": round(result.percent, 2),
-                "rules": result.rules,
-                "source": rules.choice.source.name,
-                "uncovered": [stated_object(rule, rules.choice.origins) for rule in uncovered],
-            }
-        )
-
-    def mutations(self, rules: RulesUnderTest, result: Mutations) -> None:
-        """Print the mutants that no test kills, and how many there are."""
-        for each in result.survivors:
-            self._tell(mutant_object(each, rules.choice.origins))
-        counts = {"killed": result.killed, "survived": len(result.survivors), "equivalent": result.equivalent}
-        self._tell({"mutants": counts, "source": rules.choice.source.name, **generation_object(result.only)})
+    def tell(self, result: FileResult | CoverageResult | MutationsResult) -> None:
+        """Print the objects of a result."""
+        for each in result.objects():
+            self._tell(each)
 
     def end(self, results: Sequence[FileResult]) -> None:
         """Print how many cases there are, and how many fail."""
-        outcomes = [outcome for result in results for outcome in result.outcomes]
-        failed = sum(not outcome.passed for outcome in outcomes)
-        self._tell({"cases": len(outcomes), "passed": len(outcomes) - failed, "failed": failed})
+        self._tell(summary_object(results))
         if self._output.form is OutputFormat.JSON and not self._output.columns:
             self._output.print_rows(CASE_COLUMNS, self._objects)
         elif self._objects:
@@ -172,37 +171,16 @@ _LINES = 1000
 class TextReport:
     """Prints results for people, as they come."""
 
-    def file(self, result: FileResult) -> None:
-        """Print what became of a file."""
-        for line in _file_lines(result):
+    def tell(self, result: FileResult | CoverageResult | MutationsResult) -> None:
+        """Print what became of a file, how many rules are exercised, or how many mutants no test kills."""
+        if isinstance(result, FileResult):
+            lines = _file_lines(result)
+        elif isinstance(result, CoverageResult):
+            lines = _coverage_lines(result)
+        else:
+            lines = _mutation_lines(result)
+        for line in lines:
             say(printable(line))
-
-    def coverage(self, rules: RulesUnderTest, result: Coverage, *, least: float | None, listed: bool) -> None:
-        """Print how many rules of a source are exercised, and which are not."""
-        covered = result.rules - len(result.uncovered)
-        too_few = least is not None and result.percent < least
-        less = f"; at least {least:g}% are expected" if too_few else ""
-        say(
-            printable(
-                f"{rules.choice.source.name}: {covered:,} of {result.rules:,} rules are exercised by a test "
-                f"({result.percent:.1f}%){less}"
-            )
-        )
-        for rule in result.uncovered if listed or too_few else ():
-            say(printable(f"  not exercised: {decided_by_text(rule, rules.choice.origins)}"))
-
-    def mutations(self, rules: RulesUnderTest, result: Mutations) -> None:
-        """Print how many mutants no test kills, and which."""
-        for each in result.survivors:
-            for line in _survivor_lines(each, rules.choice.origins):
-                say(printable(line))
-        counted = result.killed + len(result.survivors)
-        say(
-            printable(
-                f"{rules.choice.source.name}: {result.killed:,} of {counted:,} mutants of rules fail a test; "
-                f"{result.equivalent:,} change no decision, and do not count{only_on(result.only)}"
-            )
-        )
 
     def end(self, results: Sequence[FileResult]) -> None:
         """Print the summary."""
@@ -211,6 +189,25 @@ class TextReport:
         failed = sum(not outcome.passed for outcome in outcomes)
         counts = f"{len(outcomes) - failed:,} passed" + (f", {failed:,} failed" if failed else "")
         say(f"{_count(len(outcomes), 'case')} of {_count(len(tests), 'test')}: {counts}")
+
+
+def _coverage_lines(result: CoverageResult) -> Iterator[str]:
+    covered, total = result.result.rules - len(result.result.uncovered), result.result.rules
+    less = f"; at least {result.least:g}% are expected" if result.fails else ""
+    source = result.rules.choice.source.name
+    yield f"{source}: {covered:,} of {total:,} rules are exercised by a test ({result.result.percent:.1f}%){less}"
+    for rule in result.result.uncovered if result.is_listed or result.fails else ():
+        yield f"  not exercised: {decided_by_text(rule, result.rules.choice.origins)}"
+
+
+def _mutation_lines(result: MutationsResult) -> Iterator[str]:
+    for each in result.survivors:
+        yield from _survivor_lines(each, result.rules.choice.origins)
+    counted = result.killed + len(result.survivors)
+    yield (
+        f"{result.rules.choice.source.name}: {result.killed:,} of {counted:,} mutants of rules fail a test; "
+        f"{result.equivalent:,} change no decision, and do not count{only_on(result.only)}"
+    )
 
 
 def _file_lines(result: FileResult) -> Iterator[str]:
@@ -255,7 +252,7 @@ PASSED, FAILED = 0, 1
 """Exit codes."""
 
 
-def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
+def run_tests(selection: SelectingFlags, flags: RunFlags) -> int:
     """Run the selected tests and print the results; return the exit code.
 
     Raises:
@@ -265,59 +262,19 @@ def run_tests(selection: SelectedTests, flags: RunFlags) -> int:
     """
     output = flags.output()
     settings = selection.repository.load()
-    loaded = load_tests(selection, settings)
+    loaded = selection.load(settings)
     report = JsonReport(output) if output.is_rows else TextReport()
-    least = settings.test.min_coverage if flags.min_coverage is None else flags.min_coverage
     results = []
-    for each in loaded:
-        results.append(_run_file(each))
-        report.file(results[-1])
-    failed = any(not outcome.passed for result in results for outcome in result.outcomes)
+    for result in run_files(loaded):
+        results.append(result)
+        report.tell(result)
     if flags.junit is not None:
         write_junit(flags.junit, results)
-    for rules in dict.fromkeys(each.rules for each in loaded):
-        if flags.coverage or least is not None:
-            covered = [coverage(policy, rules.cases) for policy in rules.policies.values()]
-            lowest = min(covered, key=lambda each: each.percent)
-            report.coverage(rules, lowest, least=least, listed=flags.coverage)
-            failed |= least is not None and lowest.percent < least
-        if flags.mutate:
-            for generation in rules.policies:
-                mutations = _mutate(rules, [each for each in results if each.rules is rules], generation)
-                report.mutations(rules, mutations)
-                failed |= bool(mutations.survivors)
+    least = settings.test.min_coverage if flags.min_coverage is None else flags.min_coverage
+    measures = Measures(coverage=flags.coverage, least=least, mutate=flags.mutate)
+    failed = any(result.fails for result in results)
+    for measured in measure(results, measures):
+        report.tell(measured)
+        failed |= measured.fails
     report.end(results)
     return FAILED if failed else PASSED
-
-
-def _run_file(loaded: LoadedFile) -> FileResult:
-    outcomes: list[Outcome] = []
-    with progress(f"testing {loaded.file.path}", "tests") as advance:
-        for case in loaded.cases:
-            outcomes.append(loaded.rules.run(case))
-            if len(outcomes) % 256 == 0:
-                advance(len(outcomes), len(loaded.cases))
-    return FileResult(path=loaded.file.path, rules=loaded.rules, outcomes=tuple(outcomes))
-
-
-def _mutate(rules: RulesUnderTest, results: Iterable[FileResult], generation: Generation) -> Mutations:
-    """Judge all mutants by the cases that hold, as one of the generations of Kafka that may decide does."""
-    state = rules.state
-    policy = state.policies.get(generation, state.policy)
-    outcomes = [outcome for result in results for outcome in result.outcomes]
-    holding = [outcome.case for outcome in outcomes if outcome.passed]
-    if len(holding) < len(outcomes):
-        note("--mutate: tests that fail already are left out: they tell nothing of a mutant")
-    total, killed, equivalent = mutant_count(policy), 0, 0
-    survivors: list[MutationResult] = []
-    with progress("mutating rules", "mutants") as advance:
-        for done, result in enumerate(mutation_results(policy, holding), 1):
-            if result is None:
-                equivalent += 1
-            elif result.killed:
-                killed += 1
-            else:
-                survivors.append(result)
-            advance(done, total)
-    only = generation if state.policies else None
-    return Mutations(killed=killed, equivalent=equivalent, survivors=tuple(survivors), only=only)

@@ -24,16 +24,16 @@ from aclog.cli.flags.common import (
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
-from aclog.cli.policies import read_premises
-from aclog.cli.unused_wording import silence_text, time_of, unjudged_text, unread_text
 from aclog.metalog.errors import printable
 from aclog.metalog.vectors import Bools, Int64s
+from aclog.ops.policies import read_premises
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text
 from aclog.terminal.progress import tracked
 from aclog.usage.index.used import EVENTS, LastUse, Used
-from aclog.usage.unused import ANSWERS, Answer, StateRules, Unused
-from aclog.usage.window import check_days, micros_of
+from aclog.usage.unused import ANSWERS, Answer, Silence, StateRules, Unjudged, Unused
+from aclog.usage.unused_report import UnusedQuestion, UnusedReport
+from aclog.usage.window import check_days, micros_of, unread_text
 
 if TYPE_CHECKING:
     from aclog.usage.unused_report import UnusedQuestion, UnusedReport
@@ -317,7 +317,8 @@ def print_unused(source: SourceFlags, flags: UnusedFlags, proof: AccessesFlags |
             note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}")
             report = report.without_removals()
         if proof is not None:
-            from aclog.cli.unused_proof import prove
+            from aclog.cli.extras import need_usage_extra
+            from aclog.ops.usage import prove
 
             prove(report, choice, proof)
         if flags.out is not None:
@@ -351,3 +352,43 @@ def _write_change(path: Path, report: "UnusedReport") -> None:
     rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
     state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
     note(f"{path}: {state}: {len(rules):,} removals, for --change")
+
+
+# Times, silences and reasons in words.
+
+
+def time_of(micros: int) -> str:
+    """Return a time in us since 1970 as ISO 8601."""
+    return time_text(micros // 1000)
+
+
+def silence_text(silence: Silence) -> str:
+    """Return which broker logged nothing, and when."""
+    who = "no line that names no broker" if silence.broker is None else f"broker {silence.broker}: no line"
+    if silence.since is None and silence.to is None:
+        return f"{who} at all"
+    if silence.since is None:
+        return f"{who} before {time_of(silence.to or 0)}"
+    return f"{who} after {time_of(silence.since)}" + ("" if silence.to is None else f" until {time_of(silence.to)}")
+
+
+def unread_of_rule(count: int) -> str:
+    """Return why a rule is not judged that so many accesses may have needed."""
+    if not count:
+        return "what an older aclog could not read of the log is not known: make a new index of it"
+    return f"{count:,} accesses that may need it could not be read or decided"
+
+
+def unjudged_text(result: Unused, number: int) -> str:
+    """Return why a rule is not judged; nothing for one that is."""
+    why = Unjudged(int(result.judgement.unjudged[number]))
+    if why is Unjudged.NOT_INDEXED:
+        return "the index has not seen it in force: update it with these rules"
+    if why is Unjudged.YOUNG:
+        return f"known since {time_of(int(result.lives.begin[number]))}: younger than the window"
+    if why is Unjudged.SILENCE:
+        more = f", and {len(result.silences) - 1:,} more holes" if len(result.silences) > 1 else ""
+        return silence_text(result.silences[0]) + more
+    if why is Unjudged.UNREAD:
+        return unread_of_rule(int(result.unread_counts[number]))
+    return ""

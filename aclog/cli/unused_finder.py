@@ -1,26 +1,183 @@
 """Finds what `aclog unused` finds in an index of last use, or `aclog usage` in an access log."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 from attrs import evolve, frozen
 
+from aclog.analysis.lint.finding import Severity
+from aclog.analysis.lint_report import RULE_FIELDS, LocatedRule
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, object_of_rule
+from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
 from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
-from aclog.cli.access_log import AccessLog, Judging, unknown_kafka
 from aclog.cli.finders import signature_of
 from aclog.cli.flags.common import AccessesFlags
-from aclog.cli.unused_findings import by_index, by_log, none_removable, unused_then
-from aclog.cli.unused_proof import decided_by, proved
-from aclog.console.findings import LookResult, Subject
+from aclog.cli.unused import silence_text, time_of, unjudged_text, unread_of_rule
+from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
+from aclog.ops.usage import AccessLog, Judging, decided_by, proved, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
-from aclog.usage.report import report
+from aclog.usage.index.used import EVENTS
+from aclog.usage.report import UsageReport, report
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
-from aclog.usage.unused import StateRules
+from aclog.usage.unused import ANSWERS, Answer, StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
+from aclog.usage.window import micros_of, unread_text
+
+# What accesses say of the rules of a state, as findings.
+
+_FIRST, _LAST = EVENTS.index("first matched"), EVENTS.index("last matched")
+_NEVER = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
+_HEADS = {
+    Answer.NEVER_MATCHED: "never matched",
+    Answer.NEVER_NEEDED: "never needed",
+    Answer.NOT_JUDGED: "not judged",
+}
+_TEXTS = {
+    Answer.NEVER_MATCHED: "no access was about what it covers",
+    Answer.NEVER_NEEDED: "each access would have been decided the same without it",
+}
+_STAYS = "it stays if the others go, which would leave an access without it"
+_MAX_NAMES = 5
+"""Holes, and days without accesses, that are named."""
+
+
+def none_removable(unknown: Premises) -> str:
+    """Return why no rule is known to be removable."""
+    return f"no rule is known to be removable: {'; '.join(each.note() for each in unknown.unknown)}"
+
+
+def by_index(
+    report: UnusedReport, acls: AclsImage, origins: Origins, proof: str | None, unknown: Premises = ALL_KNOWN
+) -> LookResult:
+    """Return the answers of an index.
+
+    `proof`: what a log said to them, if one was asked. `unknown`: of what decides; then no rule is removable.
+    """
+    result, items, uses = report.unused, list[Item](), dict[StandardAcl, Use]()
+    window = f"{time_of(result.window.start)} to {time_of(result.window.until)}"
+    numbers = np.flatnonzero(~result.judgement.is_(Answer.NEEDED))
+    last = report.last_use(np.flatnonzero(result.judgement.is_(Answer.NEVER_NEEDED)))
+    for number in numbers.tolist():
+        acl, answer = result.rules.rule(number).acl, ANSWERS[result.judgement.answer[number]]
+        if answer not in _NEVER:
+            uses[acl] = _unjudged(unjudged_text(result, number))
+            continue
+        life = int(result.lives.number[number])
+        first, latest = last.use(life, _FIRST), last.use(life, _LAST)
+        span = "" if first is None or latest is None else f"; matched {time_of(first.time)} to {time_of(latest.time)}"
+        text = f"{_TEXTS[answer]}{span}; {window}, every broker heard"
+        items.append(_item(acl, answer, text, origins, removable=bool(result.removable[number])))
+        uses[acl] = Use(is_unused=True, text=_HEADS[answer])
+    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
+    notes = [f"hole: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
+    if len(result.silences) > _MAX_NAMES:
+        notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more holes")
+    if result.unread:
+        notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(result.unread)}")
+    if unknown:
+        notes.append(none_removable(unknown))
+    return _answer(items, uses, acls, (f"{window}; brokers: {brokers}", proof), notes)
+
+
+def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequence[str]) -> LookResult:
+    """Return the answers of an access log about the rules that are in force."""
+    rows = _rows(report)
+    window = f"{time_of(micros_of(report.window.start))} to {time_of(micros_of(report.window.until))}"
+    items, uses = list[Item](), dict[StandardAcl, Use]()
+    for rule in acls:
+        row = rows.get(tuple(map(object_of_rule(rule.acl).__getitem__, RULE_FIELDS)))
+        answer = Answer.NOT_JUDGED if row is None else Answer(row["answer"])
+        if answer is Answer.NEEDED:
+            continue
+        if row is None or answer is Answer.NOT_JUDGED:
+            unread = 0 if row is None else row["unread"]
+            uses[rule.acl] = _unjudged(unread_of_rule(unread) if unread else "not in force in the whole window")
+            continue
+        latest = row["last_matched_at"]
+        span = "" if latest is None else f"; matched {row['matched']:,} times, last {time_of(micros_of(latest))}"
+        text = f"{_TEXTS[answer]}{span}; {window}"
+        items.append(_item(rule.acl, answer, text, origins, removable=row["removable"]))
+        uses[rule.acl] = Use(is_unused=True, text=_HEADS[answer])
+    return _answer(items, uses, acls, (window,), [*notes, *_gaps(report)])
+
+
+def unused_then(then: AclsImage, newest: LookResult) -> frozenset[str]:
+    """Return the keys of unused rules that an earlier state had, too: by the same accesses it has them unused."""
+    return frozenset(each.key for each in newest.items if then.find(each.rules[0].acl) is not None)
+
+
+def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
+    """Return the rows of rules that are in force at the end, by the seven texts of a rule."""
+    rows = report.rules.filter(pc.is_null(report.rules.column("in_force_to")))
+    records = rows.select([*RULE_FIELDS, "answer", "matched", "last_matched_at", "removable", "unread"]).to_pylist()
+    return {tuple(row[key] for key in RULE_FIELDS): row for row in records}
+
+
+def _gaps(report: UsageReport) -> Iterator[str]:
+    if not report.has_times:
+        yield "the source has no times: all rules count as in force in the whole window"
+    if report.unread:
+        yield f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(report.unread)}"
+    holes = [str(day) for day in report.holes.column("day").to_pylist() if day is not None]
+    if holes:
+        more = f" and {len(holes) - _MAX_NAMES:,} more" if len(holes) > _MAX_NAMES else ""
+        yield (
+            f"no access at all on {len(holes):,} of {len(report.window.days):,} days: "
+            f"{', '.join(holes[:_MAX_NAMES])}{more}: unused, or not logged"
+        )
+
+
+def _item(acl: StandardAcl, answer: Answer, text: str, origins: Origins, *, removable: bool) -> Item:
+    return Item(
+        kind=Kind.UNUSED,
+        key=f"unused {content_of(acl).hex()}",
+        severity=Severity.WARNING,
+        name=_HEADS[answer],
+        text=text,
+        rules=(LocatedRule(acl=acl, origins=origins.of(acl)),),
+        changes=(RuleChange(added=False, acl=acl),) if removable else (),
+        advice="" if removable else _STAYS,
+    )
+
+
+def _unjudged(why: str) -> Use:
+    return Use(is_unused=False, text=f"{_HEADS[Answer.NOT_JUDGED]}: {why}")
+
+
+def _answer(
+    items: list[Item],
+    uses: dict[StandardAcl, Use],
+    acls: AclsImage,
+    summary: tuple[str | None, ...],
+    notes: Sequence[str],
+) -> LookResult:
+    unjudged = len(uses) - len(items)
+    counted = f"{len(items):,} of {len(acls):,} rules are unused"
+    if unjudged:
+        counted += f", {unjudged:,} not judged"
+    return LookResult(
+        items=tuple(items),
+        summary="; ".join((counted, *(each for each in summary if each))),
+        notes=tuple(notes),
+        uses=Uses(by_rule=uses, is_judged=_rules_of(acls)),
+    )
+
+
+def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
+    """Return what tells whether a rule is in a state; its rules need no ids."""
+    return lambda acl: next(acls.matching(AclBindingFilter.of(acl)), None) is not None
+
+
+# What looks for them.
 
 _HOUR_MS = 3_600_000
 

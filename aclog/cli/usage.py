@@ -37,8 +37,8 @@ def usage(
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.policies import settings_of
     from aclog.cli.usage_report import report_usage
+    from aclog.ops.policies import settings_of
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     report_usage(source, accesses, window, settings_of(authorizer), how, configs=authorizer.configs())

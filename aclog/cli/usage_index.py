@@ -43,6 +43,6 @@ def usage_index(
 
     need_usage_extra()
     from aclog.cli.index_update import update_index
-    from aclog.cli.policies import settings_of
+    from aclog.ops.policies import settings_of
 
     update_index(source, accesses, settings_of(authorizer), index, output.choose(), configs=authorizer.configs())

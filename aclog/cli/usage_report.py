@@ -10,19 +10,18 @@ from typing import Any, Final
 import pyarrow as pa
 
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.cli.answers import RULE_COLUMNS
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises
-from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import printable
+from aclog.ops.policies import read_premises
+from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, shown_zone, warn
 from aclog.terminal.tables import aligned
 from aclog.usage.report import UsageReport, report
 from aclog.usage.unused import Answer
-from aclog.usage.window import Counts
+from aclog.usage.window import Counts, unread_text
 
 # The summary of a usage report, as `aclog usage` and `aclog spark usage` print it.
 

@@ -34,7 +34,7 @@ def what_can(
     from aclog.authorizer.acl import host_address
     from aclog.cli.answers import print_denies, print_permissions
     from aclog.cli.flags.question import asked_principals
-    from aclog.cli.policies import policies_of, read_premises
+    from aclog.ops.policies import policies_of, read_premises
 
     how = output.choose()
     [subject] = asked_principals([principal])

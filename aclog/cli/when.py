@@ -40,7 +40,7 @@ def when(
 
     from aclog.analysis.timeline import intervals, question_of
     from aclog.cli.answers import print_intervals
-    from aclog.cli.policies import each_generation, read_premises, settings_of
+    from aclog.ops.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
     from aclog.sources.logs import history_of, log_of
     from aclog.terminal.progress import tracked

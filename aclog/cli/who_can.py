@@ -37,7 +37,7 @@ def who_can(
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions
-    from aclog.cli.policies import policies_of, read_premises
+    from aclog.ops.policies import policies_of, read_premises
 
     action.check()
     how = output.choose()

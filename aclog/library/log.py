@@ -6,6 +6,7 @@ from html import escape
 from os import PathLike
 from pathlib import Path
 from threading import Lock
+from typing import TypeAlias
 
 from attrs import define, evolve, field
 
@@ -32,13 +33,14 @@ from aclog.snapshots.history import Change, RuleWatch
 from aclog.snapshots.image import Image as State
 from aclog.snapshots.moments import moment_text, parse_zone
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.choice import LiveSource, SourceSelection, choose_source, gaps_of, settings_of
+from aclog.sources.choice import ChosenSource, LiveSource, SourceSelection, choose_source, gaps_of, settings_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git import parse_git_place
 from aclog.sources.logs import history_of, open_path
 from aclog.sources.read_options import ReadOptions
 from aclog.sources.rule_files import AclsSource
 from aclog.sources.server_flags import check_age
+from aclog.terminal.output import note
 
 # A source of images.
 
@@ -232,6 +234,11 @@ class Log(Closeable):
             raise ConfigError(f"{self.name}: a single state {why}: expected the directory of a log, or a quorum")
         return log
 
+    @property
+    def source(self) -> StateSource:
+        """What images are read from, for functions of this package. Raises LogError: closed."""
+        return self._open_source()
+
     def _open_source(self) -> StateSource:
         if self._closed:
             raise LogError(f"{self.name}: closed")
@@ -339,6 +346,30 @@ def open_acls(
     notes: list[str] = []
     location = ref or "" if path is None else path_of("path", path)
     return Log(AclsSource(location, options=options, notify=notes.append, is_ref=ref is not None), notes)
+
+
+Rules: TypeAlias = Log | str | PathLike[str]
+"""What open_log and open_acls return; or the path of a log, a checkpoint, or a file or directory of rules."""
+
+
+def chosen_source(what: str, rules: Rules) -> ChosenSource:
+    """Return the source of rules that an argument names, to be read as it is now; notes of it are printed, or taken.
+
+    Raises:
+        ConfigError: neither a log nor a path; LogError: the log is closed, or there is no such path.
+
+    """
+    if isinstance(rules, Log):
+        return ChosenSource(rules.source, None)
+    place = path_of(what, rules)
+    with told_as_log_errors(place):
+        if Path(place).is_dir() and not any(_is_of_log(each) for each in Path(place).iterdir()):
+            return ChosenSource(AclsSource(place, notify=note), None)
+        return ChosenSource(open_path(place, note), None)
+
+
+def _is_of_log(path: Path) -> bool:
+    return path.suffix in {".log", ".checkpoint"}
 
 
 def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:

@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Self
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.formats.format import AclsFormat
@@ -89,6 +91,25 @@ class AuthorizerSettings:
     allow_everyone: bool | None = None
     semantics: str | None = None
     cidr: bool | None = None
+
+    @property
+    def documented(self) -> bool:
+        """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""
+        return self.semantics == "documented"
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of the Kafka that decides; None if nothing states it."""
+        return None if self.cidr is None else Generation.V4_4 if self.cidr else Generation.V4_3
+
+    def configs(self) -> frozenset[str]:
+        """Return the properties of brokers whose values are stated."""
+        values = {SUPER_USERS_CONFIG: self.super_users, ALLOW_EVERYONE_CONFIG: self.allow_everyone}
+        return frozenset(name for name, value in values.items() if value is not None)
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same for a Kafka of this generation."""
+        return evolve(self, cidr=generation.has_ranges)
 
 
 @frozen(kw_only=True)

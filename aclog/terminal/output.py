@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -49,7 +50,30 @@ def note(text: str) -> None:
     _print(text if text.startswith("warning: ") else f"note: {text}")
 
 
+_TAKER: ContextVar[Callable[[str], None] | None] = ContextVar("aclog_notices", default=None)
+"""What takes notices instead of stderr."""
+
+
+@contextmanager
+def notices_to(take: Callable[[str], None]) -> Iterator[None]:
+    """Have `take` called with each notice during the `with`, in this thread or task; no progress is shown meanwhile."""
+    token = _TAKER.set(take)
+    try:
+        yield
+    finally:
+        _TAKER.reset(token)
+
+
+def has_notices_taken() -> bool:
+    """Return whether notices are taken in this thread or task instead of printed."""
+    return _TAKER.get() is not None
+
+
 def _print(text: str) -> None:
+    take = _TAKER.get()
+    if take is not None:
+        take(printable(text))
+        return
     sys.stdout.flush()  # so that a notice appears after the output that precedes it
     print(f"aclog: {printable(text)}", file=sys.stderr, flush=True)
 

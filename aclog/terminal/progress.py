@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from attrs import define, field
 
 from aclog.metalog.errors import printable
+from aclog.terminal.output import has_notices_taken
 
 if TYPE_CHECKING:
     from aclog.terminal.bar import Bar
@@ -39,7 +40,12 @@ def progress(what: str, unit: str = "", *, streams: bool = False) -> Iterator[Ad
     `unit` is a noun in the plural, or BYTES. Inside another `progress` that is shown, nothing is. `streams`: the work
     writes to stdout, and nothing is shown if that is a terminal, since the output is its progress.
     """
-    if not sys.stderr.isatty() or (streams and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    if (
+        has_notices_taken()
+        or not sys.stderr.isatty()
+        or (streams and sys.stdout.isatty())
+        or os.environ.get("TERM") == "dumb"
+    ):
         yield _ignore
         return
     amounts = Amounts()

@@ -341,3 +341,17 @@ def _joined(spans: Sequence[UnreadSpan]) -> UnreadSpan:
         first=None if None in firsts else min(first for first in firsts if first is not None),
         last=None if None in lasts else max(last for last in lasts if last is not None),
     )
+
+
+# What could not be read, in words.
+
+
+def unread_text(unread: UnreadAccesses) -> str:
+    """Return how many accesses could not be read or decided, and why."""
+    parts = []
+    if unread.total:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in unread.by_reason().most_common() if count)
+        parts.append(f"{unread.total:,} accesses could not be read or decided ({reasons})")
+    if not unread.is_counted:
+        parts.append("an older aclog made this index, and what it could not read is not known")
+    return "; ".join(parts)

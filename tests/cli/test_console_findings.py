@@ -19,13 +19,13 @@ from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.commands import FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import settings_of
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console, States
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import settings_of
 from aclog.sources.rule_tests import read_test_file
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log

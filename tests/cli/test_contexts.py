@@ -12,7 +12,7 @@ import pexpect
 import pytest
 
 from aclog.cli.context_defaults import META, ContextUse, source_options, written_unless, written_with
-from aclog.cli.flags.source import use_context
+from aclog.cli.flags.context import use_context
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
 

@@ -12,9 +12,9 @@ from aclog.authorizer.origin import FileOrigin
 from aclog.cli.diff_follow import FollowOptions, _Follower
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.followers import FollowerStatus
-from aclog.cli.policies import settings_of
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType, UnregisterBrokerRecord
+from aclog.ops.policies import settings_of
 from aclog.snapshots.publisher import Followed
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.logs import LogSource

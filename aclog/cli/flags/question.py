@@ -37,7 +37,8 @@ from aclog.cli.flags.common import (
     pattern_type_option,
     typed_text,
 )
-from aclog.cli.flags.source import SourceFlags, complete_contexts, complete_refs
+from aclog.cli.flags.context import complete_contexts
+from aclog.cli.flags.source import SourceFlags, complete_refs
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

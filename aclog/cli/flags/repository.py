@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from attrs import evolve, frozen
 
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
-from aclog.cli.flags.source import SourceFlags, chosen_context
+from aclog.cli.flags.context import chosen_context
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

@@ -74,8 +74,8 @@ def when(
 
     need_spark_extra()
     from aclog.analysis.timeline import question_of
-    from aclog.cli.policies import settings_of
     from aclog.cli.spark.session import check_log, spark_session
+    from aclog.ops.policies import settings_of
 
     action.check()
     how = output.choose()
@@ -119,9 +119,9 @@ def authorize(
     decided.check()
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.policies import settings_of
         from aclog.cli.spark.commands import authorize_command
         from aclog.cli.spark.jobs import Policy, rules_of
+        from aclog.ops.policies import settings_of
 
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
@@ -206,9 +206,9 @@ def usage(
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.flags.common import window_end
-        from aclog.cli.policies import settings_of
         from aclog.cli.spark.commands import usage_command
         from aclog.cli.spark.jobs import Policy, rules_of
+        from aclog.ops.policies import settings_of
 
         own_time = source.log is not None and source.as_of is None
         # a bad flag is reported before the source is read, which can take minutes
@@ -251,9 +251,9 @@ def simulate(
     check_new(out)
     after.check(source)
     with spark_session(master) as spark:
-        from aclog.cli.policies import settings_of
         from aclog.cli.spark.commands import simulate_command
         from aclog.cli.spark.jobs import TwoPolicies
+        from aclog.ops.policies import settings_of
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
         settings = settings_of(authorizer), settings_of(after_flags)
@@ -292,8 +292,8 @@ def usage_index(
     from functools import partial
 
     from aclog.cli.index_update import update_index
-    from aclog.cli.policies import settings_of
     from aclog.cli.spark.session import spark_session
+    from aclog.ops.policies import settings_of
 
     settings, how = settings_of(authorizer), output.choose()
     with spark_session(master) as spark:
@@ -329,9 +329,9 @@ def suggest(
     need_usage_extra()
     from functools import partial
 
-    from aclog.cli.policies import settings_of
     from aclog.cli.spark.session import spark_session
     from aclog.cli.suggest_report import print_suggestion
+    from aclog.ops.policies import settings_of
 
     settings, how = settings_of(authorizer), output.choose()
     with spark_session(master) as spark:

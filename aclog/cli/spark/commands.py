@@ -18,7 +18,6 @@ from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
 from aclog.cli.spark.jobs import Policy
 from aclog.cli.transfer.output import open_output
-from aclog.cli.unused_wording import unread_text
 from aclog.cli.usage_report import summary_lines, warn_of_gaps
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import (
@@ -49,7 +48,7 @@ from aclog.terminal.tables import aligned
 from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.simulation import Change, may_flip
 from aclog.usage.unused import Answer
-from aclog.usage.window import UnreadAccesses
+from aclog.usage.window import UnreadAccesses, unread_text
 
 # `aclog spark authorize`: decisions on every row of a file of requests.
 

@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Generation, Settings
-from aclog.cli.access_log import unknown_kafka, warn_of_unknown_kafka
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.policies import read_premises, refuse_unless_known
 from aclog.cli.spark.session import check_log
 from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import read_premises, refuse_unless_known
+from aclog.ops.usage import unknown_kafka, warn_of_unknown_kafka
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from

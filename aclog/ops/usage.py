@@ -1,36 +1,62 @@
-"""The access log of a command: its files, the ACLs that judge it, and its times and gaps as text."""
+"""Access logs: their files, the ACLs that judge them, and proofs over them."""
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
+import numpy as np
 from attrs import field, frozen
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AccessesFlags
-from aclog.cli.unused_wording import unread_text
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource
-from aclog.terminal.output import warn
+from aclog.terminal.output import note, warn
 from aclog.terminal.progress import progress
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import AccessInput, find_accesses
+from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import Ranges
 from aclog.usage.decisions.intervals import ALWAYS, Rules
+from aclog.usage.index.usage_index import KAFKA, REGISTERED
 from aclog.usage.judging import CountedLog, Each, HowToCount, count_log, each_in_processes
 from aclog.usage.report import Judged
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
-from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros
+from aclog.usage.simulation import replay
+from aclog.usage.undecided import undecided
+from aclog.usage.unused_report import UnusedReport
+from aclog.usage.window import DAY, UnreadAccesses, Window, check_days, of_micros, unread_text
 
 _SMALL: Final = 1 << 25
 """Bytes of a log that one process reads sooner than several have started."""
+
+
+class ReadAccesses(Protocol):
+    """An access log, and how it is read."""
+
+    @property
+    def accesses(self) -> list[str]:
+        """Its paths, or globs."""
+
+    @property
+    def accesses_format(self) -> str | None:
+        """One of AccessForm; None: as the content says."""
+
+    @property
+    def accesses_timezone(self) -> str:
+        """The zone of times that name none."""
+
+    @property
+    def workers(self) -> int | None:
+        """The number of processes that read it; None: one a core, and one for a small log."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -42,7 +68,7 @@ class AccessLog:
     """What does pieces of work: processes of this machine, or Spark."""
 
     @classmethod
-    def of(cls, flags: AccessesFlags, each: Each | None = None) -> Self:
+    def of(cls, flags: ReadAccesses, each: Each | None = None) -> Self:
         """Find the files; `each` reads them, by default processes of this machine.
 
         Raises:
@@ -178,3 +204,73 @@ def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
     """Say how many accesses could not be read or decided, and what that means for the answers."""
     if unread:
         warn(f"{unread_text(unread)}: {what}")
+
+
+# The proof of what `aclog unused` says can go: the accesses of the window, decided again without it.
+
+
+def prove(report: UnusedReport, choice: ChosenSource, flags: ReadAccesses) -> None:
+    """Replay what can go over a log, and say how many accesses were decided the same. Raises as `proved`."""
+    note(proved(report, Judging.of(choice, decided_by(report)), flags))
+
+
+def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
+    """Replay what can go over a log; return how many accesses were decided the same, as a sentence.
+
+    Raises:
+        ConfigError: an access would be decided otherwise, or may be that cannot be read or decided; or the log cannot
+            be read.
+        MetadataError, OSError: the source is damaged.
+
+    """
+    result = report.unused
+    end = (result.window.last_day + 1) * DAY - 1
+    window = Window(start=of_micros(result.window.start), until=of_micros(end))
+    counted = AccessLog.of(flags).count(judging.how(window))
+    removed = [tuple(rule.to_dict().values()) for _, rule in result.rules.in_text_order(result.removable)]
+    outcome = replay(counted.accesses, judging.rules, removed, judging.settings, own_time=judging.own_time)
+    if len(outcome.flipped):
+        first = outcome.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
+        raise ConfigError(
+            f"--accesses: {len(outcome.flipped):,} accesses would be decided otherwise without what can go, such as "
+            f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
+        )
+    others = _unread(report, judging, counted, window)
+    return (
+        f"--accesses: {outcome.decided:,} accesses of the window decided again without what can go: "
+        f"all the same{others}"
+    )
+
+
+def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window: Window) -> str:
+    """Return what is not in the proof, as the rest of a sentence."""
+    codes = BulkAuthorizer.of(judging.rules.intervals, judging.settings).decide(
+        [counted.accesses.column(name) for name in REQUEST_COLUMNS]
+    )
+    parts = (counted.unread, undecided(counted.accesses, codes))
+    unread = judging.in_window(window).unread(UnreadAccesses.sum_of(parts))
+    if not unread:
+        return ""
+    result = report.unused
+    numbers = np.flatnonzero(result.removable)
+    who, denies = result.rules.principals(numbers), result.rules.denies[numbers]
+    if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
+        raise ConfigError(
+            f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "
+            "it made of this log, and up to date?"
+        )
+    return f"; {unread_text(unread)}, and may need none of it"
+
+
+def decided_by(report: UnusedReport) -> Settings:
+    """Return what decided besides the rules when the index was made, the last time."""
+    runs = report.index.runs()
+    settings: Mapping[str, object] = runs[-1].settings if runs else {}
+    supers = settings.get("super_users", ())
+    return Settings(
+        super_users=frozenset(map(str, supers)) if isinstance(supers, list) else frozenset(),
+        allow_everyone=bool(settings.get("allow_everyone")),
+        documented=bool(settings.get("documented")),
+        cidr=bool(settings.get("cidr")),
+        is_kafka_stated=settings.get(KAFKA) != REGISTERED,
+    )

@@ -1,7 +1,7 @@
-"""Names of files in a repository: those by which settings may mean them, and those that other tools know."""
+"""Lint of a source of rules: what is known besides the rules, what suppressions leave, and where the rules stand."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,28 +19,38 @@ from aclog.analysis.lint_report import (
     LintReport,
     Progress,
     Suppressions,
+    json_lines,
     lint,
     no_progress,
     parse_lints,
 )
 from aclog.analysis.policy import Policy, merged, only_on
-from aclog.analysis.regions import ExistingNames
-from aclog.authorizer.acl import StandardAcl
+from aclog.analysis.regions import ExistingNames, JsonObject
+from aclog.authorizer.acl import ChangePlace, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import existing_topics, policies_of, policy_of, read_premises
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogPast, past_of
-from aclog.sources.repository import RepositorySettings, inline_suppressions, repository_root
+from aclog.sources.repository import (
+    AuthorizerSettings,
+    RepositorySettings,
+    inline_suppressions,
+    read_suppressions,
+    repository_root,
+)
 from aclog.sources.rule_files import AclsSource
 from aclog.terminal.output import note, warn
 from aclog.terminal.progress import progress
+
+# Names of files in a repository: those by which settings may mean them, and those that other tools know.
 
 
 @frozen
@@ -70,7 +80,7 @@ def repository_path(file: str) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
 
 
-# Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from.
+# What is known besides the rules.
 
 
 _NEAR_MISS = "06"
@@ -82,7 +92,7 @@ Find: TypeAlias = Callable[[Policy, LintContext, frozenset[str]], tuple[list[Fin
 
 @frozen(kw_only=True)
 class LintInputs:
-    """What lint is told besides the rules."""
+    """What lint knows besides the rules."""
 
     context: LintContext
     select: frozenset[str]
@@ -98,14 +108,12 @@ class LintInputs:
 def lint_inputs(
     settings: RepositorySettings, topics: ExistingNames | None, *, ignore: Path | None = None
 ) -> LintInputs:
-    """Return what settings tell, and the topics that exist; `ignore` is a file of more suppressions.
+    """Return what settings say, and the topics that exist; `ignore` is a file of more suppressions.
 
     Raises:
         ConfigError: a version, a principal or a lint that is none, or a malformed file; OSError: a file cannot be read.
 
     """
-    from aclog.sources.repository import read_suppressions
-
     options, source = settings.lint, settings.source
     suppressions = (*options.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
     accesses = SeenAccesses() if source.accesses is None else read_seen_accesses(source.accesses)
@@ -137,6 +145,72 @@ def lint_inputs(
         ),
         allow_everyone=bool(settings.authorizer.allow_everyone),
     )
+
+
+# Lints a source.
+
+
+@frozen(eq=False, kw_only=True)
+class Linted:
+    """What lint found in a source."""
+
+    report: LintReport
+    policy: Policy
+    """That of the only generation of Kafka that may decide, or of the oldest."""
+    premises: Premises
+    """What is unknown of that which decides."""
+    place: ChangePlace
+    """Where the rules are changed."""
+    not_judged: str | None
+    """Which selected lints lack what they need."""
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield an object for each finding: the JSON lines of `aclog lint`."""
+        return json_lines(self.report, self.place)
+
+
+def lint_source(
+    choice: ChosenSource,
+    settings: RepositorySettings,
+    *,
+    topics: NameFile | None = None,
+    ignore: Path | None = None,
+    for_all: bool = True,
+) -> Linted:
+    """Lint the rules of a source by the settings of a repository; what is not known is noted.
+
+    `topics`: those that exist. `ignore`: a file of more suppressions. `for_all`: by all generations of Kafka that may
+    decide; else by the only one.
+
+    Raises:
+        ConfigError: settings that are not valid, malformed input, or several generations may decide (not `for_all`).
+        MetadataError, OSError: the source is damaged or cannot be read.
+
+    """
+    image = choice.image()
+    inputs = lint_inputs(settings, existing_topics(topics, [image], [choice]), ignore=ignore)
+    stated = _decided_by(settings)
+    policies = policies_of(image, stated) if for_all else {}
+    policy = next(iter(policies.values())) if for_all else policy_of(image, stated)
+    premises = read_premises(choice, stated.configs())
+    return Linted(
+        report=run_lint(choice, image, policy, inputs, policies=policies, premises=premises),
+        policy=policy,
+        premises=premises,
+        place=choice.source.change_place,
+        not_judged=not_judged(inputs, history=choice.source.log is not None),
+    )
+
+
+def _decided_by(settings: RepositorySettings) -> AuthorizerSettings:
+    """Return what is stated of the authorizer; `broker-version` names the Kafka that decides, if nothing else does."""
+    stated, version = settings.authorizer, settings.lint.broker_version
+    if stated.generation is not None or version is None:
+        return stated
+    generation = named_generation(
+        version.strip().removeprefix("v"), None, version_name="--kafka-version", ranges_text=""
+    )
+    return stated if generation is None else stated.of_generation(generation)
 
 
 def run_lint(

@@ -10,9 +10,8 @@ from attrs import evolve
 from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Reason
-from aclog.cli.access_log import AccessLog, Judging, warn_of_rejects, warn_of_unread
-from aclog.cli.flags.common import AccessesFlags
 from aclog.metalog.errors import ConfigError
+from aclog.ops.usage import AccessLog, Judging, ReadAccesses, warn_of_rejects, warn_of_unread
 from aclog.planning.report import RuleUse, RuleUses
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.progress import progress
@@ -30,7 +29,7 @@ from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses
 _MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
 
 
-def read_rule_uses(flags: AccessesFlags, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def read_rule_uses(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     """Return when some ACLs of a place were last used, each access judged by what the place has now; or by an index.
 
     Raises:
@@ -71,7 +70,7 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         )
 
 
-def _by_log(flags: AccessesFlags, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def _by_log(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     log = AccessLog.of(flags)
     # Whether it will be missed is asked, so what is there now judges, not what was there at the time.
     settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)

@@ -1,0 +1,266 @@
+"""Proofs about one state or two, over all principals, hosts and names."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from aclog.analysis.comparison import turning
+from aclog.analysis.intents import Need
+from aclog.analysis.policy import Policy, deciding, generation_object, merged
+from aclog.analysis.regions import (
+    EVERYONE,
+    Difference,
+    Direction,
+    ExistingNames,
+    JsonObject,
+    Query,
+    Region,
+    decided_by_object,
+    everyone_but,
+    only,
+    witness,
+)
+from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
+from aclog.authorizer.acl import ResourceType, StandardAcl
+from aclog.authorizer.origin import Origins
+from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Generation
+from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import (
+    Compared,
+    StatedSettings,
+    TwoStates,
+    compare,
+    difference_objects,
+    existing_topics,
+    policies_of,
+    read_premises,
+)
+from aclog.sources.acl_lines import NameFile
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.progress import tracked
+
+# What is to be proved, and what became of it.
+
+
+@frozen(kw_only=True)
+class Claim:
+    """What is to be proved: the name of the check, and what it says of the states that are read."""
+
+    check: str
+    text: str
+
+
+NO_NEW_ACCESS = Claim(check="no-new-access", text="the second state allows no request that the first one denies")
+EQUAL = Claim(check="equal", text="both states decide every request the same")
+
+
+@frozen(kw_only=True)
+class Verdict:
+    """What became of a claim."""
+
+    refuted: bool
+    premises: Premises
+    """What is unknown, and could turn it."""
+
+    @property
+    def name(self) -> str:
+        """PROVED, REFUTED or UNKNOWN."""
+        return "REFUTED" if self.refuted else "UNKNOWN" if self.premises else "PROVED"
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it holds, whatever is unknown."""
+        return not self.refuted and not self.premises
+
+    def sentence(self, claim: Claim) -> str:
+        """Return the claim with its verdict: what is unknown holds `unless` something else is the case."""
+        return f"{self.name}: {claim.check}: {self.premises.decided(claim.text)}"
+
+
+def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
+    head: JsonObject = {"check": claim.check, "verdict": verdict.name, "regions": len(regions)}
+    if topics is not None:
+        names = (region.names for region in regions if region.resource_type == ResourceType.TOPIC)
+        head["topics"] = len(set[str]().union(*map(topics.among, names)))
+    return {**head, **verdict.premises.key()}
+
+
+# Proofs about two states.
+
+
+@frozen(eq=False, kw_only=True)
+class ComparisonProof:
+    """Whether two states differ in a direction, or at all."""
+
+    claim: Claim
+    verdict: Verdict
+    compared: Compared
+    counterexamples: Sequence[Difference]
+    topics: ExistingNames | None
+
+    def head(self) -> JsonObject:
+        """Return the object of the verdict."""
+        regions = [difference.region for difference in self.counterexamples]
+        return _head(self.claim, self.verdict, regions, self.topics)
+
+    def refutations(self) -> Iterator[JsonObject]:
+        """Yield an object for each counterexample."""
+        return difference_objects(self.compared)
+
+
+def prove_comparison(claim: Claim, states: TwoStates, *, direction: Direction | None) -> ComparisonProof:
+    """Prove that two states do not differ in a direction, or at all.
+
+    Raises:
+        ConfigError: malformed input.
+        MetadataError, OSError: a source is damaged or cannot be read.
+
+    """
+    each = states.read_each()
+    sides = next(iter(each.values()))
+    compared, unknown = compare(each, direction=direction), sides.premises
+    answers = {generation: comparison.differences for generation, comparison in compared.items()}
+    counterexamples = [difference for difference, _ in merged(answers)]
+    if counterexamples:
+        verdict = Verdict(refuted=True, premises=unknown.unknown.turning(allowed=True))
+    else:
+        could_turn = [turning(unknown, comparison, direction) for comparison in compared.values()]
+        verdict = Verdict(refuted=False, premises=next(filter(None, could_turn), ALL_KNOWN))
+    return ComparisonProof(
+        claim=claim,
+        verdict=verdict,
+        compared=compared,
+        counterexamples=counterexamples,
+        topics=next(iter(compared.values())).topics,
+    )
+
+
+# Proofs that no principal, or none of some, may do something.
+
+
+@frozen(kw_only=True)
+class Question:
+    """Whether any of some principals may do what is asked, from a host or from any."""
+
+    claim: Claim
+    """That none may."""
+    query: Query
+    needs: tuple[Need, ...] = ()
+    """What an intent needs, instead of operations."""
+    requests: tuple[tuple[int, int], ...] | None = None
+    """The resource type and the operation of all requests in question, as codes; None if they may be any."""
+    only_unnamed: bool = False
+    """Whether only principals that nothing names count."""
+
+
+def question_of(
+    check: str,
+    query: Query,
+    *,
+    principals: Sequence[str] = (),
+    needs: tuple[Need, ...] = (),
+    requests: tuple[tuple[int, int], ...] | None = None,
+    narrows: bool = True,
+) -> Question:
+    """Return the question of a check: not-granted, only or no-public; `query` names no principals.
+
+    `needs` and `requests` as in Question; `narrows`: whether less than every operation on everything is asked.
+
+    Raises:
+        ConfigError: `only` without principals.
+
+    """
+    named = tuple(principals)
+    if check == "not-granted":
+        who = "nobody may" if not named else f"{named[0]} may not" if len(named) == 1 else _none_of(named)
+        query, text = evolve(query, principals=only(*named) if named else EVERYONE), f"{who} do it"
+    elif check == "only":
+        if not named:
+            raise ConfigError("--principal is missing: expected those who may")
+        query, text = evolve(query, principals=everyone_but(*named)), f"nobody but {', '.join(named)} may do it"
+    else:
+        what = "none of what is asked" if narrows else "nothing"
+        text = f"a principal that nothing names is allowed {what}"
+    return Question(
+        claim=Claim(check=check, text=text),
+        query=query,
+        needs=needs,
+        requests=requests,
+        only_unnamed=check == "no-public",
+    )
+
+
+def _none_of(principals: Sequence[str]) -> str:
+    return f"none of {', '.join(principals)} may"
+
+
+@frozen(eq=False, kw_only=True)
+class PermissionProof:
+    """Whether no permission is what the claim rules out."""
+
+    claim: Claim
+    verdict: Verdict
+    policies: Mapping[Generation, Policy]
+    """That are asked, by the generation of Kafka that may decide."""
+    origins: Origins
+    """Where their rules stand."""
+    counterexamples: Sequence[tuple[Permission, Generation | None]]
+    """Each with the generation that alone allows it, if it is one of several."""
+    topics: ExistingNames | None
+
+    def deciding(self, permission: Permission, generation: Generation | None) -> StandardAcl | str | None:
+        """Return what decides an example of a counterexample."""
+        policy = next(iter(self.policies.values())) if generation is None else self.policies[generation]
+        return deciding(policy, witness(permission.region))
+
+    def head(self) -> JsonObject:
+        """Return the object of the verdict."""
+        return _head(self.claim, self.verdict, [each.region for each, _ in self.counterexamples], self.topics)
+
+    def refutations(self) -> Iterator[JsonObject]:
+        """Yield an object for each counterexample."""
+        for permission, generation in self.counterexamples:
+            rule = decided_by_object(self.deciding(permission, generation), self.origins)
+            line = {**permission_object(permission, self.origins), "rule": rule, **generation_object(generation)}
+            if self.topics is not None and permission.region.resource_type == ResourceType.TOPIC:
+                line["topics"] = len(self.topics.among(permission.region.names))
+            yield line
+
+
+def prove_none(
+    question: Question, choice: ChosenSource, stated: StatedSettings, *, topics: NameFile | None = None
+) -> PermissionProof:
+    """Prove that no principal may do what is asked; `topics`: those that exist. What is not known is noted.
+
+    Raises:
+        ConfigError: malformed input.
+        MetadataError, OSError: the source is damaged or cannot be read.
+
+    """
+    image, query = choice.image(), question.query
+    policies = policies_of(image, stated, question.requests)
+    premises = read_premises(choice, stated.configs())
+    existing = existing_topics(topics, [image], [choice])
+    allowed: dict[Generation, Iterable[Permission]] = {
+        generation: (
+            intent_permissions(policy, question.needs, principals=query.principals, host=query.host)
+            if question.needs
+            else permissions(policy, query)
+        )
+        for generation, policy in policies.items()
+    }
+    counterexamples = [
+        (each, generation)
+        for each, generation in tracked(merged(allowed, permission_key), "looking for who may", "permissions")
+        if each.region.principals.complement or not question.only_unnamed
+    ]
+    refuted = bool(counterexamples)
+    return PermissionProof(
+        claim=question.claim,
+        verdict=Verdict(refuted=refuted, premises=premises.turning(allowed=refuted)),
+        policies=policies,
+        origins=choice.origins,
+        counterexamples=counterexamples,
+        topics=existing,
+    )

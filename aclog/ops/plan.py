@@ -1,0 +1,196 @@
+"""Plans: what has to change so that a place holds what a source of rules wants."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aclog.authorizer.acl import StandardAcl, is_cidr
+from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, parse_super_users
+from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.ops.policies import StatedSettings, warn_of_super_users
+from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
+from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
+from aclog.planning.report import PlanReport, RuleUses
+from aclog.sources.acl_lines import NameFile, read_changes
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.read_options import ReadOptions
+from aclog.sources.rule_files import find_rules
+from aclog.targets.opening import FoundPlace, ToldSettings, find_place
+from aclog.targets.place_state import origin_now
+from aclog.terminal.output import note
+from aclog.terminal.progress import BYTES, progress
+
+# What is stated of that which decides in a place.
+
+
+def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSettings:
+    """Return what is stated for a place; warn of super users that are hardly meant, unless that is done (`is_warned`).
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    if not is_warned:
+        warn_of_super_users(stated)
+    return ToldSettings(
+        super_users=parse_super_users(stated.super_users) if stated.super_users is not None else None,
+        allow_everyone=bool(stated.allow_everyone) if ALLOW_EVERYONE_CONFIG in stated.configs() else None,
+        documented=stated.documented,
+        generation=stated.generation,
+    )
+
+
+# What a source of rules wants of a place.
+
+
+@frozen(kw_only=True)
+class WantedRules:
+    """Where all rules are that a source wants."""
+
+    path: str
+    form: AclsFormat = AclsFormat.AUTO
+    modules: Mapping[str, str] = field(factory=dict)
+    """The directory of each Terraform module that is not among the files, by its source."""
+    topics: str | None = None
+    """A file of the topics that exist."""
+
+
+@frozen(kw_only=True)
+class PlanGoal:
+    """All rules of a source, or changes of some; exactly one of the two is not None."""
+
+    path: str
+    rules: frozenset[bytes] | None = None
+    changes: tuple[RuleChange, ...] | None = None
+    origins: Origins = NO_ORIGINS
+    """Where the rules stand."""
+
+    def ranges(self) -> Iterator[str]:
+        """Yield the hosts that are ranges of addresses."""
+        yield from ranges_among(self.rules or ())
+        yield from (each.acl.host for each in self.changes or () if is_cidr(each.acl.host))
+
+    def change_of(self, ownership: Holdings, *, adopt: bool) -> PlannedChange:
+        """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""
+        if self.rules is not None:
+            return change_to_want(ownership, self.rules, adopt=adopt)
+        return change_as_asked(ownership, self.changes or (), adopt=adopt)
+
+
+def read_goal(source: WantedRules) -> PlanGoal:
+    """Return all rules that are wanted. Raises as read_wanted_rules."""
+    rules, origins = read_wanted_rules(source)
+    return PlanGoal(path=source.path, rules=rules, origins=origins)
+
+
+def read_changes_goal(path: str) -> PlanGoal:
+    """Return the changes of a file. Raises ConfigError: a line is none; OSError: the file cannot be read."""
+    changes = tuple(read_changes(path))
+    return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
+
+
+def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
+    """Return the rules that are wanted, and where they stand; `tell` is called with what was read.
+
+    Raises:
+        ConfigError: what is in the files is no rule; OSError: a file cannot be read.
+
+    """
+    topics = None if goal.topics is None else NameFile(goal.topics).names
+    with progress(f"reading {goal.path}", BYTES) as advance:
+        options = ReadOptions(
+            form=goal.form,
+            modules=goal.modules,
+            topics=topics,
+            advance=advance,
+            strict=True,  # a rule that never comes is no less wanted
+        )
+        source = find_rules(goal.path, options)
+        rules = frozenset(_content(rule.acl, source.origins) for rule in source.rules)
+    for text in source.notes:
+        tell(text)
+    return rules, source.origins
+
+
+def _content(acl: StandardAcl, origins: Origins) -> bytes:
+    try:
+        return content_of(acl)
+    except EncodeError as error:
+        raise ConfigError(f"a rule{places_text(acl, origins)}: {error}") from error
+
+
+# Makes a plan.
+
+
+@frozen(kw_only=True)
+class Ownership:
+    """What belongs to the source, and how much of it may be deleted."""
+
+    journal: Path
+    others: Sequence[Path] = ()
+    """The journals of other sources."""
+    adopt: bool = False
+    """Whether a wanted rule that is there already becomes its own."""
+    limit: DeleteLimit = field(factory=DeleteLimit)
+
+
+@frozen(eq=False, kw_only=True)
+class NewPlan:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    change: PlannedChange
+    place: FoundPlace
+    goal: PlanGoal
+    limit: DeleteLimit
+
+    def check(self) -> None:
+        """Check the plan.
+
+        Raises:
+            RefusedError: a source without rules would delete all; or as FoundPlace.check_plan.
+
+        """
+        change = self.change
+        if self.goal.rules == frozenset() and change.removed and self.limit == DeleteLimit():  # none was given
+            raise RefusedError(
+                f"{self.goal.path}: has no rules at all, so all {len(change.removed):,} that are owned would be "
+                "deleted: expected --max-deletes if that is meant"
+            )
+        self.place.check_plan(change, self.plan.steps, self.limit, origins=self.goal.origins)
+
+    def objects(self) -> Iterator[dict[str, object]]:
+        """Yield an object for each step."""
+        return map(step_object, self.plan.steps)
+
+
+def report_of(plan: Plan, change: PlannedChange, place: FoundPlace, uses: RuleUses | None = None) -> PlanReport:
+    """Return what is reported of a plan; `uses`: when the ACLs that it deletes were last used."""
+    return PlanReport(
+        name=place.name,
+        state=place.state,
+        plan=plan,
+        change=change,
+        uses=uses,
+        kafka=place.kafka,
+        premises=place.premises,
+    )
+
+
+def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated: StatedSettings) -> NewPlan:
+    """Make a plan for a place; it is not checked yet (`NewPlan.check`). What is not known is noted.
+
+    Raises:
+        RefusedError: something cannot be done.
+        ConfigError: files that hold something else.
+        MetadataError, OSError: the place, a journal or a file cannot be read.
+
+    """
+    settings, hosts = told_settings(stated), goal.ranges()
+    place = find_place(address, settings, ownership.journal, note, ownership.others, hosts=hosts)
+    change = goal.change_of(place.holdings, adopt=ownership.adopt)
+    plan = make_plan(change, place.circumstances(origin_now(goal.path)))
+    return NewPlan(plan=plan, change=change, place=place, goal=goal, limit=ownership.limit)

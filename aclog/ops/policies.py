@@ -1,0 +1,417 @@
+"""Policies of one state, or of two that are compared.
+
+The settings that decide on them, what is unknown of these, and the generations of Kafka that may decide.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Protocol, Self
+
+from attrs import evolve, field, frozen
+
+from aclog.analysis.comparison import Comparison, SidePremises
+from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
+from aclog.analysis.regions import Direction, ExistingNames, JsonObject
+from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
+from aclog.authorizer.origin import TwoOrigins
+from aclog.authorizer.premises import Premises
+from aclog.authorizer.settings import (
+    SUPER_USERS_CONFIG,
+    Generation,
+    Settings,
+    parse_super_users,
+    super_user_mistakes,
+)
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
+from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import NameFile
+from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
+from aclog.sources.notes import Notify
+from aclog.terminal.columns import json_text
+from aclog.terminal.output import note, warn
+from aclog.terminal.progress import progress
+
+if TYPE_CHECKING:
+    from aclog.sources.accesses import Accesses
+
+# What is stated of that which decides, by flags, by a file of settings or by a caller of the library.
+
+
+class StatedSettings(Protocol):
+    """What is stated of the settings of an authorizer."""
+
+    @property
+    def super_users(self) -> str | None:
+        """As in the broker's super.users; None if nothing states them."""
+
+    @property
+    def allow_everyone(self) -> bool | None:
+        """As the broker's allow.everyone.if.no.acl.found; None is false."""
+
+    @property
+    def documented(self) -> bool:
+        """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of the Kafka that decides; None if nothing states it."""
+
+    def configs(self) -> frozenset[str]:
+        """Return the properties of brokers whose values are stated."""
+
+    def of_generation(self, generation: Generation) -> Self:
+        """Return the same for a Kafka of this generation."""
+
+
+def warn_of_super_users(stated: StatedSettings, flag: str = "--super-users") -> None:
+    """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
+    for mistake in super_user_mistakes(stated.super_users):
+        warn(f"{flag}: {mistake}")
+
+
+# What is unknown of that which decides in a source, noted on stderr before a command answers.
+
+
+def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
+    """Return what is unknown of that which decides in a source, and note each.
+
+    In a running cluster these are the properties that are not in `configs` and that a node hides or has set, and nodes
+    without an authorizer of Kafka's; of a log or checkpoint, the records that the state lacks that `choice` returned
+    last. `configs`: the properties whose values are given (StatedSettings.configs).
+
+    Raises:
+        RequestError: no node of the cluster has an authorizer.
+
+    """
+    premises = choice.premises(configs)
+    for premise in premises.unknown:
+        note(premise.note())
+    return premises
+
+
+def refuse_unless_known(premises: Premises, what: str) -> None:
+    """Refuse to go on if anything but the super users is unknown.
+
+    Raises:
+        ConfigError: it is; the text begins with `what`.
+
+    """
+    unknown = premises.without({SUPER_USERS_CONFIG}).unknown
+    if unknown:
+        raise ConfigError(f"{what}: {'; '.join(each.note() for each in unknown)}")
+
+
+# What decides on the state of a command, where several generations of Kafka may: both answers, or none.
+
+
+@frozen(kw_only=True)
+class EachGeneration:
+    """What is stated, for each generation that may decide on a state."""
+
+    kafka: DecidingKafka
+    stated: Mapping[Generation, StatedSettings] = field(factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether one generation decides, or all that may decide alike."""
+        return self.kafka.is_known
+
+    @property
+    def first(self) -> StatedSettings:
+        """What is stated, for the only generation, or for the oldest."""
+        return self.stated[self.kafka.generations[0]]
+
+    @property
+    def of_brokers(self) -> tuple[Generation, ...]:
+        """The generations that may decide what no controller decides."""
+        return tuple(each for each in self.kafka.generations if each not in self.kafka.only_controllers)
+
+    def warn(self) -> None:
+        """Warn that several generations may decide and that answers may differ; nothing if one decides."""
+        if not self.is_known:
+            warn(self.kafka.ambiguity())
+
+
+def each_generation(
+    image: Image, stated: StatedSettings, requests: Iterable[tuple[int, int]] | None = None
+) -> EachGeneration:
+    """Return what is stated, for each generation that may decide on a state.
+
+    `requests`: the resource type and the operation of all requests in question, as codes; None if they may be any.
+    """
+    kafka = deciding_kafka(
+        image,
+        stated.generation,
+        controllers=None if requests is None else ranges_concern_controllers(image.acls, requests),
+    )
+    return EachGeneration(kafka=kafka, stated={each: stated.of_generation(each) for each in kafka.generations})
+
+
+def only_generation(image: Image, stated: StatedSettings) -> StatedSettings:
+    """Return what is stated, for the one generation that decides: for a caller that gives one answer.
+
+    Raises:
+        ConfigError: several may decide, and a rule of the state has a range as host.
+
+    """
+    generations = each_generation(image, stated)
+    if not generations.is_known:
+        raise ConfigError(generations.kafka.ambiguity())
+    return generations.first
+
+
+# The topics that exist: of a file (`--topics`), or of the states that a command has read.
+
+
+def existing_topics(
+    file: NameFile | None, images: Iterable[Image], sources: Iterable[ChosenSource] = ()
+) -> ExistingNames | None:
+    """Return the topics of a file of names, else those of the states and clusters that were read.
+
+    None if nothing tells any.
+
+    Raises:
+        ConfigError: a line is not UTF-8; OSError: the file cannot be read.
+
+    """
+    if file is not None:
+        return ExistingNames.of(file.names())
+    topics = {name for image in images for name in image.opaque.topic_names()}
+    for source in sources:
+        try:
+            topics.update(source.topic_names())
+        except MetadataError as error:  # what is counted matters less than what is compared
+            note(f"{source.source.name}: topics are not counted: {error}")
+    return ExistingNames.of(topics) if topics else None
+
+
+# Policies: the state and the settings of one side, or of two that are compared.
+
+
+@frozen(eq=False, kw_only=True)
+class Sides:
+    """Two policies, the rules that only one of them has, and the images and sources that they come from."""
+
+    old: Policy
+    new: Policy
+    changes: Sequence[RuleChange]
+    images: tuple[Image, ...]
+    sources: tuple[ChosenSource, ...]
+    topics: NameFile | None
+    """Those of --topics."""
+    origins: TwoOrigins
+    """Where the rules of both stand."""
+    premises: SidePremises
+    """What is unknown of the settings of both."""
+
+    def refs(self) -> list[str]:
+        """Return the commits of which files were read."""
+        return [source.ref for each in self.sources if (source := each.git_place) is not None]
+
+    def existing_topics(self) -> ExistingNames | None:
+        """Return the topics that exist: those of the file, else those of both states and sources."""
+        return existing_topics(self.topics, self.images, self.sources)
+
+
+def policy_of(image: Image, stated: StatedSettings) -> Policy:
+    """Return the policy of a state; warn as settings_of.
+
+    Raises:
+        ConfigError: a super user without a colon, or which generation of Kafka decides is not known, and matters.
+
+    """
+    warn_of_super_users(stated)
+    return policy_by(image, only_generation(image, stated))
+
+
+def policies_of(
+    image: Image, stated: StatedSettings, requests: Iterable[tuple[int, int]] | None = None
+) -> dict[Generation, Policy]:
+    """Return the policy of a state for each generation of Kafka that may decide; warn if there is more than one.
+
+    `requests` as in `each_generation`.
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    warn_of_super_users(stated)
+    each = each_generation(image, stated, requests)
+    each.warn()
+    return {generation: policy_by(image, own) for generation, own in each.stated.items()}
+
+
+def settings_of(stated: StatedSettings) -> Settings:
+    """Return the settings that are stated; warn of super users that are hardly meant.
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    warn_of_super_users(stated)
+    return settings_by(stated)
+
+
+def policy_by(image: Image, stated: StatedSettings) -> Policy:
+    """Return the policy of a state by settings that state the Kafka; no warning. Raises ConfigError: as settings_of."""
+    settings = settings_by(stated)
+    return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+
+def settings_by(stated: StatedSettings) -> Settings:
+    """Return the settings that are stated; no warning. Raises ConfigError: a super user without a colon."""
+    return Settings(
+        super_users=parse_super_users(stated.super_users),
+        allow_everyone=bool(stated.allow_everyone),
+        documented=stated.documented,
+        cidr=stated.generation is Generation.V4_4,
+        is_kafka_stated=stated.generation is not None,
+    )
+
+
+@frozen(eq=False, kw_only=True)
+class TwoStates:
+    """Two states that are compared, and what is stated of that which decides on each; nothing is read yet."""
+
+    first: ChosenSource
+    second: ChosenSource | None
+    """None: the first state with `changes`."""
+    changes: Sequence[RuleChange] = ()
+    old_settings: StatedSettings
+    new_settings: StatedSettings
+    topics: NameFile | None = None
+    """Those that exist."""
+    maps: tuple[NameMap, ...] = ()
+    """How names of the first state are called in the second one."""
+    notify: Notify = note
+
+    def read_each(self) -> dict[Generation | None, Sides]:
+        """Read both sides for each generation of Kafka that may decide on both; warn if there is more than one.
+
+        Each side is decided by its own generation, under None, where both state it.
+
+        Raises:
+            ConfigError: a malformed file, or a change that was not made for this state.
+            MetadataError, OSError: a source is damaged or cannot be read.
+
+        """
+        first, second = self.first, self.second
+        before = first.image()
+        after = before.with_acls(changed_acls(before.acls, self.changes)) if second is None else second.image()
+        premises = self._premises()
+        old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
+        same_source = second is None and not self.maps
+        pairs, ambiguity = _generations((before, self.old_settings), (after, self.new_settings))
+        if ambiguity:
+            warn(ambiguity)
+        between = net_changes(self.changes) if same_source else changes_between(old.acls, after.acls)
+        origins = self._origins()
+        return {
+            generation: Sides(
+                old=policy_by(old, self.old_settings.of_generation(own)),
+                new=policy_by(after, self.new_settings.of_generation(to)),
+                changes=between,
+                images=(before, after),
+                sources=(first,) if second is None else (first, second),
+                topics=self.topics,
+                origins=origins,
+                premises=premises,
+            )
+            for generation, (own, to) in pairs.items()
+        }
+
+    def _premises(self) -> SidePremises:
+        """Return what is unknown, and note it; a side that is no running cluster has the settings of the other one.
+
+        Both states have been read.
+        """
+        first, second = self.first, self.second
+        old_given, new_given = self.old_settings.configs(), self.new_settings.configs()
+        if second is not None and first.is_live and second.is_live and first.source.name != second.source.name:
+            old, new = first.premises(old_given), second.premises(new_given)
+            for choice, unknown in ((first, old), (second, new)):
+                for premise in unknown.unknown:
+                    self.notify(f"{choice.source.name}: {premise.note()}")
+            return SidePremises(old=old, new=new, same_settings=False)
+        live = second if second is not None and second.is_live else first
+        settings = settings_premises(live.source, old_given & new_given)
+        old_gaps = gaps_of(first.source)
+        new_gaps = old_gaps if second is None else gaps_of(second.source)
+        for premise in settings.also(old_gaps).also(new_gaps).unknown:
+            self.notify(premise.note())
+        sides = SidePremises.of_one(settings, old_given, new_given)
+        return evolve(sides, old=sides.old.also(old_gaps), new=sides.new.also(new_gaps))
+
+    def _origins(self) -> TwoOrigins:
+        first = self.first.origins
+        old = MappedOrigins(first, self.maps) if self.maps else first
+        if self.second is not None:
+            return TwoOrigins(old=old, new=self.second.origins)
+        both = ChangedOrigins.of_changes(first, self.changes)
+        return TwoOrigins(old=old if self.maps else both, new=both)
+
+
+def _generations(
+    first: tuple[Image, StatedSettings], second: tuple[Image, StatedSettings]
+) -> tuple[dict[Generation | None, tuple[Generation, Generation]], str]:
+    """Return the generations that decide on two states: one for each that may decide on both, and why there are more.
+
+    A state that does not state its own is decided as the other: rules in files are those of the other's cluster. Unless
+    a flag names a Kafka for the second one: then the first is decided by the other generation, as before an upgrade.
+    """
+    controllers = any(ranges_concern_controllers(image.acls) for image, _ in (first, second))
+    kafkas = [deciding_kafka(image, stated.generation, controllers=controllers) for image, stated in (first, second)]
+    old, new = kafkas[0].stated or kafkas[1].stated, kafkas[1].stated or kafkas[0].stated
+    if kafkas[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
+        old = next(each for each in Generation if each is not new)
+    if old is not None and new is not None:
+        return {None: (old, new)}, ""
+    possible = [each for each in Generation if any(each in kafka.generations for kafka in kafkas)]
+    if len(possible) == 1:
+        return {None: (possible[0], possible[0])}, ""
+    return {each: (each, each) for each in possible}, next(kafka.ambiguity() for kafka in kafkas if not kafka.is_known)
+
+
+# Differences of two policies, where several generations of Kafka may decide on both: those of each, and of all.
+
+
+Compared = Mapping[Generation | None, Comparison]
+"""By the generation that decides on both sides; one under None, if that is known."""
+
+
+def compare(
+    each: Mapping[Generation | None, Sides],
+    *,
+    direction: Direction | None = None,
+    accesses: "Accesses | None" = None,
+) -> Compared:
+    """Compare two sides, for each generation; `direction`: only what is gained, or only what is lost.
+
+    `accesses`: those that are decided differently are counted.
+
+    Raises:
+        ConfigError, OSError: the file of topics is malformed, or cannot be read.
+
+    """
+    topics = next(iter(each.values())).existing_topics()
+    with progress("comparing"):
+        return {
+            generation: Comparison.of(
+                sides.old,
+                sides.new,
+                changes=sides.changes,
+                direction=direction,
+                topics=topics,
+                flips=None if accesses is None else accesses.flipped(sides.old, sides.new),
+                origins=sides.origins,
+            )
+            for generation, sides in each.items()
+        }
+
+
+def difference_objects(compared: Compared) -> Iterator[JsonObject]:
+    """Yield an object for each region, with `generation` where only one decides so."""
+    answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
+    for line, generation in merged(answers, json_text):
+        yield {**line, **generation_object(generation)}

@@ -1,0 +1,799 @@
+"""Reviews of a change of rules: what it gives and takes, what it breaks, and whether that is acceptable."""
+
+import os
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache, cached_property, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from attrs import evolve, field, frozen
+
+from aclog.analysis.comparison import Comparison, differences, rows_of_each
+from aclog.analysis.lint.finding import Severity
+from aclog.analysis.lint_report import LintReport, LocatedFinding, parted
+from aclog.analysis.lint_report import json_lines as lint_lines
+from aclog.analysis.lint_report import sarif_log as lint_log
+from aclog.analysis.policy import Policy, generation_object, marked, merged, only_on
+from aclog.analysis.regions import ExistingNames, JsonObject, Query
+from aclog.analysis.review.document import Item
+from aclog.analysis.review.review import (
+    DEFAULT_FAIL_ON,
+    Addresses,
+    Flipped,
+    Kind,
+    LintOutcome,
+    Placement,
+    Proof,
+    Review,
+    TestsOutcome,
+    flipped,
+    moves,
+    renames,
+    replacements,
+)
+from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.report import ReportRow, decided_by_text, request_text, row_lines
+from aclog.analysis.rows.report import sarif_log as difference_log
+from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
+from aclog.analysis.rule_tests.report import EachRun, nearest_change
+from aclog.authorizer.acl import (
+    AclOperation,
+    ChangePlace,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    acl_text,
+    code_name,
+)
+from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.origin import FileOrigin, Origins, TwoOrigins, origin_text
+from aclog.authorizer.premises import ALL_KNOWN
+from aclog.authorizer.settings import Generation
+from aclog.metalog.errors import ConfigError
+from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
+from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
+from aclog.ops.test import settings_for
+from aclog.snapshots.deciding_kafka import deciding_kafka
+from aclog.snapshots.image import Image
+from aclog.sources.accesses import Accesses, need_file, read_accesses
+from aclog.sources.acl_lines import NameFile
+from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
+from aclog.sources.formats.files import SourceFile
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.reading import format_of
+from aclog.sources.formats.rule import DirectoryTree, FileTree
+from aclog.sources.git import (
+    GitPlace,
+    GitTree,
+    changed_files,
+    commit_id,
+    exists,
+    file_content,
+    merge_base,
+    path_from_top,
+    top_directory,
+    way_out,
+)
+from aclog.sources.named_source import NamedSource
+from aclog.sources.repository import SETTINGS_FILE, RepositorySettings
+from aclog.sources.rule_tests import RuleTestFile, read_test_file
+from aclog.terminal.output import note, warn
+
+# What is reviewed, and what makes a review fail.
+
+
+NEVER = "never"
+
+
+@frozen(kw_only=True)
+class ReviewedChange:
+    """The two sides: where the rules are, and of which commits."""
+
+    path: str | None
+    """The file or directory of rules; None: that of the settings."""
+    base: str
+    """The commit to compare with: where the head parted from this branch, tag or commit."""
+    head: str | None = None
+    """The commit to review; None: the working tree."""
+    form: AclsFormat | None = None
+    modules: Mapping[str, str] = field(factory=dict)
+    """The directory of each Terraform module that is not among the files, by its source."""
+
+
+def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
+    """Return what makes a review fail. Raises ConfigError: a word that is none of the kinds."""
+    words = settings.review.fail_on
+    return DEFAULT_FAIL_ON if words is None else frozenset(_kinds(words))
+
+
+def _kinds(words: tuple[str, ...]) -> Iterator[Kind]:
+    for word in (each.strip() for each in words):
+        if word == NEVER and len(words) == 1:
+            return
+        if word not in set(Kind):
+            raise ConfigError(f"review.fail-on (--fail-on): {word[:40]!r} is not one of {', '.join(Kind)}, or {NEVER}")
+        yield Kind(word)
+
+
+# What lint says of both sides of a review: findings that the change brings, leaves and mends.
+
+
+_RULES = 3
+
+
+def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOutcome:
+    """Compare the reports of both sides; None is that of a side without rules."""
+    was = () if before is None else before.findings
+    now = () if after is None else after.findings
+    new, old = parted(now, was)
+    mended, _ = parted(was, now)
+    suppressed, _ = parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
+    return LintOutcome(
+        new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
+        new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
+        old=_items(old),
+        resolved=_items(mended),
+        suppressed=_items(suppressed),
+    )
+
+
+def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedFinding, ...]:
+    """Return the findings that only the second report has."""
+    return tuple(parted(after.findings, () if before is None else before.findings)[0])
+
+
+def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
+    """Return findings as items; last are those whose mend changes nothing, such as a rule that another implies."""
+    return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
+
+
+def _item(finding: LocatedFinding) -> Item:
+    first, *others = finding.rules
+    more = f" and {len(others):,} more" if others else ""
+    lint, by = finding.lint, finding.suppressed_by
+    return Item(
+        text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {finding.finding.lost}",
+        details=(*_places(finding), f"mend: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
+    )
+
+
+def _places(finding: LocatedFinding) -> Sequence[str]:
+    texts = [f"{rule.places_text()}: {acl_text(rule.acl)}" for rule in finding.rules[:_RULES] if rule.origins]
+    remaining = len(finding.rules) - len(texts)
+    return [*texts, f"and {remaining:,} more rules"] if texts and remaining > 0 else texts
+
+
+# Proofs that a change leaves what must not change as it is (`review.untouched` in aclog.toml).
+
+
+_MAX_ROWS = 5
+"""Rows that refute a proof; the effective change has all."""
+
+
+def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
+    """Return the resources on which nothing may change. Raises ConfigError: one is none, with file and line."""
+    patterns = []
+    for text in settings.review.untouched or ():
+        try:
+            patterns.append(parse_resource(text))
+        except ConfigError as error:
+            raise settings.error("review", "untouched", what=str(error)) from error
+    return patterns
+
+
+def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proof]:
+    """Prove for each resource that every request on it is decided as before, by each Kafka that may decide."""
+    return [_prove(each, compared) for each in resources]
+
+
+def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
+    refuting = {generation: list(_refuting(resource, each)) for generation, each in compared.items()}
+    by = [generation for generation, lines in refuting.items() if lines]
+    return Proof(
+        text=f"{resource_text(resource)} is decided as before",
+        holds=not by,
+        details=tuple(marked(refuting)),
+        only=by[0] if len(by) == 1 else None,
+    )
+
+
+def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
+    query = Query(resources=(resource,))
+    changed = [change.acl for change in comparison.changes]
+    regions = list(differences(comparison.old, comparison.new, query=query, changed=changed))
+    changes = ((change.added, change.acl) for change in comparison.changes)
+    for row in islice(rows(regions, comparison.old, comparison.new, changes), _MAX_ROWS):
+        yield from row_lines(ReportRow(row=row, origins=comparison.origins))
+
+
+# A review as JSON lines: the verdict, then each difference, finding and failure with its `kind`.
+
+
+def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
+    """Yield the objects (docs/commands); `new` is the report on the findings that the change brings."""
+    kinds = review.kinds
+    yield {
+        "kind": "verdict",
+        "verdict": "FAILS" if review.fails else "PASSES",
+        "found": [kind.value for kind in Kind if kind in kinds],
+        "failOn": [kind.value for kind in Kind if kind in review.fail_on],
+        "testsPassed": review.tests.passed,
+        "checksChanged": list(review.own_checks),
+        "doubts": list(review.doubts),
+        **_generations(review),
+    }
+    for line in difference_objects(review.comparisons):
+        yield {"kind": "difference", **line}
+    for proof in review.proofs:
+        yield {"kind": "proof", "text": proof.text, "holds": proof.holds, **generation_object(proof.only)}
+    for failure in review.tests.failures:
+        yield {"kind": "test", "text": failure.text, "details": list(failure.details)}
+    for line in lint_lines(new, ChangePlace()):
+        yield {"kind": "finding", **line}
+    for each in review.flipped:
+        yield {
+            "kind": "accesses",
+            "change": each.direction.value,
+            "principal": each.principal,
+            "operation": code_name(AclOperation, each.operation),
+            "resourceType": code_name(ResourceType, each.resource_type),
+            "resourceNames": list(each.names),
+            "accesses": each.accesses,
+            **generation_object(each.only),
+        }
+
+
+def _generations(review: Review) -> JsonObject:
+    several = [each.value for each in review.comparisons if each is not None]
+    return {"generations": several} if several else {}
+
+
+# A review as one SARIF log: what is gained and lost, proofs and tests that fail, and new findings of lint.
+
+
+_PROOF, _TEST = "proof-refuted", "rule-test-fails"
+
+
+def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
+    """Return the log; `new` is the report on the findings that the change brings."""
+    log: dict[str, Any] = dict(lint_log(new, ChangePlace(), version=version, uri_of=repository_path))
+    (run,) = log["runs"]
+    changed: dict[str, Any] = dict(difference_log([*map(_from_top, review.rows)], version=version, path=None))
+    (other,) = changed["runs"]
+    run["tool"]["driver"]["rules"] += [
+        *other["tool"]["driver"]["rules"],
+        _rule(_PROOF, "What must not change does"),
+        _rule(_TEST, "A test of rules fails"),
+    ]
+    refuted = (
+        Item(text=f"{each.text}{only_on(each.only)}", details=each.details) for each in review.proofs if not each.holds
+    )
+    run["results"] += [*other["results"], *_results(_PROOF, refuted), *_results(_TEST, review.tests.failures)]
+    return log
+
+
+def _from_top(report: ReportRow) -> ReportRow:
+    """Return a row whose places are paths from the top of the repository, as code scanning wants them."""
+    return evolve(report, places=tuple(evolve(place, file=repository_path(place.file)) for place in report.places))
+
+
+def _rule(name: str, text: str) -> JsonObject:
+    return {"id": name, "shortDescription": {"text": text}}
+
+
+def _results(rule: str, items: Iterable[Item]) -> Iterator[JsonObject]:
+    for item in items:
+        text = "\n".join((item.text, *item.details))
+        yield {"ruleId": rule, "level": "error", "message": {"text": text}, "locations": _locations(item)}
+
+
+def _locations(item: Item) -> list[JsonObject]:
+    if item.origin is None:
+        return []
+    place = {
+        "artifactLocation": {"uri": quote(repository_path(item.origin.file), safe="/:", errors="surrogateescape")},
+        "region": {"startLine": item.origin.line},
+    }
+    return [{"physicalLocation": place}]
+
+
+# The two sides of a review: the rules of a commit, and those of another or of the working tree.
+
+
+_SHORT = 10
+"""Digits of a commit's id, as people read it."""
+
+
+@frozen(eq=False, kw_only=True)
+class Side:
+    """The rules of one side."""
+
+    name: str
+    """Such as `main (3fa08c21d4)`, or `the working tree`."""
+    ref: str | None
+    choice: ChosenSource | None
+    """None if the path is not there: no rules."""
+    image: Image
+    authorizer: StatedSettings
+
+    @property
+    def placement(self) -> Placement:
+        """Where the rules stand."""
+        if self.choice is None:
+            return Placement()
+        ref = self.ref
+        if ref is None:
+            return Placement(origins=self.choice.origins, path_of=cache(partial(path_from_top, top=top_directory())))
+        return Placement(origins=self.choice.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
+
+
+@frozen(eq=False, kw_only=True)
+class ReviewSides:
+    """Both sides, and the files that are not the same in both."""
+
+    base: Side
+    head: Side
+    changed: frozenset[str]
+    """From the top of the repository; all files, not only those of rules."""
+    path: str
+    """Of the rules, from the top of the repository; empty for the top itself."""
+    base_commit: str
+    head_commit: str | None
+    """None for the working tree."""
+    doubts: tuple[str, ...] = ()
+    """Why the sides may not be what people think they are."""
+
+    @cached_property
+    def generations(self) -> tuple[Generation, ...]:
+        """The generations of Kafka that may decide on both sides, if they do not decide alike; else one of them."""
+        sides = (self.base, self.head)
+        return max((deciding_kafka(each.image, each.authorizer.generation).generations for each in sides), key=len)
+
+    def policies(self, side: Side, authorizer: StatedSettings | None = None) -> dict[Generation, Policy]:
+        """Return the policy of a side for each of them; `authorizer`: by other settings than its own.
+
+        Warns of super users in other settings that are hardly meant; those of the sides are warned of as they are read.
+
+        Raises:
+            ConfigError: a super user without a colon.
+
+        """
+        if authorizer is None or settings_by(authorizer) == settings_by(side.authorizer):
+            return self._own_policies[side]
+        warn_of_super_users(authorizer)
+        return self._policies(side, authorizer)
+
+    @cached_property
+    def _own_policies(self) -> dict[Side, dict[Generation, Policy]]:
+        """The policies of both sides by their own settings, by side."""
+        return {side: self._policies(side, side.authorizer) for side in (self.base, self.head)}
+
+    def _policies(self, side: Side, stated: StatedSettings) -> dict[Generation, Policy]:
+        generations = self.generations if stated.generation is None else (stated.generation,)
+        return {each: policy_by(side.image, stated.of_generation(each)) for each in generations}
+
+    def head_has(self, file: str) -> bool:
+        """Return whether the head has a file, by its path from the top of the repository."""
+        if self.head_commit is None:
+            return (top_directory() / file).exists()
+        return exists(GitPlace(ref=self.head_commit, path=file))
+
+
+@frozen(kw_only=True)
+class SideReader:
+    """Reads both sides the same way."""
+
+    change: ReviewedChange
+    path: str
+    topics: NameFile | None
+    settings: RepositorySettings
+
+    def read(self) -> ReviewSides:
+        """Read both sides; warn of super users that are hardly meant.
+
+        Raises:
+            ConfigError: a commit that this clone does not have, a path that is on neither side, malformed files, or a
+                super user without a colon.
+            OSError: a file cannot be read.
+
+        """
+        warn_of_super_users(self.settings.authorizer)
+        path = path_from_top(self.path)
+        head_ref = self.change.head
+        head_commit = None if head_ref is None else _commit(head_ref)
+        base_ref, doubts = _parted(self.change.base, head_commit or "HEAD", head_ref or "HEAD")
+        base = self._side(GitPlace(ref=base_ref, path=path))
+        head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
+        if base.choice is head.choice is None:
+            raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
+        doubts += [
+            f"{self.path}: {side.name} does not have it, so it has no rules"
+            for side in (base, head)
+            if side.choice is None
+        ]
+        doubts += _unknown_kafka(base, head)
+        for each in doubts:
+            note(each)
+        return ReviewSides(
+            base=base,
+            head=head,
+            changed=frozenset(changed_files(base_ref, head_commit)),
+            path=path,
+            base_commit=_commit(base_ref),
+            head_commit=head_commit,
+            doubts=tuple(doubts),
+        )
+
+    def _side(self, place: GitPlace) -> Side:
+        commit = _commit(place.ref)
+        name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
+        if not exists(place):
+            return _without_rules(name, self.settings.authorizer)
+        return self._read(name, self._selection(ref=place.name), place.ref)
+
+    def _working_tree(self) -> Side:
+        if not Path(self.path).exists():
+            return _without_rules("the working tree", self.settings.authorizer)
+        return self._read("the working tree", self._selection(acls=self.path), None)
+
+    def _selection(self, *, ref: str | None = None, acls: str | None = None) -> SourceSelection:
+        source, form = self.settings.source, self.change.form
+        if form is None and self.change.path is None and source.format is not None:  # it is that of source.acls
+            form = AclsFormat(source.format)
+        of_settings = (text.rpartition("=") for text in source.modules)
+        return SourceSelection(
+            acls=acls,
+            ref=ref,
+            form=form or AclsFormat.AUTO,
+            modules={**{name: directory for name, _, directory in of_settings}, **self.change.modules},
+            topics=self.topics,
+        )
+
+    def _read(self, name: str, selection: SourceSelection, ref: str | None) -> Side:
+        choice = choose_source(selection)
+        image = choice.image()
+        return Side(name=name, ref=ref, choice=choice, image=image, authorizer=self.settings.authorizer)
+
+
+def _without_rules(name: str, authorizer: StatedSettings) -> Side:
+    image = Image()
+    return Side(name=name, ref=None, choice=None, image=image, authorizer=authorizer)
+
+
+def _unknown_kafka(*sides: Side) -> list[str]:
+    """Return that it is not known which Kafka decides, if that matters."""
+    for side in reversed(sides):
+        kafka = deciding_kafka(side.image, side.authorizer.generation)
+        if not kafka.is_known:
+            return [kafka.ambiguity()]
+    return []
+
+
+def _commit(ref: str) -> str:
+    commit = commit_id(ref)
+    if commit is None:
+        raise ConfigError(f"{ref}: this clone has no such commit{way_out(ref, ref)}")
+    return commit
+
+
+def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
+    """Return the commit at which the head parted from the base: what came to the base since is not the head's.
+
+    With it come doubts: this clone may not tell.
+    """
+    commit = _commit(base)
+    parted = merge_base(commit, head)
+    if parted is None:
+        doubt = (
+            f"{base}: this clone does not tell where {head_name} parted from it (a shallow one?), so changes that it "
+            "got since count as reverted: fetch the history, such as with fetch-depth: 0"
+        )
+        return base, [doubt]
+    return base if parted == commit else parted[:_SHORT], []
+
+
+# What a change does to the checks themselves: the settings, the tests of rules, and what is known of the cluster.
+
+
+def own_checks(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
+    """Yield the files among the checks that the change touches, from the top of the repository, and which it deletes.
+
+    The settings of the base count as well: a change may delete them, or the tests that they name.
+    """
+    source = settings.source
+    files = (settings.file, *settings.test.files, source.topics, source.groups, source.accesses)
+    named = {path for each in files if each is not None for path in _inside(str(each))}
+    of_settings = {*named, *_settings_files()} if settings.file is None else named
+    patterns = {each for file in of_settings & sides.changed for each in _tests_of(sides, file)}
+    if settings.document is not None and settings.file is not None:
+        patterns |= {each for path in _inside(str(settings.file)) for each in _patterns(settings.document.values, path)}
+    for file in sorted(sides.changed):
+        if file in of_settings or any(fnmatchcase(file, pattern) for pattern in patterns):
+            yield file if sides.head_has(file) else f"{file} (deleted)"
+
+
+def _inside(file: str) -> Iterator[str]:
+    try:
+        yield path_from_top(file)
+    except ConfigError:  # it is not in the repository
+        return
+
+
+def _settings_files() -> Iterator[str]:
+    """Yield where an aclog.toml would be the settings of the working directory, from the top of the repository."""
+    here, top = Path.cwd().resolve(), top_directory().resolve()
+    for directory in (here, *here.parents):
+        if directory.is_relative_to(top):
+            yield (directory / SETTINGS_FILE).relative_to(top).as_posix()
+
+
+def _tests_of(sides: ReviewSides, file: str) -> Iterator[str]:
+    """Yield the names and globs of the tests that a file of settings names in the base, if it is one."""
+    content = file_content(sides.base_commit, file) if os.path.splitext(file)[1] == ".toml" else None  # noqa: PTH122
+    try:
+        yield from _patterns(tomllib.loads((content or b"").decode()), file)
+    except (ValueError, RecursionError):  # what it was is told: it is a change of the settings
+        return
+
+
+def _patterns(values: dict[str, object], file: str) -> Iterator[str]:
+    """Yield what `test.files` says, from the top of the repository."""
+    table = values.get("test")
+    texts = table.get("files") if isinstance(table, dict) else None
+    for text in texts if isinstance(texts, list) else ():
+        yield os.path.normpath(os.path.join(os.path.dirname(file), str(text)))  # noqa: PTH118, PTH120
+
+
+# The tests of rules that a review runs on its head.
+
+
+_TESTS_SHOWN = 3
+"""Reasons of a failing case; `aclog test` shows more."""
+
+
+@frozen(eq=False, kw_only=True)
+class HeadTests:
+    """The tests of a review, and the rules that they are run on: those of the head."""
+
+    settings: RepositorySettings
+    settings_win: Collection[str]
+    """The settings of the authorizer that hold whatever a file of tests states, which wins over the others."""
+    path: str
+    """The file or directory of rules."""
+    sides: ReviewSides
+
+    def run(self) -> TestsOutcome:
+        """Run the tests.
+
+        Raises:
+            MetadataError: a malformed file, or another state that a test compares with cannot be read.
+            OSError: a file cannot be read.
+
+        """
+        files = [read_test_file(path) for path in self.settings.test.files]
+        outcomes = [self._run_file(file) for file in files if self._is_run(file)]
+        return TestsOutcome(
+            failures=tuple(item for failed, _ in outcomes for item in failed),
+            passed=sum(passed for _, passed in outcomes),
+            left_out=tuple(
+                f"{file.path}: left out: its tests are of {file.source.value}, not of {self.path}"
+                for file in files
+                if file.source is not None and not self._is_run(file)
+            ),
+        )
+
+    def _is_run(self, file: RuleTestFile) -> bool:
+        return file.source is None or self._is_about_path(file.source)
+
+    def _run_file(self, file: RuleTestFile) -> tuple[list[Item], int]:
+        settings = settings_for(file, self.settings_win, self.settings)
+        head = self.sides.head
+        policies = self.sides.policies(head, settings.authorizer)
+        numbered = {generation: with_ids(policy) for generation, policy in policies.items()}
+        run = EachRun.of(numbered, ALL_KNOWN)
+        outcomes = [run.run(case) for case in file.cases]
+        failed = [outcome for outcome in outcomes if not outcome.passed]
+        items = [_test_item(outcome, numbered, head.placement.origins) for outcome in failed]
+        return items, len(outcomes) - len(failed)
+
+    def _is_about_path(self, source: NamedSource) -> bool:
+        return source.kind == "acls" and Path(source.value).resolve() == Path(self.path).resolve()
+
+
+def _test_item(outcome: Outcome, policies: Mapping[Generation, Policy], origins: Origins) -> Item:
+    case, only = outcome.case, outcome.failures[0].only
+    policy = next(iter(policies.values())) if only is None else policies[only]
+    first, *others = outcome.failures
+    more = f"; {len(others):,} more" if others else ""
+    return Item(
+        text=f"{case.test}: {case.text}: {first.actual}{more}",
+        origin=case.origin,
+        details=(
+            origin_text(case.origin),
+            *(line for each in outcome.failures[:_TESTS_SHOWN] for line in _details(each, origins)),
+            *map(_change_text, nearest_change(case, policy)),
+        ),
+    )
+
+
+def _details(failure: Failure, origins: Origins) -> Iterator[str]:
+    if failure.request is not None:
+        yield f"such as {request_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
+
+
+def _change_text(change: RuleChange) -> str:
+    return f"the nearest change: {'adding' if change.added else 'removing'} {acl_text(change.acl)}"
+
+
+# Changed files that hold no rules as far as aclog knows: `no effective change` says nothing of them.
+
+
+_PROSE = (".md", ".rst", ".adoc")
+_FILES_SHOWN = 3
+
+
+def unread(sides: ReviewSides) -> Iterator[str]:
+    """Yield what is to be said of changed files under the reviewed path that are of no known format."""
+    paths = list(_unread(sides))
+    if paths:
+        more = f" and {len(paths) - _FILES_SHOWN:,} more" if paths[_FILES_SHOWN:] else ""
+        yield f"changed, but of no known format, so no rules were read from it: {', '.join(paths[:_FILES_SHOWN])}{more}"
+
+
+def _unread(sides: ReviewSides) -> Iterator[str]:
+    files = [each for each in sorted(sides.changed) if _may_have_rules(each, sides.path) and sides.head_has(each)]
+    if not files:
+        return
+    if sides.head_commit is None:
+        yield from _unclaimed(files, DirectoryTree(str(top_directory())))
+    else:
+        with GitTree(place=GitPlace(ref=sides.head_commit, path="")) as tree:
+            yield from _unclaimed(files, tree)
+
+
+def _may_have_rules(file: str, path: str) -> bool:
+    below = file.removeprefix(f"{path}/") if path else file
+    is_below = not path or below != file
+    return is_below and not any(part.startswith(".") for part in below.split("/")) and not file.endswith(_PROSE)
+
+
+def _unclaimed(files: list[str], tree: FileTree) -> Iterator[str]:
+    for file in files:
+        if tree.is_file(file) and format_of(SourceFile(tree, file)) is None:
+            yield file
+
+
+# Reviews a change.
+
+
+@frozen(eq=False, kw_only=True)
+class Reviewed:
+    """A review, and what its programs' formats need besides."""
+
+    review: Review
+    new: LintReport
+    """Of the findings that the change brings."""
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield the verdict, and an object for each difference, proof, finding and failure (docs/commands)."""
+        return json_lines(self.review, self.new)
+
+
+def review_change(
+    change: ReviewedChange, settings: RepositorySettings, *, settings_win: Collection[str] = ()
+) -> Reviewed:
+    """Review a change of rules.
+
+    `settings`: those of aclog.toml, with what the caller gives instead. `settings_win`: the settings of the authorizer
+    that hold whatever a file of tests states, by their names in AuthorizerSettings.
+
+    Raises:
+        ConfigError: settings that are not valid, a commit that this clone lacks, or malformed files.
+        MetadataError, OSError: something cannot be read.
+
+    """
+    fail_on, resources = fail_on_kinds(settings), untouched(settings)
+    path = change.path or settings.source.acls
+    if path is None:
+        raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
+    if settings.source.accesses is not None:
+        need_file(settings.source.accesses, "a review reads the accesses twice, which a pipe cannot be")
+    names = None if settings.source.topics is None else NameFile(settings.source.topics)
+    sides = SideReader(change=change, path=path, topics=names, settings=settings).read()
+    topics = None if names is None else ExistingNames.of(names.names())
+    inputs = lint_inputs(settings, topics)
+    before, after = _lint(sides, sides.base, inputs), _lint(sides, sides.head, inputs)
+    origins = TwoOrigins(old=sides.base.placement.origins, new=sides.head.placement.origins)
+    compared = _compared(sides, topics, origins)
+    comparison = next(iter(compared.values()))
+    tests = HeadTests(settings=settings, settings_win=settings_win, path=path, sides=sides).run()
+    accesses = _accesses(settings)
+    review = Review(
+        comparisons=compared,
+        rows=list(rows_of_each(compared)),
+        renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
+        moves=moves((rule.acl for rule in sides.head.image.acls), sides.base.placement, sides.head.placement),
+        replacements=replacements(_addresses(sides.base), _addresses(sides.head)),
+        proofs=prove(resources, compared),
+        tests=tests,
+        lint=lint_outcome(before, after),
+        flipped=[] if accesses is None else _flipped(compared, accesses),
+        own_checks=tuple(own_checks(sides, settings)),
+        doubts=(*sides.doubts, *(() if comparison.changes else unread(sides)), *_doubts_of(accesses, compared)),
+        foot=(*_foot(sides, settings), *_tests_foot(tests)),
+        fail_on=fail_on,
+    )
+    return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
+
+
+def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins) -> Compared:
+    """Compare both sides, as each generation of Kafka decides that may."""
+    old, new = sides.policies(sides.base), sides.policies(sides.head)
+    return {
+        generation if len(new) > 1 else None: Comparison.of(old[generation], policy, topics=topics, origins=origins)
+        for generation, policy in new.items()
+    }
+
+
+def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
+    if side.choice is None:
+        return LintReport(findings=(), rules=0)
+    policies = sides.policies(side)
+    return run_lint(side.choice, side.image, next(iter(policies.values())), inputs, policies=policies)
+
+
+def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
+    flips = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
+    return [evolve(each, only=only) for each, only in merged(flips)]
+
+
+def _accesses(settings: RepositorySettings) -> Accesses | None:
+    path = settings.source.accesses
+    if path is None:
+        return None
+    accesses = read_accesses(path)
+    if accesses.malformed:
+        warn(f"{path}: {accesses.malformed:,} lines are not accesses and were skipped")
+    return accesses
+
+
+def _doubts_of(accesses: Accesses | None, compared: Compared) -> Iterator[str]:
+    """Yield what is not known of the accesses that the change may break."""
+    if accesses is not None and accesses.unread and any(each.differences for each in compared.values()):
+        yield (
+            f"{accesses.unread:,} of the recent accesses could not be read or decided: the change may break them, and "
+            "they are not among those below"
+        )
+
+
+def _addresses(side: Side) -> Addresses:
+    """Return the addresses that Terraform gives to the rules."""
+    by_rule: dict[tuple[str, StandardAcl], set[str]] = {}
+    origins, path_of = side.placement.origins, side.placement.path_of
+    for rule in (entry.acl for entry in side.image.acls):
+        for origin in origins.of(rule):
+            if isinstance(origin, FileOrigin) and origin.address is not None:
+                key = os.path.dirname(path_of(origin.file)), rule  # noqa: PTH120
+                by_rule.setdefault(key, set()).add(origin.address)
+    return {key: frozenset(addresses) for key, addresses in by_rule.items()}
+
+
+def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
+    before, after = len(sides.base.image.acls), len(sides.head.image.acls)
+    yield f"{sides.head.name}: {after:,} rules; {sides.base.name}: {before:,} rules"
+    authorizer = settings.authorizer
+    if authorizer.super_users:
+        yield f"super users: {authorizer.super_users}"
+    if authorizer.allow_everyone:
+        yield "allow.everyone.if.no.acl.found is true"
+
+
+def _tests_foot(tests: TestsOutcome) -> Iterator[str]:
+    """Yield how many tests were run, and which were not: one that was not run does not fail."""
+    if tests.passed or tests.failures:
+        yield f"tests: {tests.passed:,} pass, {len(tests.failures):,} fail"
+    yield from tests.left_out

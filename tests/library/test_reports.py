@@ -1,0 +1,146 @@
+"""`aclog.lint`, `test`, `review`, `plan`, `diff` and `check` return what the commands of these names print as JSON."""
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+import aclog
+from tests.support.cli.command import aclog as command
+from tests.support.review.pull_requests import PULL_REQUESTS, apply, write_main
+
+LOG = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
+TESTS = "tests/rules.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a repository of rules whose main branch has been left."""
+    monkeypatch.chdir(write_main(tmp_path / "repository").path)
+    apply(PULL_REQUESTS[0], Path())
+
+
+@frozen
+class Same:
+    """A command line, and the call that returns what it prints."""
+
+    line: str
+    call: Callable[[], aclog.Report]
+
+
+ASKED = "--operation READ --topic *"
+CASES = (
+    Same("lint --acls kafka --topics topics.txt", lambda: aclog.lint("kafka", topics="topics.txt")),
+    Same(f"lint --log {LOG} --select 08,11", lambda: aclog.lint(LOG, select=["08", "11"])),
+    Same(f"lint --log {LOG} --fail-on never", lambda: aclog.lint(aclog.open_log(LOG), fail_on="never")),
+    Same(f"test {TESTS} --acls kafka", lambda: aclog.test(TESTS, rules="kafka")),
+    Same(
+        f"test {TESTS} --acls kafka --coverage --mutate --super-users User:admin",
+        lambda: aclog.test(TESTS, rules="kafka", coverage=True, mutate=True, super_users="User:admin"),
+    ),
+    Same("review kafka --base main", lambda: aclog.review("kafka", base="main")),
+    Same(
+        f"review kafka --base main --tests {TESTS} --accesses accesses.jsonl --fail-on never",
+        lambda: aclog.review("kafka", base="main", tests=[TESTS], accesses="accesses.jsonl", fail_on="never"),
+    ),
+    Same(f"plan --log {LOG} --want kafka --journal j", lambda: aclog.plan("kafka", journal="j", log=LOG)),
+    Same("diff --ref main:kafka --to-acls kafka", lambda: aclog.diff(aclog.open_acls(ref="main:kafka"), "kafka")),
+    Same(
+        "diff --ref main:kafka --to-acls kafka --topics topics.txt --super-users User:a;User:b --kafka-version 4.4",
+        lambda: aclog.diff(
+            aclog.open_acls(ref="main:kafka"),
+            "kafka",
+            topics="topics.txt",
+            super_users=["User:a", "User:b"],
+            kafka_version="4.4",
+        ),
+    ),
+    Same(f"diff --log {LOG} --to-log {LOG}", lambda: aclog.diff(LOG, str(LOG))),
+    Same(
+        "check no-new-access --ref main:kafka --to-acls kafka",
+        lambda: aclog.check("no-new-access", aclog.open_acls(ref="main:kafka"), "kafka"),
+    ),
+    Same(f"check equal --log {LOG} --to-log {LOG}", lambda: aclog.check("equal", LOG, LOG)),
+    Same(
+        f"check not-granted --log {LOG} {ASKED}",
+        lambda: aclog.check("not-granted", LOG, operation="READ", resources="*"),
+    ),
+    Same(
+        f"check only --log {LOG} {ASKED} --principal User:alice",
+        lambda: aclog.check("only", LOG, operation="READ", resources="*", principals="User:alice"),
+    ),
+    Same(
+        "check not-granted --acls kafka --intent produce --topic orders --principal User:a --host 10.0.0.1",
+        lambda: aclog.check(
+            "not-granted",
+            "kafka",
+            intent="produce",
+            resources=aclog.topic("orders"),
+            principals=["User:a"],
+            host="10.0.0.1",
+        ),
+    ),
+    Same("check no-public --acls kafka", lambda: aclog.check("no-public", "kafka")),
+)
+
+
+@pytest.mark.parametrize("same", CASES, ids=lambda each: each.line.replace(str(LOG), "LOG"))
+def test_a_function_returns_what_its_command_prints(same: Same, capfd: pytest.CaptureFixture[str]) -> None:
+    report = same.call()
+    assert capfd.readouterr() == ("", "")
+    form = "jsonl" if same.line.startswith("plan") else "json"
+    printed = command(*same.line.split(), "--format", form)
+    objects = json.loads(printed.out) if form == "json" else list(map(json.loads, printed.lines))
+    assert report.to_dicts() == objects
+    assert json.loads(report.as_json()) == objects
+    assert (0 if report.passed else 1) == printed.code
+    said = [line.removeprefix("aclog: ").removeprefix("note: ") for line in printed.err.splitlines()]
+    assert [note for note in said if note not in report.notes and "rules in" not in note] == []
+
+
+def test_a_report_is_not_taken_for_its_outcome() -> None:
+    report = aclog.lint("kafka")
+    assert len(report) == len(list(report)) == len(str(report).splitlines())
+    with pytest.raises(TypeError, match=r"report\.passed"):
+        assert report
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: aclog.lint("nowhere"), "nowhere: no such file or directory"),
+        (lambda: aclog.lint(3), "rules 3: expected a path"),
+        (lambda: aclog.lint("kafka", config="nowhere.toml"), "nowhere.toml: No such file"),
+        (lambda: aclog.lint("kafka", select=["99"]), "99"),
+        (lambda: aclog.lint("kafka", semantics="odd"), "'odd' is neither"),
+        (lambda: aclog.lint("kafka", super_users="alice"), "alice"),
+        (lambda: aclog.test(rules="kafka"), "no test is given"),
+        (lambda: aclog.review("kafka", base="nowhere"), "nowhere: this clone has no such commit"),
+        (lambda: aclog.plan("kafka", journal="j"), "expected exactly one place"),
+        (lambda: aclog.diff("kafka", "nowhere"), "nowhere: no such file or directory"),
+        (lambda: aclog.check("equal", "kafka"), "equal: 1 states are given: expected 2"),
+        (lambda: aclog.check("odd", "kafka"), "'odd' is not one of"),
+        (lambda: aclog.check("only", "kafka", operation="READ", resources="t"), "expected principals"),
+        (lambda: aclog.check("not-granted", "kafka", operation="READ"), "expected an operation or an intent"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(call: Callable[[], aclog.Report], said: str) -> None:
+    with pytest.raises(aclog.MetadataError) as error:
+        call()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_argument_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'odd'"):
+        aclog.lint("kafka", odd=3)  # type: ignore[call-arg]
+
+
+def test_ops_print_no_answers() -> None:
+    for path in (Path(aclog.__file__).parent / "ops").rglob("*.py"):
+        imports = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom))
+        names = {each.name for node in imports if node.module == "aclog.terminal.output" for each in node.names}
+        assert not names & {"say", "emit", "complain"}, path
