@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from aclog.cli.app import app
 from aclog.cli.context_defaults import META, ContextUse, source_options, written_unless, written_with
 from aclog.cli.flags.context import use_context
 from tests.cli.test_documentation import COMMANDS, examples
@@ -120,7 +121,7 @@ def parameters(name: str, words: list[str]) -> dict:
 
     def parse() -> dict:
         use_context("it")
-        return COMMANDS[name].make_context("aclog", words).params
+        return COMMANDS[name].make_context("aclog", words, **app.context_settings).params
 
     return contextvars.copy_context().run(parse)
 
@@ -232,7 +233,7 @@ def taken(name: str, words: list[str]) -> ContextUse:
 
     def parse() -> ContextUse:
         use_context(None)
-        return COMMANDS[name].make_context("aclog", words).meta[META]
+        return COMMANDS[name].make_context("aclog", words, **app.context_settings).meta[META]
 
     return contextvars.copy_context().run(parse)
 
