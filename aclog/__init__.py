@@ -5,8 +5,7 @@
     >>> image = log.image()                        # or image(as_of="yesterday 18:00"), image(as_of=70_000)
     >>> authorizer = image.authorizer(super_users="User:admin")
     >>> answer = authorizer.check("User:alice", "READ", "orders", host="10.0.0.1")
-    >>> answer.allowed, answer.rule
-    >>> print(answer.explain())
+    >>> print(answer.allowed, answer.rule, answer.explain())
 
 To open (help(aclog.open_log) has the arguments)
     open_log    the directory of a log, a checkpoint, a file of ACLs, or a running cluster
@@ -21,7 +20,7 @@ What it gives
     Rule        an ACL and its id: principal, operation, resource_name, ..., to_dict()
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
     Rows        rules or changes, one by one or as a table: to_pandas(), to_arrow(), to_dicts()
-    Comparison  who gained and lost what: text_lines(), json_lines(), differences, to_pandas()
+    Comparison  access gained and lost: text_lines(), json_lines(), differences, to_pandas()
     Report      of lint, test, review, plan, diff and check, as their JSON: passed, notes, to_dicts(), as_json()
 
 Resources

@@ -1,4 +1,4 @@
-"""What accesses say about rules: use and need of each, the index of last use, suggestions. No Spark, and no sockets.
+"""The use of ACLs by accesses: use and need of each, the index of last use, suggestions. No Spark, and no sockets.
 
 Begin with `counting.py` and `report.py`; `unused.py` decides which rules are not judged.
 """

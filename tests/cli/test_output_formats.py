@@ -280,10 +280,8 @@ def json_commands():
     """Yield the commands that print JSON."""
     for name, command in COMMANDS.items():
         for parameter in command.params:
-            words = f"{parameter.metavar} {getattr(getattr(parameter, 'type_descriptor', None), 'annotation', '')}"
-            if {"--json", "--summary"} & {*parameter.opts} or (
-                "--format" in parameter.opts and ("json" in words or "Format" in words)
-            ):
+            words = f"{parameter.metavar} {getattr(parameter.type, 'choices', '')}"
+            if {"--json", "--summary"} & {*parameter.opts} or ("--format" in parameter.opts and "json" in words):
                 yield name
                 break
 

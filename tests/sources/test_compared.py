@@ -42,8 +42,8 @@ def test_accesses_are_decided_as_by_another_source(tmp_path: Path) -> None:
     case = SameAs(test="", origin=ORIGIN, other=old, accesses=AccessesFile(path=str(accesses), place=""))
     found = sorted(failure.actual for failure in case.run(new.policy(Settings())).failures)
     assert len(found) == 2
-    assert "(2 times) is denied, and was allowed" in found[0]
-    assert "is allowed, and was denied" in found[1]
+    assert "(2 times) is denied, but was allowed" in found[0]
+    assert "is allowed, but was denied" in found[1]
 
 
 def test_no_new_access_but_in_the_sandbox(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ class OverriddenAllow(_Ineffective):
 
     id = "09"
     name = "overridden-allow"
-    title = "the ALLOW grants nothing: DENY rules override all of it"
+    title = "the ALLOW grants nothing: DENY rules override everything it allows"
     severity = Severity.ERROR
     verdict = Verdict.OVERRIDDEN
     rationale = "Any DENY that matches takes precedence, even with a shorter prefix: the access is denied."
@@ -585,8 +585,8 @@ class SharedGroup(_SharedName):
     operation = AclOperation.READ
     rationale = "Members of a group share its partitions: one application takes messages from the other."
     details = (
-        "They have READ on the group, by LITERAL rules on its name or by a prefix of it. A finding has ten rules at "
-        "most, and gives the number of the others."
+        "They have READ on the group, by LITERAL rules on its name or by one of its prefixes. A finding has ten "
+        "rules at most, and gives the number of the others."
     )
     example = "READ on the group `g` for User:a and User:b."
     fix = "Use one group per application."
@@ -601,7 +601,7 @@ class SharedTransactionalId(_SharedName):
     resource_type = ResourceType.TRANSACTIONAL_ID
     operation = AclOperation.WRITE
     rationale = "A producer fences every other one with its id: two applications keep fencing each other."
-    details = "They have WRITE on the transactional id, by LITERAL rules on its name or by a prefix of it."
+    details = "They have WRITE on the transactional id, by LITERAL rules on its name or by one of its prefixes."
     example = "WRITE on the transactional id `tx` for User:a and on `t*` for User:b."
     fix = "Use one transactional id, or one prefix, per application."
 

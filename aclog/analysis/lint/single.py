@@ -327,8 +327,8 @@ class NearMissPrincipal(Lint):
     exact = False
     rationale = "Kafka compares principals exactly: the rule matches no client, and the intended principal lacks it."
     details = (
-        "A principal is unknown if `--accesses` has no request of it. The part of the name that differs is the end of "
-        "a distinguished name. An unknown principal with a blank at an edge is a finding without `--accesses`, too."
+        "A principal is unknown if `--accesses` has no request by that principal. The part of the name that "
+        "differs is the end of a distinguished name. An unknown principal with a blank at an edge is also a finding without `--accesses`."
     )
     example = "A rule for `User:Alice`, where `User:alice` makes the requests."
     fix = "Use the name exactly as the broker logs it."
@@ -869,9 +869,7 @@ class GrownReach(Lint):
     title = "a pattern covers more topics than when it was added"
     severity = Severity.WARNING
     exact = False
-    rationale = (
-        "Topics that came later are open to every principal with the pattern, without a decision on any of them."
-    )
+    rationale = "Topics that came later are open to every principal with the pattern, without any decision on these."
     details = (
         "A finding is an ALLOW on a prefix that now covers topics of other owners, or at least ten times as many "
         "topics and 20 more. If the prefix covered no topic when it was added, the first one that it covered counts."
