@@ -327,8 +327,9 @@ class NearMissPrincipal(Lint):
     exact = False
     rationale = "Kafka compares principals exactly: the rule matches no client, and the intended principal lacks it."
     details = (
-        "A principal is unknown if `--accesses` has no request by that principal. The part of the name that "
-        "differs is the end of a distinguished name. An unknown principal with a blank at an edge is also a finding without `--accesses`."
+        "A principal is unknown if `--accesses` has no request by that principal. The part of the name that differs is "
+        "the end of a distinguished name. An unknown principal with a blank at an edge is also a finding without "
+        "`--accesses`."
     )
     example = "A rule for `User:Alice`, where `User:alice` makes the requests."
     fix = "Use the name exactly as the broker logs it."
