@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from aclog.cli import acl_changes
-from aclog.cli.spark.session import _says_more
+from aclog.cli.spark.spark_session import _says_more
 from aclog.snapshots.image import Image
 from aclog.targets import log
 from aclog.targets.log import LogWriter

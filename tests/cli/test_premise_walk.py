@@ -1017,9 +1017,9 @@ def test_a_damaged_checkpoint(world, tmp_path):
 @pytest.mark.parametrize("command", ["usage", "usage-index", "suggest", "simulate"])
 def test_jobs_on_spark(world, tmp_path, monkeypatch, command, name):
     pytest.importorskip("pyspark")
-    from aclog.cli.spark import session
+    from aclog.cli.spark import spark_session
 
-    monkeypatch.setattr(session, "spark_session", lambda _master: nullcontext(None))
+    monkeypatch.setattr(spark_session, "spark_session", lambda _master: nullcontext(None))
     premise = PREMISES[name]
     more = {
         "usage": ("--requests", world / "accesses.jsonl", "--out", tmp_path / "out"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from aclog.cli.spark.session import check_log
+from aclog.cli.spark.spark_session import check_log
 from aclog.cli.sync import retry_seconds
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify

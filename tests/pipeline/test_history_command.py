@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.cli.spark.commands import history_command
-from aclog.cli.spark.session import check_log, failure
+from aclog.cli.spark.spark_session import check_log, failure
 from aclog.metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import segment_name

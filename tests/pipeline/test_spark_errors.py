@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
-from aclog.cli.spark.session import failure
+from aclog.cli.spark.spark_session import failure
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.pipeline.accesses import ingest, write
 from aclog.pipeline.session import cause

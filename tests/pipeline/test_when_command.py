@@ -43,7 +43,7 @@ def _shared_session(spark, monkeypatch):
     def session(_master):
         yield spark
 
-    monkeypatch.setattr("aclog.cli.spark.session.spark_session", session)
+    monkeypatch.setattr("aclog.cli.spark.spark_session.spark_session", session)
 
 
 @pytest.mark.usefixtures("_shared_session")

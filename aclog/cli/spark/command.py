@@ -39,7 +39,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
     from aclog.cli.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.session import check_log, spark_session
+    from aclog.cli.spark.spark_session import check_log, spark_session
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
@@ -74,7 +74,7 @@ def when(
 
     need_spark_extra()
     from aclog.analysis.timeline import question_of
-    from aclog.cli.spark.session import check_log, spark_session
+    from aclog.cli.spark.spark_session import check_log, spark_session
     from aclog.ops.policies import settings_of
 
     action.check()
@@ -113,7 +113,7 @@ def authorize(
     from aclog.cli.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
     decided.check()
@@ -159,7 +159,7 @@ def ingest(
 
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
     check_report(report, appending)
@@ -200,7 +200,7 @@ def usage(
     from aclog.cli.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
@@ -245,7 +245,7 @@ def simulate(
     from aclog.cli.extras import need_spark_extra
 
     need_spark_extra()
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
@@ -292,7 +292,7 @@ def usage_index(
     from functools import partial
 
     from aclog.cli.index_update import update_index
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.ops.policies import settings_of
 
     settings, how = settings_of(authorizer), output.choose()
@@ -329,7 +329,7 @@ def suggest(
     need_usage_extra()
     from functools import partial
 
-    from aclog.cli.spark.session import spark_session
+    from aclog.cli.spark.spark_session import spark_session
     from aclog.cli.suggest_report import print_suggestion
     from aclog.ops.policies import settings_of
 

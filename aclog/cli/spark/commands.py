@@ -122,7 +122,7 @@ def _reasons(written: DataFrame) -> list[tuple[str, int]]:
 def history_command(spark: SparkSession, log: Path, out: Path) -> None:
     """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
 
-    `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.session.check_log`.
+    `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.spark_session.check_log`.
 
     Raises:
         ConfigError: `out` exists.

@@ -14,7 +14,7 @@ from aclog.authorizer.acls_image import RuleChange, existing_rule, missing_rule
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.session import check_log
+from aclog.cli.spark.spark_session import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import unknown_kafka, warn_of_unknown_kafka
