@@ -43,7 +43,7 @@ def refuses(point: Served, age: int) -> None:
     wait_until(lambda: point.decision() == 503, every=0.1)
     status, why = point.ask("/readyz")
     assert status == 503
-    assert int(re.search(rb"confirmed the state for (\d+) s: ", why)[1]) >= age
+    assert int(re.search(rb"not been confirmed for (\d+) s: ", why)[1]) >= age
     metric = re.search(rb"^aclog_age_seconds (\S+)$", point.ask("/metrics")[1], re.MULTILINE)
     assert float(metric[1]) > age
     assert point.ask("/healthz")[0] == 200

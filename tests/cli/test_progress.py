@@ -7,7 +7,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.terminal import output as progress_module
+from aclog.terminal import progress as progress_module
 from aclog.terminal.bar import _clock
 
 pytestmark = pytest.mark.process
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 HEAD = """
 import sys, time
-from aclog.terminal import output as p
+from aclog.terminal import progress as p
 from aclog.terminal.bar import Bar, is_shown
 from aclog.terminal.output import note
 
