@@ -58,7 +58,7 @@ def completion(shell: Annotated[Shell, Argument(metavar="SHELL", help="bash, zsh
       echo 'source <(aclog completion zsh)' >> ~/.zshrc     # after compinit
       aclog completion fish > ~/.config/fish/completions/aclog.fish
     """
-    emit(files("aclog.cli.completion").joinpath(f"aclog.{shell}").read_text(encoding="utf-8").rstrip("\n"))
+    emit(files("aclog.cli").joinpath(f"aclog.{shell}").read_text(encoding="utf-8").rstrip("\n"))
 
 
 # A command line as bash holds it while it is typed: its words without quotes, and what stands for the last one.
