@@ -262,7 +262,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _exit_code(arguments: Sequence[str]) -> int:
     try:
         with app.make_context("aclog", list(arguments)) as context:
-            app.invoke(context)
+            result = app.invoke(context)
     except Exit as leave:
         return leave.exit_code
     except EOFError:
@@ -270,7 +270,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except KeyboardInterrupt:
         return INTERRUPTED
-    return 0
+    return result if isinstance(result, int) else 0  # a command returns its exit code, or nothing
 
 
 def _error_text(error: Exception) -> str:

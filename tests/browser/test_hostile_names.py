@@ -47,7 +47,7 @@ def test_a_name_is_shown_as_text_and_leads_back_to_itself(visit, name, hands):
     visitor.sees(visible_text(f"READ on TOPIC {name_text(name)}: 1 principal"))
     visitor.follow(visible_text(f"User:{name}"))
     assert asked_for(visitor.page.url) == f"User:{name}"
-    visitor.sees(visible_text(f"User:{name}: may do 1 thing"))
+    visitor.sees(visible_text(f"User:{name}: 1 permission"))
     visitor.submit("Show permissions")
     visitor.follow(visible_text(name))
     assert asked_for(visitor.page.url) == name

@@ -126,7 +126,7 @@ def test_two_tabs_follow_on_their_own(visit, log):
     other.goto(visitor.base + "/principal?name=User:new")
     append(log, add=[acl("orders", "User:new")])
     visitor.sees("4 of 14 rules")
-    expect(other.locator("#answer")).to_contain_text("User:new: may do 1 thing")
+    expect(other.locator("#answer")).to_contain_text("User:new: 1 permission")
 
 
 def test_a_source_that_is_gone_is_called_stale_with_its_age(visit, log):

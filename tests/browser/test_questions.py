@@ -27,7 +27,7 @@ def why_is_somebody_refused(visitor: Visitor) -> None:
 
 def what_can_somebody_do(visitor: Visitor) -> None:
     visitor.follow("User:fraud")
-    visitor.sees("User:fraud: may do", "payments.", "10.0.0.9", "DENY")
+    visitor.sees("User:fraud: ", "payments.", "10.0.0.9", "DENY")
 
 
 def who_could_read_it_in_march(visitor: Visitor) -> None:

@@ -60,9 +60,9 @@ def test_the_title_and_a_screen_reader_follow_the_view(visit):
     visitor.start("/principal?name=User:fraud")
     expect(visitor.page).to_have_title(re.compile(r"^User:fraud . aclog$"))
     visitor.fill("Principal", "User:audit")
-    visitor.sees("User:audit: may do 3 things")
+    visitor.sees("User:audit: 3 permissions")
     expect(visitor.page).to_have_title(re.compile(r"^User:audit . aclog$"))
-    expect(visitor.page.locator("#said")).to_have_text("User:audit: may do 3 things")
+    expect(visitor.page.locator("#said")).to_have_text("User:audit: 3 permissions")
 
 
 @pytest.mark.parametrize("hands", [Hands.MOUSE, Hands.PLAIN])

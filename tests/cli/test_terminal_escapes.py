@@ -424,7 +424,7 @@ def formats(command):
     """The values of a command's --format, but for the one that is no text."""
     for parameter in command.params:
         if "--format" in parameter.opts:
-            known = [each.value for each in parameter.type_descriptor.annotation]
+            known = [each.value for each in parameter.annotation]
             return [each for each in known if each in (parameter.metavar or str(known)) and each != "avro"]
     return []
 
