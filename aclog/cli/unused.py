@@ -32,7 +32,6 @@ from aclog.terminal.output import note, say, time_text
 from aclog.terminal.progress import tracked
 from aclog.usage.index.used import EVENTS, LastUse, Used
 from aclog.usage.unused import ANSWERS, Answer, Silence, StateRules, Unjudged, Unused
-from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 from aclog.usage.window import check_days, micros_of, unread_text
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topic_message import Assembler, MessageBatch
-from aclog.metalog.topiclog.partition import FIXED, Partition, open_partition
 from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.pipeline.source.directory import (
     EARLIEST,
@@ -31,6 +30,9 @@ from aclog.pipeline.source.directory import (
     read_range,
 )
 from aclog.pipeline.source.rows import LOG_SCHEMA, arrow_batches, commented_schema, damage_row, push
+
+if TYPE_CHECKING:
+    from aclog.metalog.topiclog.partition import Partition
 
 # The partitions of a query, planned on the driver: ranges of files or of a topic, and rows for lost ranges.
 
@@ -302,7 +304,7 @@ class KafkaTopic:
 
     topic: str
     properties: Mapping[str, str] = field(repr=False)
-    _partition: Partition | None = field(init=False, default=None, repr=False)
+    _partition: "Partition | None" = field(init=False, default=None, repr=False)
 
     def bounds(self) -> tuple[int, int]:
         """Return the position of the first message, and the last stable offset.
@@ -339,7 +341,10 @@ class KafkaTopic:
             self._partition.close()
             self._partition = None
 
-    def _connected(self) -> Partition:
+    def _connected(self) -> "Partition":
+        # confluent-kafka is not installed on the workers of a directory's readers
+        from aclog.metalog.topiclog.partition import FIXED, open_partition
+
         if self._partition is None:
             for name, value in FIXED.items():
                 if self.properties.get(name, value) != value:
