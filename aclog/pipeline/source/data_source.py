@@ -342,8 +342,7 @@ class KafkaTopic:
             self._partition = None
 
     def _connected(self) -> "Partition":
-        # confluent-kafka is not installed on the workers of a directory's readers
-        from aclog.metalog.topiclog.partition import FIXED, open_partition
+        from aclog.metalog.topiclog.partition import FIXED, open_partition  # noqa: PLC0415  # an extra
 
         if self._partition is None:
             for name, value in FIXED.items():
