@@ -140,7 +140,7 @@ def check_doctor(kafka, clients):
         assert [line[1] for line in lines if line[0] == "rights"] == ["ok", "ok"]
     assert "until 2120-01-01" in next(line[2] for line in lines if line[0] == "certificate")
     for client, listener, check, said in (
-        ("guest", "MUTUAL", "rights", "DESCRIBE on the cluster is not known, which is needed for reading"),
+        ("guest", "MUTUAL", "rights", "DESCRIBE on the cluster is unknown, which is needed for reading"),
         ("tls", "EXPIRED", "certificate", "until 2021-01-01: not valid now"),
         ("wrong-user", "LOGIN", "connection", "(as admin): expected a user and password"),
         ("open", "CONTROLLER", "role", "is a controller's listener, not a broker's"),
