@@ -239,6 +239,10 @@ def _invoke(arguments: Sequence[str]) -> int:
     try:
         code = _exit_code(arguments)
         sys.stdout.flush()
+    except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):  # rich exits with 1 on a broken pipe
+            raise leave.__context__ from None
+        raise
     except BrokenPipeError:  # of stdout: what was flushed once with an error may be gone from its buffer
         raise
     except (click.ClickException, MetadataError, OSError) as error:
