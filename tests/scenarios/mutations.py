@@ -76,8 +76,8 @@ MUTATIONS = (
         area="metalog (topic log)",
         what="an append is acknowledged though another writer's records stand at its offsets",
         path="aclog/metalog/topiclog/topic_log.py",
-        old="        if found != written:\n",
-        new="        if not found:\n",
+        old="        if data != written:\n",
+        new="        if not data:\n",
         tests=("tests/metalog/topiclog/test_read_back.py",),
     ),
     Mutation(
@@ -217,8 +217,8 @@ MUTATIONS = (
         area="sources, library",
         what="a state that is older than `max_age` is returned: the seconds are compared as milliseconds",
         path="aclog/sources/server_flags.py",
-        old="if found.seconds > max_age:",
-        new="if found.seconds > 1000 * max_age:",
+        old="if freshness.seconds > max_age:",
+        new="if freshness.seconds > 1000 * max_age:",
         tests=("tests/nodes/observer/test_freshness.py",),
     ),
     Mutation(

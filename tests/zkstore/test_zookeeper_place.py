@@ -157,7 +157,7 @@ def test_the_cluster_id_is_its_identity(source, connect, client):
         assert place.identity() == "abc"
     source.make(acl("b"))
     client._kazoo.set("/cluster/id", b'{"version":"1","id":"another"}')
-    assert "expected the same place" in source.plan(acl("c")).complaint
+    assert "expected the same target" in source.plan(acl("c")).complaint
     client._kazoo.set("/cluster/id", b"{}")
     assert source.plan(acl("c")).code == 2
 

@@ -1,6 +1,6 @@
 """Access logs as input: a table of accesses, and a table of what could not be read.
 
-Begin with `append.py` and `tables.py`.
+Begin with `ingestion.py` and `tables.py`.
 """
 
 from aclog.pipeline.accesses.files import MALFORMED, ChangedFilesError, pinned_accesses, plain_accesses, read_accesses

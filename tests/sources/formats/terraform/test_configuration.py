@@ -85,7 +85,7 @@ data "aws_region" "here" {}
         (acl(more='for_each = toset(["a"])\n count = 1'), "main.tf:2: count and for_each exclude each other"),
         (acl(resource="each.key"), "main.tf:4: each is known in a block with for_each only"),
         (acl(resource="self.x"), "main.tf:4: self: not understood here"),
-        (acl(resource="provider::x::y(1)"), "main.tf:4: provider::x::y(): there is no such function"),
+        (acl(resource="provider::x::y(1)"), "main.tf:4: provider::x::y(): no such function"),
         (acl(resource='"${path.cwd}"'), "main.tf:4: resource_name depends on path.cwd"),
         (acl(resource="timestamp()"), "main.tf:4: resource_name depends on timestamp(), which differs"),
         ("resource {\n}\n", "main.tf:1: a block resource has 2 labels"),
