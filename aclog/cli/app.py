@@ -136,7 +136,7 @@ _COMMANDS = {
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
     "help": "Show the page of a command: what it does, each of its flags, and examples.",
     "spark": "Metadata logs and access logs of any size, on Spark: history, when, decisions, "
-    "usage, what-if. Requires `aclog\\[spark]` and Java 17.",
+    "usage, what-if. Requires the extra `spark` and Java 17.",
 }
 """The commands in the order of `--help`, and the first line of the help of each."""
 

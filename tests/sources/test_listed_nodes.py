@@ -38,7 +38,7 @@ def test_an_item_with_exceptions_and_hosts() -> None:
         ("[topic:a]", "is a list: expected a mapping"),
         ("{REED: [topic:a]}", "operation"),
         ("{READ: []}", "can_only READ is an empty list"),
-        ("{READ: [tpic:a]}", "is no resource"),
+        ("{READ: [tpic:a]}", "is not a resource"),
         ("{READ: {topic: a, group: b}}", "expected one of topic, group"),
         ("{READ: {except: b}}", "expected one of topic, group"),
         ("{READ: {topic: a*, but: b}}", "unknown key 'but'"),

@@ -19,7 +19,7 @@ TLS = COMBINED | PEM | {
 }  # fmt: skip
 
 
-ONE_NAME = "a single name, as super users are separated by ';': did you mean"
+ONE_NAME = "is a single name, as super users are separated by ';': did you mean"
 
 
 class Plugin(StandardAuthorizer):
@@ -79,14 +79,14 @@ def test_super_users_as_they_should_be(users):
         ("User:a, User:b;User:c", "User:a, User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a User:b", "User:a User:b", f"{ONE_NAME} 'User:a;User:b'?"),
         ("User:a|User:b", "User:a|User:b", f"{ONE_NAME} 'User:a;User:b'?"),
-        ("User:b;user:a", "user:a", "not a client: every login has the type User: did you mean 'User:a'?"),
+        ("User:b;user:a", "user:a", "is not a client: every login has the type User: did you mean 'User:a'?"),
         ("User:*", "User:*", "matches no principal: super.users has no wildcards"),
-        ("User:Anonymous", "User:Anonymous", "not the anonymous principal: did you mean 'User:ANONYMOUS'?"),
+        ("User:Anonymous", "User:Anonymous", "is not the anonymous principal: did you mean 'User:ANONYMOUS'?"),
     ],
 )
 @pytest.mark.parametrize("authorizer", [STANDARD, ON_ZOOKEEPER, {"authorizer.class.name": f"{__name__}.Plugin"}])
 def test_super_users_that_are_hardly_meant(users, wrong, told, authorizer):
-    text = f"super.users: {wrong!r} is {told}"
+    text = f"super.users: {wrong!r} {told}"
     assert found(SASL, authorizer | {"super.users": users}) == [("super_users", text)]
 
 
