@@ -67,7 +67,7 @@ OLD, NEW = Generation.V4_3, Generation.V4_4
         ((OLD,), {1: 30}, None),
         ((OLD, NEW), {1: 33}, None),
         ((OLD, NEW), {1: 30, 2: 33}, None),
-        ((OLD,), {1: 33}, "made for Kafka 4.3, and its brokers run Kafka 4.4"),
+        ((OLD,), {1: 33}, "made for Kafka 4.3, but its brokers run Kafka 4.4"),
         ((NEW,), {1: 30, 2: 33}, "made for Kafka 4.4, but the brokers differ: broker 1 runs Kafka 4.3"),
         ((OLD,), {}, "made for Kafka 4.3, but the source does not state the version of its brokers"),
     ],
