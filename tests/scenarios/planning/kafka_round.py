@@ -198,6 +198,7 @@ class Round:
         rule = rule_of_object(plan[0]["rule"]).acl
         stranger = evolve(rule, host="10.9.8.7")
         self.by_another(adds={stranger})
+        self._until(lambda: stranger in self._rules_there())  # a broker applies it later than the controller
         before = self._rules_there()
         found = self._apply()
         assert found.code == 2, found
