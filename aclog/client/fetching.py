@@ -51,11 +51,6 @@ NEWEST_VERSION = 18
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
 
-# Never send a voter's id: its fetch offsets advance the leader's high-water mark, so records could count as committed
-# that no majority has.
-NO_REPLICA = -1
-"""The replica id of an observer that the quorum does not track."""
-
 
 @frozen(kw_only=True)
 class EpochEnd:
@@ -100,7 +95,11 @@ class FetchResponse:
 def fetch_request(
     position: Position, version: int, *, max_bytes: int, max_wait_ms: int, cluster_id: str | None = None
 ) -> Any:
-    """Build the FetchRequest of an observer."""
+    """Build the FetchRequest of an observer: its replica id is the default, -1, which the quorum does not track.
+
+    A voter's fetch offsets advance the leader's high-water mark: with its id here, records could count as committed
+    that no majority has.
+    """
     request = message_type(FETCH, version, "request")
     partition = message_type(FETCH, version, "request", "FetchPartition")
     topic = message_type(FETCH, version, "request", "FetchTopic")

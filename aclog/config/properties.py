@@ -464,7 +464,6 @@ _RULE = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER = java_pattern(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER = java_pattern(_RULE)
 _REFERENCE = re.compile(r"\$([0-9]+)")
-_JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _MAX_INDEX = (1 << 31) - 1
 
 
@@ -511,7 +510,7 @@ class SslPrincipalMapper:
             ConfigError: an invalid rule, with Kafka's error text, or an invalid pattern.
 
         """
-        pieces = (match[1] for match in find_all(_SPLITTER, text.strip(_JAVA_BLANKS)))
+        pieces = (match[1] for match in find_all(_SPLITTER, text.strip(_BLANKS)))
         rules = (_rule(piece) for piece in pieces)
         return cls(rules=tuple(rule for rule in rules if rule is not None))
 

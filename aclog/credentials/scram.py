@@ -16,7 +16,6 @@ from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCred
 
 
 ScramChange: TypeAlias = UserScramCredentialRecord | RemoveUserScramCredentialRecord
-_Credentials: TypeAlias = Map[tuple[str, int], UserScramCredentialRecord]
 
 
 class ScramMechanism(IntEnum):

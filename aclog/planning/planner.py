@@ -441,9 +441,9 @@ def change_back(journal: Journal, holdings: Holdings, apply: str | None = None) 
     to_remove -= holdings.others
     own_after = ((owned | to_add) - to_remove) & owned_before
     return PlannedChange(
-        added=_rolled_back_acls(to_add),
-        removed=_rolled_back_acls(to_remove),
-        released=_rolled_back_acls(((owned | to_add) - to_remove) - own_after),
+        added=_acls(to_add),
+        removed=_acls(to_remove),
+        released=_acls(((owned | to_add) - to_remove) - own_after),
         foreign=len(there - owned),
         owned=len(owned),
     )
@@ -461,7 +461,3 @@ def _place_of(journal: Journal, apply: str | None) -> int:
         what = "no apply has the id" if not positions else f"{len(positions)} applies have ids that begin with"
         raise JournalError(f"{journal.path}: {what} {apply[:40]}: expected one of its {len(begun):,} applies")
     return positions[0]
-
-
-def _rolled_back_acls(contents: AbstractSet[bytes]) -> tuple[StandardAcl, ...]:
-    return tuple(acl_of_content(content) for content in sorted(contents))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar
 
 import attrs
 import click
@@ -22,6 +22,8 @@ from aclog.terminal.pager import page_output
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from aclog.ops.usage import ReadAccesses
 
 
 _Group = TypeVar("_Group")
@@ -499,27 +501,7 @@ class AccessesFlags:
     workers: Workers = None
 
 
-class HasAccesses(Protocol):
-    """Flags among which an access log may be given, and how it is read."""
-
-    @property
-    def accesses(self) -> list[str]:
-        """Its paths; empty if none is given."""
-
-    @property
-    def accesses_format(self) -> str | None:
-        """As AccessesFormat."""
-
-    @property
-    def accesses_timezone(self) -> str:
-        """As AccessesTimezone."""
-
-    @property
-    def workers(self) -> int | None:
-        """As Workers."""
-
-
-def given_accesses(flags: HasAccesses) -> AccessesFlags | None:
+def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:
     """Return the access log that is given; None if none is."""
     if not flags.accesses:
         return None

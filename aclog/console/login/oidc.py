@@ -130,10 +130,6 @@ def principal_of(claims: Mapping[str, Any], claim: str, prefix: str) -> str:
     return prefix + value
 
 
-def _is_name(text: str) -> bool:
-    return 0 < len(text) <= 1024 and text.isprintable() and text.strip() == text
-
-
 def _key(value: Any) -> Key | None:
     if not isinstance(value, dict) or value.get("kty") not in _KINDS or value.get("use", "sig") != "sig":
         return None

@@ -40,7 +40,7 @@ from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.moments import Moment, read_moment
+from aclog.snapshots.moments import read_moment
 
 PATH = "/findings"
 NEW = "new"
@@ -209,12 +209,6 @@ def _then(console: Console, parameters: Parameters) -> tuple[State | None, list[
         except BadParameterError:
             return None, [Notice(text=f"New findings cannot be determined: {error}", mark=Mark.ERROR)]
         return first, [Notice(text=f"Compared with the beginning of the log: {error}")]
-
-
-def _moment_text(moment: Moment | None) -> str:
-    if isinstance(moment, datetime):
-        return _time_text(moment)
-    return "" if moment is None else str(moment)
 
 
 def _time_text(time: datetime) -> str:

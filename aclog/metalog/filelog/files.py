@@ -192,7 +192,6 @@ IMAGE_SUFFIX = ".image"
 _SEGMENT = re.compile(r"([0-9]{20})\.log")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _MAX_OFFSET = 2**63 - 1
-_MAX_EPOCH = 2**31 - 1
 
 
 @frozen(kw_only=True)
@@ -233,7 +232,7 @@ def checkpoint_name(end_offset: int, epoch: int) -> str:
 def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
     """Return (end offset, epoch) of a finished checkpoint's file name; None for others, `.part` and `.deleted` too."""
     match = _CHECKPOINT.fullmatch(name)
-    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > _MAX_EPOCH:
+    if match is None or int(match[1]) > _MAX_OFFSET or int(match[2]) > MAX_EPOCH:
         return None
     return int(match[1]), int(match[2])
 

@@ -351,8 +351,6 @@ _PROBE_SECONDS = 0.5
 _QUIET_MS = 500
 """How long a broker holds an idle reader's fetch; committed records end it at once."""
 
-_reader_log = logging.getLogger(__name__)
-
 
 @frozen
 class _Place:
@@ -476,7 +474,7 @@ class TopicReader(Closeable):
         if doubt is not None and doubt[0] == self._place:
             self._tail.fail(_with_advice(doubt[1]))
         else:
-            _reader_log.warning("%s; reading the topic again from the last good batch", error)
+            _log.warning("%s; reading the topic again from the last good batch", error)
             self._tail.back_off(_READER_RETRY_SECONDS)
 
     def _follow(self) -> None:

@@ -288,8 +288,6 @@ _SETTINGS_SECONDS = 60.0
 _WATCH_RETRY_SECONDS = 0.2
 IDENTITY, SETTINGS = "identity", "settings"
 
-_watch_log = logging.getLogger(__name__)
-
 
 @define(eq=False, kw_only=True)
 class TopicWatch:
@@ -356,7 +354,7 @@ class TopicWatch:
             async with self._one_at_a_time:
                 await asyncio.to_thread(self.keeper.record, self.committed())
         except LogError as error:
-            _watch_log.warning("%s; trying again", error)
+            _log.warning("%s; trying again", error)
 
     async def _check(self, check: str, look: Callable[[], None]) -> bool:
         """Make one check; return whether it was answered."""
@@ -367,7 +365,7 @@ class TopicWatch:
             self._note(check, str(error))
         except MetadataError as error:
             if str(error) != self._unanswered:
-                _watch_log.warning("the topic's %s cannot be checked: %s; trying again", check, error)
+                _log.warning("the topic's %s cannot be checked: %s; trying again", check, error)
             self._unanswered = str(error)
             return False
         else:
@@ -379,9 +377,9 @@ class TopicWatch:
         before, self._problems[check] = self._problems.get(check), wrong
         self._checked[check] = time.monotonic()
         if wrong is not None and wrong != before:
-            _watch_log.critical("%s", wrong)
+            _log.critical("%s", wrong)
         if wrong is None and before is not None:
-            _watch_log.info("%s: the topic's %s is right again", self.keeper.shared.name, check)
+            _log.info("%s: the topic's %s is right again", self.keeper.shared.name, check)
         if wrong is not None and check == IDENTITY:
             self.on_lost(LogError(wrong))
 

@@ -304,7 +304,7 @@ _STANDBY_POLL_SECONDS = 0.05
 """Polling interval for the follower's progress."""
 _WARN_SECONDS = 5.0
 
-_standby_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
@@ -380,7 +380,7 @@ class Standby:
             directory=self.directory,
             on_read=lambda size: loop.call_soon_threadsafe(self.on_read, size),
         )
-        follower = Follower(log=log, publisher=self.publisher, notify=_standby_log.warning)
+        follower = Follower(log=log, publisher=self.publisher, notify=_log.warning)
         follower.start()
         return follower
 
@@ -388,7 +388,7 @@ class Standby:
 def _stop_follower(follower: Follower) -> None:
     follower.stop(0)
     while not follower.wait_ended(_WARN_SECONDS):
-        _standby_log.warning("%s: waiting for a read to complete", follower.log.name)
+        _log.warning("%s: waiting for a read to complete", follower.log.name)
 
 
 # Which log a controller on a topic has followed, and how far: a small file beside meta.properties.
@@ -494,8 +494,6 @@ _ARRIVE_SECONDS = 10.0
 """How long a reader may take to reach the recorded offset."""
 _SURE_SECONDS = 1.0
 """After this, a bad response is retried: a broker that has just started may not have its topics yet."""
-
-_log = logging.getLogger(__name__)
 
 
 @define(eq=False)

@@ -322,7 +322,6 @@ def _times(value: JsonObject) -> list[int | None] | None:
 
 ReadObject: TypeAlias = "Callable[[JsonObject], list[EventAccess] | Reason]"
 _API_ACTIVITY: Final = 6003
-DECISIONS: Final = frozenset({None, "ALLOWED", "DENIED"})
 
 
 def rows_of_object(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
@@ -363,7 +362,7 @@ def _plain_row(value: JsonObject, zone: tzinfo) -> "AccessRow | Reason":
     if time is None and value.get(TIMESTAMP) is not None:
         return Reason.BAD_TIMESTAMP
     broker, decision = value.get(BROKER), value.get(LOGGED_DECISION)
-    if decision not in DECISIONS:
+    if decision not in _DECISIONS:
         return Reason.BAD_DECISION
     named = {**dict(zip(REQUEST_COLUMNS, values, strict=True)), TIMESTAMP: time, LOGGED_DECISION: decision}
     named[BROKER] = str(broker) if isinstance(broker, str | int) and not isinstance(broker, bool) else None
@@ -496,7 +495,7 @@ def _of_table(table: pa.Table, lines: int, zone: tzinfo) -> AccessBatch | None:
         return None
     times, decisions = columns[TIMESTAMP], pc.unique(columns[LOGGED_DECISION]).to_pylist()
     columns[TIMESTAMP] = times_of_millis(times) if times.type == pa.int64() else times_of_texts(times, zone)
-    if columns[TIMESTAMP].null_count > times.null_count or not DECISIONS.issuperset(decisions):
+    if columns[TIMESTAMP].null_count > times.null_count or not _DECISIONS.issuperset(decisions):
         return None
     columns[BROKER] = columns[BROKER].cast(pa.string())
     return AccessBatch(rows=pa.record_batch([columns[name] for name in READ_COLUMNS], schema=READ_SCHEMA))

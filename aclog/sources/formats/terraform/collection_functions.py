@@ -92,10 +92,6 @@ class Function:
 # Functions on lists, sets, tuples, maps and objects.
 
 
-_LONGEST = 100_000
-"""Elements of a list that a function makes: beyond any use, and a bound on time and memory."""
-
-
 def listed(items: Iterable[Value], element: Type) -> Value:
     """Return a list of values of one type."""
     return Value(list_of(element), tuple(items))
