@@ -655,27 +655,25 @@ async def connect(
         DecodeError: a response is malformed.
 
     """
-    opening = asyncio.create_task(_open(address, security, client_id, timeout))
+    opening, is_returned = asyncio.create_task(_open(address, security, client_id, timeout)), False
     try:
         # A silent server may wait for another protocol: the probe need not be awaited.
         await asyncio.wait((opening,), timeout=min(_PATIENCE_S, timeout / 2))
         if not opening.done():
             await _refuse_stranger(opening, address, security)
-        return await opening
-    except asyncio.CancelledError:
-        opening.cancel()
-        [connection] = await asyncio.gather(opening, return_exceptions=True)
-        if isinstance(connection, Connection):  # opened just now, and not shared yet
-            await connection.close()
-        raise
+        connection = await opening
+        is_returned = True
     except (AbsentError, StrangerError):
         raise
     except (UnreachableError, LoginError) as error:
         raise await _explained(error, address, security) from None
     finally:
-        if not opening.done():
+        if not is_returned:
             opening.cancel()
-            await asyncio.gather(opening, return_exceptions=True)
+            [unused] = await asyncio.gather(opening, return_exceptions=True)
+            if isinstance(unused, Connection):  # opened just now, and not shared yet
+                await unused.close()
+    return connection
 
 
 async def _open(address: HostPort, security: ClientSecurity, client_id: str, timeout: float) -> Connection:
