@@ -17,8 +17,6 @@ from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import attrs
 
@@ -167,6 +165,9 @@ def _origin(direct_url: str | None) -> tuple[str | None, bool]:
     """Return what installs the same aclog, and whether it is editable; None if that is unknown or gone."""
     if direct_url is None:
         return None, False
+    from urllib.parse import urlsplit  # noqa: PLC0415  # slow, and only an error needs it
+    from urllib.request import url2pathname  # noqa: PLC0415
+
     origin = json.loads(direct_url)
     url = origin["url"]
     if urlsplit(url).scheme == "file":

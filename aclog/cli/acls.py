@@ -185,7 +185,7 @@ def history(
       aclog acls history --log DIR --since 'yesterday 18:00'
       aclog acls history --log DIR --principal User:bob --format csv
     """
-    from aclog.cli.acl_lists import Span, print_history
+    from aclog.cli.acl_history import Span, print_history
     from aclog.terminal.moment import take_moment
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)

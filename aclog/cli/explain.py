@@ -9,7 +9,7 @@ from aclog.authorizer.acl import PatternType
 from aclog.authorizer.explain import ExplainOptions, Explanation
 from aclog.authorizer.explain import explain as explain_decision
 from aclog.authorizer.settings import Generation
-from aclog.cli.answers import ORIGIN_COLUMNS, RULE_COLUMNS
+from aclog.cli.acl_columns import ORIGIN_COLUMNS, RULE_COLUMNS
 from aclog.cli.decisions import asked_of, authorizer_of
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, Request, RequestFlags

@@ -22,7 +22,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.interface import InvalidRequestError
-from aclog.cli.answers import ACL_COLUMNS
+from aclog.cli.acl_columns import ACL_COLUMNS
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.flags.source import RemovalFlags, RemovalLimit

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAclWithId, acl_text
 from aclog.authorizer.settings import Generation, Settings
-from aclog.cli.answers import ACL_COLUMNS
+from aclog.cli.acl_columns import ACL_COLUMNS
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags

@@ -11,7 +11,8 @@ from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.settings import SUPER_USERS_CONFIG
-from aclog.cli.answers import RULE_COLUMNS, rule_text
+from aclog.cli.acl_columns import RULE_COLUMNS
+from aclog.cli.answers import rule_text
 from aclog.cli.flags.common import (
     AccessesFlags,
     Gap,

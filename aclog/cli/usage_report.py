@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
-from aclog.cli.answers import RULE_COLUMNS
+from aclog.cli.acl_columns import RULE_COLUMNS
 from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import printable

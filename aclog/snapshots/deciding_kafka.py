@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from attrs import evolve, field, frozen
 
@@ -29,8 +29,10 @@ from aclog.metalog.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from aclog.snapshots.history import VisibleRecord, visible_records
 from aclog.snapshots.image import METADATA_VERSION, ClusterImage, Image, controller_levels
+
+if TYPE_CHECKING:
+    from aclog.snapshots.history import VisibleRecord
 
 # The generations of Kafka's authorizer that may decide on a state, and how they are determined.
 #
@@ -360,6 +362,8 @@ def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
 
 def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
     """Yield each change after the first state of a history, with the generations that may decide then."""
+    from aclog.snapshots.history import visible_records  # noqa: PLC0415  # commands that read no log start sooner
+
     cluster = begin.cluster
     visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_broker(each))
     for end_offset, step in groupby(visible, lambda each: each.end_offset):
@@ -383,5 +387,5 @@ def _is_relevant(value: bytes) -> bool:
     return len(value) > 1 and value[1] in _API_KEYS  # behind the frame version; all of these apiKeys take one byte
 
 
-def _is_of_broker(visible: VisibleRecord) -> bool:
+def _is_of_broker(visible: "VisibleRecord") -> bool:
     return isinstance(visible.record, _BROKER_RECORDS)
