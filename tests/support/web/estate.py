@@ -61,18 +61,15 @@ _USED = (
 )
 
 
-def last_march(now: datetime) -> int:
-    """Return the year of the March that the estate knows."""
-    return now.year - 1
+MARCH = "2025-03-15"
+"""A day on which the contractor had access."""
 
 
 def write_estate(folder: Path, now: datetime | None = None) -> Path:
     """Write the log to a folder, and return it."""
-    now = now or datetime.now(UTC)
-    year = last_march(now)
-    evening = datetime.combine(now.date(), datetime.min.time(), UTC) - timedelta(hours=1, minutes=20)
-    # after yesterday 18:00, and less than a day ago
-    night = max(evening, now - timedelta(hours=12))
+    # After yesterday 18:00 of every time in the next four hours, whatever midnights those cross.
+    night = (now or datetime.now(UTC)) - timedelta(hours=2)
+    year = int(MARCH[:4])
     batches = (
         (datetime(year, 1, 10, 9, tzinfo=UTC), [FeatureLevelRecord(name="metadata.version", feature_level=30)]),
         (datetime(year, 1, 10, 10, tzinfo=UTC), [added(rule) for rule in RULES]),
