@@ -108,7 +108,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if accesses is not None and accesses.unread:
         warn(
-            f"{report.accesses}: {accesses.unread:,} lines of them tell of accesses that could not be read or decided: "
+            f"{report.accesses}: {accesses.unread:,} of these lines are accesses that could not be read or decided: "
             "more accesses may flip"
         )
     if output.form is OutputFormat.SARIF:

@@ -85,9 +85,9 @@ class SelectedTests:
     files: Sequence[str]
     choose: ChooseRules
     source_wins: bool = False
-    """Whether these rules are tested whatever a file names."""
+    """Whether these rules are tested regardless of those that a file names."""
     settings_win: Collection[str] = ()
-    """The settings of the authorizer that hold whatever a file states, by their names in AuthorizerSettings."""
+    """The settings of the authorizer that hold regardless of a file, by their names in AuthorizerSettings."""
     globs: Sequence[str] = ()
     """Names of tests; all of them if there is none."""
 
