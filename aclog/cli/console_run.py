@@ -78,9 +78,9 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
 
 
 _LACKING = {
-    Kind.UNUSED: "nobody told of accesses: --index DIR or --accesses PATH tells",
-    Kind.DRIFT: "nobody told what is wanted: --want PATH and --journal FILE tell",
-    Kind.TESTS: "there are no tests: --tests FILE names some",
+    Kind.UNUSED: "no access log and no index: pass --index DIR or --accesses PATH",
+    Kind.DRIFT: "no desired rules: pass --want PATH and --journal FILE",
+    Kind.TESTS: "no tests: pass --tests FILE",
 }
 
 
@@ -396,7 +396,7 @@ def _check_base_url(flags: ConsoleFlags) -> None:
 
 
 def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
-    """Read the login's file and the certificate again; what cannot be used is told, and the old ones stay."""
+    """Read the login's file and the certificate again; one that is invalid is reported, and the old ones stay."""
     try:
         guard.reload()
         read_certificate_again(context, endpoint)

@@ -162,7 +162,7 @@ class Check(_Comparing, _Asking, _Subjects):
         Field(
             description="What to prove. no-new-access: a second state allows nothing new; equal: it decides everything "
             "the same (both take the second state of diff: to_as_of, change, to_kafka_version, or the newest one if "
-            "as_of is given). not-granted: nobody, or none of the principals, is allowed this; only: only the "
+            "as_of is given). not-granted: no principal, or none of the given ones, is allowed this; only: only the "
             "principals are allowed this; no-public: a principal that nothing names is allowed nothing, or nothing of "
             "what is asked."
         ),
@@ -172,7 +172,7 @@ class Check(_Comparing, _Asking, _Subjects):
 class When(Arguments, _Asking, _Subjects):
     """Of when."""
 
-    except_principals: Annotated[_Words, Field(description="Anybody but these principals.")] = []
+    except_principals: Annotated[_Words, Field(description="Any principal except these.")] = []
 
 
 class Lint(Arguments):
@@ -327,7 +327,7 @@ TOOLS = (
     Tool(
         name="when",
         title="When this was allowed",
-        description="The intervals of a log in which something was allowed to somebody, each with the change, offset "
+        description="The intervals of a log in which something was allowed, each with the change, offset "
         "and time that began and ended it. Who lost access, and by which change: the end of the last interval. Takes "
         f"operation or intent, and {_RESOURCES}. Needs a log.",
         arguments=When,
@@ -337,8 +337,8 @@ TOOLS = (
     Tool(
         name="lint",
         title="Rules that are odd",
-        description="Rules that do not do what they seem to do, that do nothing, or that open what hardly anybody "
-        "meant; each finding with its rules, where they stand, what is lost, and the mend.",
+        description="ACLs that are ineffective, redundant, or broader than intended; each finding with its rules, "
+        "their locations, the access that is lost or opened, and the fix.",
         arguments=Lint,
         none="no finding",
         narrow="select fewer lints",
@@ -346,7 +346,7 @@ TOOLS = (
     ),
     Tool(
         name="unused",
-        title="Rules that nobody needs",
+        title="Rules that no access needed",
         description="What accesses needed of each rule in a window of days, by the index of last use or the access "
         "log that the server was started with: which were never matched, matched but never needed, or needed. What is "
         "not known for the whole window is not judged, and said so.",
@@ -546,9 +546,11 @@ def _unused(arguments: Unused, flags: McpFlags) -> list[str]:
             raise ConfigError("kafka_version: the index was made with what decided: expected no such argument")
         return ["unused", *words]
     if not flags.accesses:
-        raise ConfigError("nothing tells what was used: start aclog mcp with --index DIR or --accesses PATH")
+        raise ConfigError("no access log and no index: start aclog mcp with --index DIR or --accesses PATH")
     if arguments.gap is not None or arguments.ignore_brokers:
-        raise ConfigError("gap, ignore_brokers: an index tells when brokers logged: start aclog mcp with --index DIR")
+        raise ConfigError(
+            "gap, ignore_brokers: only an index has the times when brokers logged: start aclog mcp with --index DIR"
+        )
     return ["usage", *words]
 
 

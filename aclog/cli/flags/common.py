@@ -32,7 +32,7 @@ def group_from(group: type[_Group], values: Mapping[str, Any]) -> _Group:
     return group(**{field.alias: values[field.name] for field in attrs.fields(group) if field.name in values})  # type: ignore[arg-type]
 
 
-# Values of flags: enum names with their completions, and text as UTF-8 whatever the locale.
+# Values of flags: enum names with their completions, and text as UTF-8 regardless of the locale.
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -352,7 +352,7 @@ class AuthorizerFlags:
         Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
-            help="Deny it, whatever the context says. [dim]The default[/]",
+            help="Deny it, regardless of the context. [dim]The default[/]",
             rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
         ),
     ] = field(default=False, eq=False)

@@ -429,7 +429,7 @@ class WhoFlags:
         Option(
             "--except-principal",
             metavar="TYPE:NAME",
-            help="Anybody but this principal; can be repeated.",
+            help="Any principal except this one; can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)

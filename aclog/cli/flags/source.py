@@ -196,7 +196,7 @@ class SourceFlags:
         return {"--acls": self.acls, "--topics": self.topics_file}
 
     def topics(self) -> "NameFile | None":
-        """Return the topics that exist, to be read when they are asked for; None if nobody told."""
+        """Return the topics that exist, to be read when they are needed; None if no flag names a file."""
         from aclog.sources.acl_lines import NameFile
 
         return None if self.topics_file is None else NameFile(self.topics_file)
@@ -291,7 +291,7 @@ def tell_what_decides(context: "Context", settings: Iterable[str]) -> None:
 
 
 def context_authorizer(context: "Context") -> AuthorizerFlags:
-    """Return what a context says of the authorizer; what it does not say is as Kafka's defaults. A note tells it."""
+    """Return a context's settings of the authorizer, with Kafka's defaults for the rest, and print them as a note."""
     tell_what_decides(context, context.decides().values())
     return AuthorizerFlags(
         super_users=context.super_users,
