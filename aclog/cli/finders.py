@@ -87,7 +87,7 @@ class DriftFinder:
     """When it is read again."""
 
     def look(self, subject: Subject) -> LookResult:
-        """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
+        """Return the drift of a state. Raises MetadataError, OSError: it is unknown."""
         rules, origins = read_wanted_rules(self.want)
         own = read_own_journal(self.journal, note)
         foreign = [other_journal(path, own, note) for path in self.others]
@@ -112,7 +112,7 @@ class DriftFinder:
         return self._wanted_now(), signature_of(map(str, journals))
 
     def _wanted_now(self) -> frozenset[bytes] | str:
-        """Return what is wanted, read now and then: files lead to others, so that nothing less tells of a change."""
+        """Return the desired rules, read periodically: files refer to others, so only a full read detects a change."""
         began = elapsed_seconds()
         if began >= self._next:
             try:
@@ -139,7 +139,7 @@ class LintFinder:
     """Lints states by the settings of a repository, which it reads again."""
 
     choice: ChosenSource
-    """Read by nobody else, but for files of rules."""
+    """Read by no other finder, except for files of rules."""
     settings: RepositorySettings
     ignore: Path | None = None
     """A file of more suppressions."""
@@ -161,7 +161,7 @@ class LintFinder:
             notes.append(f"{lacking}{_HERE if '--' in lacking else ''}")
         return lint_result(report, tuple(notes), self.pause)
 
-    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all earlier findings are returned
         """Return the keys of what an earlier state had. Raises as `look`."""
         key = then.image.end_offset, self.signature()
         if key not in self._then:
@@ -215,7 +215,7 @@ def found_by_lint(
     return packed(findings), undecided
 
 
-# Tells of findings where the log of the source has their rules.
+# Adds to findings where the log of the source has their rules.
 
 
 @frozen(kw_only=True)
@@ -224,7 +224,7 @@ class PlacedFinder:
 
     finder: Finder
     choice: ChosenSource
-    """Of a log that nobody else reads."""
+    """Of a log that no other finder reads."""
 
     def look(self, subject: Subject) -> LookResult:
         """Return what the other one finds. Raises as it does; MetadataError: the log is damaged."""

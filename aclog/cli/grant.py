@@ -126,7 +126,7 @@ def finish(place: FoundPlace, intent: IntentChange, do: DoFlags, output: Output)
     if not intent.changes:
         _tell([*intent.more, intent.nothing], output)
         return NOTHING
-    adopt = intent.adopt or place.journal is None  # without one nobody owns anything
+    adopt = intent.adopt or place.journal is None  # without a journal no rule is managed
     change = change_as_asked(place.holdings, intent.changes, adopt=adopt)
     plan = make_plan(change, place.circumstances(origin_now()))
     effects = _side_effects(place, intent)

@@ -121,7 +121,7 @@ def _is_address(text: str) -> bool:
 
 @frozen(kw_only=True)
 class Health:
-    """Where monitoring asks, and what it is told: outside of every budget of the other listener."""
+    """The address and the content of health checks: outside of every budget of the other listener."""
 
     address: HostPort
     ready: Check

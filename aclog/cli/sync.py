@@ -96,7 +96,7 @@ def acl_changes(
 ) -> AclChanges:
     """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in listing order (aclog.shell.tree.rule_fields), whatever the order of the poll.
+    Changes are in listing order (aclog.shell.tree.rule_fields), regardless of the order of the poll.
     """
     # A response may repeat an ACL.
     now = dict.fromkeys(polled)

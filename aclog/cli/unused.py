@@ -78,7 +78,7 @@ class UnusedFlags:
     ] = None
 
 
-# `aclog unused`: which rules nobody needs, and which of them can go together.
+# `aclog unused`: the rules that no access needed, and those of them that can be removed together.
 
 
 app = Group()
@@ -282,7 +282,7 @@ def _more(count: int, what: str) -> Iterator[str]:
         yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
 
 
-# Answers which rules of a source nobody needs, and writes the removal of those that can go.
+# Finds the rules of a source that no access needed, and writes the removal of those that can be removed.
 
 
 NONE, UNUSED = 0, 1
