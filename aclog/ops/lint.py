@@ -224,7 +224,7 @@ def run_lint(
 ) -> LintReport:
     """Return the report on a state of a source; `policies`: those of each generation of Kafka that may decide.
 
-    `premises`: what is unknown of the settings: a rule is needless only if it is so in any case.
+    `premises`: what is unknown of the settings: a rule is redundant only if it is so in any case.
 
     Raises:
         ConfigError: a comment that suppresses findings without a lint or a reason.
@@ -257,10 +257,10 @@ def _find_all(
 def _find_useful(
     unknown: Premises, find: Find, policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings that call no rule needless (Find): any may be needed by what is unknown."""
+    """Return the findings that report no rule as redundant (Find): unknown settings may need any."""
     findings, undecided = find(policy, context, select)
     names = " and ".join(unknown.names)
-    left_out = f"whether rules are needless is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
+    left_out = f"whether rules are redundant is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
     return [each for each in findings if not each.neutral], [*undecided, left_out]
 
 

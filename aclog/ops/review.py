@@ -356,7 +356,7 @@ class ReviewSides:
     def policies(self, side: Side, authorizer: StatedSettings | None = None) -> dict[Generation, Policy]:
         """Return the policy of a side for each of them; `authorizer`: by other settings than its own.
 
-        Warns of super users in other settings that are hardly meant; those of the sides are warned of as they are read.
+        Warns of super users in other settings that are likely a mistake; those of the sides are checked when read.
 
         Raises:
             ConfigError: a super user without a colon.
@@ -393,7 +393,7 @@ class SideReader:
     settings: RepositorySettings
 
     def read(self) -> ReviewSides:
-        """Read both sides; warn of super users that are hardly meant.
+        """Read both sides; warn of super users that are likely unintended.
 
         Raises:
             ConfigError: a commit that this clone does not have, a path that is on neither side, malformed files, or a
@@ -483,14 +483,14 @@ def _commit(ref: str) -> str:
 def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
     """Return the commit at which the head parted from the base: what came to the base since is not the head's.
 
-    With it come doubts: this clone may not tell.
+    With it come doubts: the clone may be shallow.
     """
     commit = _commit(base)
     parted = merge_base(commit, head)
     if parted is None:
         doubt = (
-            f"{base}: this clone does not tell where {head_name} parted from it (a shallow one?), so changes that it "
-            "got since count as reverted: fetch the history, such as with fetch-depth: 0"
+            f"{base}: this clone does not have the commit at which {head_name} parted from it (a shallow one?), so "
+            "later changes of the base count as reverted: fetch the history, such as with fetch-depth: 0"
         )
         return base, [doubt]
     return base if parted == commit else parted[:_SHORT], []

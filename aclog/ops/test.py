@@ -305,7 +305,7 @@ def _mutate(rules: RulesUnderTest, results: Iterable[FileResult], generation: Ge
     outcomes = [outcome for result in results for outcome in result.outcomes]
     holding = [outcome.case for outcome in outcomes if outcome.passed]
     if len(holding) < len(outcomes):
-        note("--mutate: tests that fail already are left out: they tell nothing of a mutant")
+        note("--mutate: tests that fail already are left out: they detect no mutant")
     total, killed, equivalent = mutant_count(policy), 0, 0
     survivors: list[MutationResult] = []
     with progress("mutating rules", "mutants") as advance:
