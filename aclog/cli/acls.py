@@ -103,7 +103,7 @@ def _operations(lists: list[str]) -> list[AclOperation]:
 
 app = Group(
     name="acls",
-    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
     no_args_is_help=True,
 )
 

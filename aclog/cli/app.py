@@ -81,7 +81,7 @@ _EPILOG = (
 
 _COMMANDS = {
     "log": "Print the records of a log, verify it, copy it, or adopt it.",
-    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
     "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
@@ -89,13 +89,12 @@ _COMMANDS = {
     "check": "Prove something about one state or two, or refute it with an example: exit code 0 if "
     "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
     "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
-    "who-can": "List everybody who may do something with a resource: principals, hosts, and the rules that allow it.",
+    "who-can": "List the principals with access to a resource, from which hosts, and by which rules.",
     "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
     "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
     "lint": "Find ACLs that are ineffective, redundant, or broader than intended.",
     "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
-    "denied": "List who is refused what in an access log, by what it was for, with the least rules that would allow "
-    "it.",
+    "denied": "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",
     "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
     "usage-index": "Add new access-log entries to the last-used index, which aclog unused reads for any window of "
     "days.",

@@ -371,7 +371,7 @@ def _newest_state(live: LiveState) -> Image | None:
 
 
 def _check_base_url(flags: ConsoleFlags) -> None:
-    """Warn of a proxy that shows all to everybody. Raises ConfigError: not the URL of a whole host."""
+    """Warn of a proxy that serves the console without a login. Raises ConfigError: not the URL of a whole host."""
     if flags.base_url is None:
         return
     try:
@@ -389,10 +389,10 @@ def _check_base_url(flags: ConsoleFlags) -> None:
         raise ConfigError(f"--base-url {flags.base_url[:200]}: expected https://HOST, without a path")
     if flags.login is None and not is_loopback(host):
         if flags.edit:
-            raise ConfigError(f"--edit: everybody who reaches {flags.base_url} could change rules: expected --login")
-        warn(
-            f"everybody who reaches {flags.base_url} sees all, unless what is there asks who they are: expected --login"
-        )
+            raise ConfigError(
+                f"--edit: every client that reaches {flags.base_url} could change rules: expected --login"
+            )
+        warn(f"every client that reaches {flags.base_url} sees all, unless a proxy authenticates it: expected --login")
 
 
 def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:

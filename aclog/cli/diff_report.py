@@ -36,7 +36,7 @@ class SideFlags:
     def check(self, more: Mapping[str, str | None]) -> None:
         """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError.
 
-        Warns of super users that are hardly meant. `more`: other flags that name files, of which one may be stdin.
+        Warns of super users that are likely unintended. `more`: other flags that name files, of which one may be stdin.
         """
         if self.target.is_given() or not self.settings.is_given():
             self.target.check(self.source)

@@ -27,7 +27,7 @@ def follow_drift(
     """Look until SIGINT or SIGTERM.
 
     Raises:
-        ConfigError: flags that do not go together, a format that is none for a stream, or what is wanted is no file;
+        ConfigError: flags that do not go together, no format for a stream, or desired rules are not in files;
             --http cannot listen.
         MetadataError, OSError: the first look fails, or none has succeeded for too long.
 

@@ -70,7 +70,7 @@ def signature_of(paths: Iterable[str]) -> object:
 
 
 _EVERY_S, _REST = 5.0, 20.0
-"""Between two readings of what is wanted; a long one is followed by so many times its time."""
+"""Seconds between two readings of the desired rules; a long one is followed by so many times its time."""
 
 
 @define(eq=False, kw_only=True)
@@ -103,7 +103,7 @@ class DriftFinder:
         return drift_result(drift_of(ownership, rules), len(there - rules - ownership.owned), origins)
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of what drifted in an earlier state, too, by what is wanted now."""
+        """Return the keys of the drift of an earlier state, by the desired rules of now."""
         return drift_keys_then(then.image.acls, newest)
 
     def signature(self) -> object:

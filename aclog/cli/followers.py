@@ -229,7 +229,7 @@ class Webhook:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST would become a GET, and tell another host what is posted: it fails instead."""
+    """A redirected POST would become a GET, and reveal the content to another host: it fails instead."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Refuse."""

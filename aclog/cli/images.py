@@ -68,7 +68,7 @@ class RangeWatch:
     """
 
     def __init__(self, origins: Origins = NO_ORIGINS) -> None:
-        """`origins` tells where the ACLs stand."""
+        """`origins` has the locations of the ACLs."""
         self._origins = origins
         self._tallies: dict[_Warning, _Tally] = {}
 

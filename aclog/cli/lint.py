@@ -344,7 +344,7 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
         neutral_fix(policy, (each.finding for each in findings)),
         key=lambda change: safe_order(change.acl, added=change.added),
     )
-    # Once more, as one change, and without telling the proof where to look.
+    # Once more, as one change, and without a hint of the location for the proof.
     after = Policy(changed_acls(policy.acls, changes), policy.settings)
     if next(differences(policy, after), None) is not None:
         raise ConfigError(f"{path}: not written: the fixes together would change a decision; please report this")

@@ -501,7 +501,7 @@ async def _line(tool: Tool, arguments: Arguments, fixed: Fixed, seconds: float) 
     """Return the command line. Reading offsets may wait for a cluster: that has a limit, too."""
     with anyio.move_on_after(seconds):
         return await anyio.to_thread.run_sync(command_line, tool, arguments, fixed, abandon_on_cancel=True)
-    raise ConfigError(f"the source did not tell its end offset in {seconds:g} s")
+    raise ConfigError(f"the source did not return its end offset within {seconds:g} s")
 
 
 def _failed(text: str, line: CommandLine | None) -> CallToolResult:

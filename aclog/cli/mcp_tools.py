@@ -272,9 +272,9 @@ TOOLS = (
     Tool(
         name="who_can",
         title="Who can do this",
-        description="Everybody who may do an operation, or all of an intent, on resources: principals, hosts, and the "
+        description="All principals that may do an operation, or all of an intent, on resources; their hosts, and the "
         f"rules that allow it. Takes operation or intent, and {_RESOURCES}. The list is complete: a row of principals "
-        "'except' is about everybody else too, whom no rule names. With 'pii-*' it is who may on any name that begins "
+        "'except' includes all others, which no rule names. With 'pii-*' it lists access to any name that begins "
         "so; covers says whether on ALL of them or on SOME.",
         arguments=WhoCan,
         none="nobody can do this (but for super users)",
@@ -284,7 +284,7 @@ TOOLS = (
         name="what_can",
         title="What a principal can do",
         description="All that a principal may do, on every resource and from every host, with the rules that allow it "
-        "and those that deny some of it; what everybody may do is part of it.",
+        "and those that deny some of it; what every principal may do is part of it.",
         arguments=WhatCan,
         none="this principal can do nothing",
         narrow="give a host, or ask explain about one request, or who_can about one resource",
@@ -451,7 +451,7 @@ def _of_single_state(choice: ChosenSource, moment: Moment | None) -> AskedState:
         named = parse_checkpoint_name(source.path.name)
         end = None if named is None else named[0]
     elif not isinstance(source, LogSource):
-        why = "a cluster's admin API tells none: --bootstrap-controller does"
+        why = "a cluster's admin API returns none: --bootstrap-controller does"
     elif isinstance(moment, datetime):
         why = "there is no log to find the time in"
     else:

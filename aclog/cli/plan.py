@@ -73,7 +73,7 @@ def print_plan(
 ) -> None:
     """Print a plan for people, `full` however long it is; as JSON lines only its steps.
 
-    `accesses`: by which to tell when the ACLs that it deletes were last used.
+    `accesses`: which show when the ACLs that it deletes were last used.
 
     Raises:
         ConfigError, OSError: the accesses cannot be read.
@@ -164,7 +164,7 @@ def wanted_of(flags: WantFlags) -> WantedRules:
 
 
 def _goal(flags: WantFlags, change: str | None) -> PlanGoal:
-    """Read what is wanted: --want, or the file of a change.
+    """Read the desired rules: --want, or the file of a change.
 
     Raises:
         ConfigError: not exactly one of them, or what is in the files is none.
@@ -192,7 +192,7 @@ def print_new_plan(
 ) -> int:
     """Make a plan, print it, and write it if it changes anything; return the exit code.
 
-    `sources`: what is wanted, or the file of a change.
+    `sources`: the desired rules, or the file of a change.
 
     Raises:
         RefusedError: it deletes too much, or something cannot be done.

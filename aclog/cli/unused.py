@@ -88,11 +88,11 @@ app = Group()
 def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
     """List the rules that no access matched, those that matched but were never needed, and those that were needed.
 
-    The index knows by day what accesses matched and needed. "Never" is said of
-    a rule only if it was in force in the whole window, and every broker was
-    heard all the while; else it is not judged, and the report says why. What
-    can go can go together: no access of the window would be decided
-    otherwise, by the rules of its time or of now; --accesses proves it over
+    The index knows by day what accesses matched and needed. A rule is
+    "never" used only if it was in force in the whole window, and every broker
+    logged throughout; else it is not judged, and the report names the reason.
+    All removable rules can be removed at once: no access of the window
+    changes, by the rules of its time or of now; --accesses proves it over
     a log. Exit code 1 if there are unused rules, 0 if not, 2 for bad input.
 
     [bold]Examples[/]

@@ -173,7 +173,7 @@ def _answer(
 
 
 def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
-    """Return what tells whether a rule is in a state; its rules need no ids."""
+    """Return a test whether a rule is in a state; its rules need no ids."""
     return lambda acl: next(acls.matching(AclBindingFilter.of(acl)), None) is not None
 
 

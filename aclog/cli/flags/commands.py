@@ -54,9 +54,9 @@ class ConsoleFlags:
         Option(
             "--login",
             metavar="FILE|oidc|oidc:FILE",
-            help="Who may see it: a file with a principal and the hash of a password a line; or who logs in at an "
-            "OpenID Connect provider, which variables or a file name. Who may not DESCRIBE the cluster sees his own "
-            "rights. [dim]Default: everybody on this machine, and all of it[/]",
+            help="The users of the console: a file with a principal and the hash of a password per line; or those of "
+            "an OpenID Connect provider, which variables or a file name. Users without DESCRIBE on the cluster see "
+            "their own permissions. [dim]Default: every user of this machine, who sees everything[/]",
             show_default=False,
         ),
     ] = None

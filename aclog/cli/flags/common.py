@@ -396,7 +396,7 @@ class AuthorizerFlags:
             )
 
     def warn_of_super_users(self, flag: str = "--super-users") -> None:
-        """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
+        """Warn of super users that are likely a mistake; `flag` named them. Raises ConfigError: one without a colon."""
         from aclog.authorizer.settings import super_user_mistakes
         from aclog.terminal.output import warn
 

@@ -421,7 +421,7 @@ class SubjectFlags:
 
 @frozen(kw_only=True)
 class WhoFlags:
-    """Principals, or all but some, and a host; without any, everybody from anywhere."""
+    """Principals, or all but some, and a host; by default every principal from every host."""
 
     principal: AskedPrincipals = field(factory=list)
     except_principal: Annotated[

@@ -1,4 +1,4 @@
-"""The flags of commands that check a repository: its settings file, and an authorizer whose settings it may tell."""
+"""The flags of commands that check a repository: its settings file, and an authorizer whose settings it may define."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

@@ -246,7 +246,7 @@ def parse_modules(texts: Iterable[str]) -> dict[str, str]:
     """Return the directory of each module by its source. Raises ConfigError: no `=`, or one source twice."""
     directories: dict[str, str] = {}
     for text in texts:
-        # A source may hold `=` (`git::https://host/repository?ref=v1`); a path hardly does.
+        # A source may hold `=` (`git::https://host/repository?ref=v1`); a path almost never does.
         source, equals, directory = text.rpartition("=")
         if not equals or not source or not directory:
             raise ConfigError(f"--module {text!r}: expected SOURCE=DIR, such as acme/acl/kafka=vendor/acl")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The flags of commands that make a plan.
 
 
-_WANT = "What is wanted (exactly one)"
+_WANT = "Desired rules (exactly one)"
 
 JournalFile: TypeAlias = Annotated[
     Path,
@@ -46,7 +46,7 @@ OtherJournals: TypeAlias = Annotated[
     Option(
         "--other-journal",
         metavar="FILE",
-        help="The journal of another source for the same place: what it owns, too, is not deleted; can be repeated.",
+        help="The journal of another source for the same target: its rules are not deleted; can be repeated.",
     ),
 ]
 MaxDeletes: TypeAlias = Annotated[
@@ -54,7 +54,7 @@ MaxDeletes: TypeAlias = Annotated[
     Option(
         "--max-deletes",
         metavar="N|N%",
-        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
+        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of the managed rules[/]",
         show_default=False,
     ),
 ]
