@@ -281,7 +281,7 @@ _NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove wit
 
 
 def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
-    """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints; warn if one matches nobody.
+    """Add the ACLs of the flags, in one batch, and print what kafka-acls.sh prints; warn if one matches no principal.
 
     Raises:
         ConfigError: incompatible flags.

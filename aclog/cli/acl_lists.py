@@ -240,7 +240,7 @@ class ListedAcls:
     """What decides on them."""
     origins: Origins
     with_origins: bool
-    """Whether every format tells it, too."""
+    """Whether every format has the origins."""
 
 
 def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequence[str], output: Output) -> None:

@@ -81,7 +81,7 @@ def _principals(flag: str, lists: list[str], released: str) -> list[str]:
     entries = _split(flag, lists)
     for entry in entries:
         kind, colon, _ = entry.partition(":")
-        # A certificate's name has commas: "User:CN=bob,OU=urn:x" must not become two rules that match nobody.
+        # A certificate's name has commas: "User:CN=bob,OU=urn:x" must not become two rules that match no principal.
         if not colon or "=" in kind:
             raise ConfigError(
                 f"{flag} {','.join(lists)!r}: {entry!r} is no principal: expected TYPE:NAME[,TYPE:NAME]*; a name "
@@ -103,7 +103,7 @@ def _operations(lists: list[str]) -> list[AclOperation]:
 
 app = Group(
     name="acls",
-    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    help="List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
     no_args_is_help=True,
 )
 

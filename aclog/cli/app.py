@@ -81,7 +81,7 @@ _EPILOG = (
 
 _COMMANDS = {
     "log": "Print the records of a log, verify it, copy it, or adopt it.",
-    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and tell when they changed.",
+    "acls": "List, add, remove and copy ACLs, with the flags of kafka-acls.sh, and show their changes.",
     "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
@@ -89,25 +89,24 @@ _COMMANDS = {
     "check": "Prove something about one state or two, or refute it with an example: exit code 0 if "
     "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
     "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
-    "who-can": "List everybody who may do something with a resource: principals, hosts, and the rules that allow it.",
+    "who-can": "List the principals with access to a resource, from which hosts, and by which rules.",
     "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
     "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
-    "lint": "Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.",
+    "lint": "Find ACLs that are ineffective, redundant, or broader than intended.",
     "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
-    "denied": "List who is refused what in an access log, by what it was for, with the least rules that would allow "
-    "it.",
+    "denied": "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",
     "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
-    "usage-index": "Add what is new in an access log to the index of last use, which tells what any window of days "
-    "needed.",
+    "usage-index": "Add new access-log entries to the last-used index, which aclog unused reads for any window of "
+    "days.",
     "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
     "needed.",
     "coverage": "Show when each broker logged anything, in an access log or in an index of last use, and where it has "
     "holes.",
     "suggest": "Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not "
     "give.",
-    "plan": "Show what would have to change so that a place holds the rules that are wanted; nothing is written to it.",
+    "plan": "Show the changes that would give a target the desired ACLs; nothing is written to it.",
     "apply": "Make the changes of a plan, if the place is still what the plan was made for.",
-    "drift": "Show the rules that are wanted and missing, and those that are owned, no longer wanted, and still there.",
+    "drift": "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
     "rollback": "Show what would bring a place back to before an apply; nothing is written to it.",
     "grant": "Show the least rules that a client needs for its work, given what is there; with --yes, add them.",
     "revoke": "Show which of a principal's own rules let its client do something; with --yes, remove them.",
@@ -308,7 +307,7 @@ def _what(error: click.ClickException) -> str:
 
 
 def _use_utf8() -> None:
-    """Read and write UTF-8, whatever the locale: names in a log are Unicode."""
+    """Read and write UTF-8, regardless of the locale: names in a log are Unicode."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -317,7 +316,7 @@ def _use_utf8() -> None:
 
 
 def _flush_or_drop() -> None:
-    """Flush stdout, or discard what is left in it if it takes no more. Raises BrokenPipeError: nobody reads it."""
+    """Flush stdout, or discard the rest if it is closed. Raises BrokenPipeError: the reader has closed it."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -57,7 +57,7 @@ def apply(
 
 
 def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: Callable[[str], None] = say) -> None:
-    """Apply a plan to the place at an address; what was done is told. Raises as PlanApply.run."""
+    """Apply a plan to the target at an address, and report the changes. Raises as PlanApply.run."""
     origin = origin_now()
     options = ApplyOptions(
         apply=uuid_text(random_uuid(secrets.token_bytes)),

@@ -79,7 +79,7 @@ def equal(
     settings: SecondSettingsFlags,
     output: AnswerFlags,
 ) -> None:
-    """Prove that two states decide every request the same, whatever their ACLs look like.
+    """Prove that two states decide every request the same, regardless of how their ACLs are written.
 
     [bold]Example[/]
 

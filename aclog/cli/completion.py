@@ -153,7 +153,7 @@ class NameKind(StrEnum):
 
 
 _LONGEST = 10
-"""Seconds after which a child ends, whatever it waits for."""
+"""Seconds after which a child ends, even while it waits."""
 
 
 def words_in_child(work: Callable[[], Sequence[str]], *, wait_seconds: float) -> Sequence[str]:
@@ -209,8 +209,8 @@ def _become_silent() -> None:
 
 # The names of a source, kept for a minute under the user's cache directory.
 #
-# One SQLite file a source, replaced as a whole, readable by its owner only: names of topics and principals are nobody
-# else's business.
+# One SQLite file per source, replaced as a whole, readable by its owner only: names of topics and principals are
+# confidential.
 
 
 _FRESH_SECONDS = 60
@@ -226,7 +226,7 @@ class NameCache:
 
     @classmethod
     def of(cls, source: object) -> "NameCache":
-        """Return the cache of a source, whose `repr` tells it from others."""
+        """Return the cache of a source, whose `repr` distinguishes it from others."""
         key = sha256(f"{Path.cwd()}\n{source!r}".encode(errors="surrogatepass")).hexdigest()[:32]
         return cls(path=cache_directory() / f"{key}.sqlite")
 
@@ -484,7 +484,7 @@ def complete(shell: str, arguments: Sequence[str], app: click.Command) -> int:
     """
     try:
         lines = list(_bash(app, *arguments) if shell == "bash" else _words(app, arguments))
-    except Exception:  # noqa: BLE001 - whatever it is, the prompt of the user's shell is no place to say it
+    except Exception:  # noqa: BLE001 - no error is printed into the prompt of the user's shell
         return 0
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0

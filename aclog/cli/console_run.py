@@ -78,9 +78,9 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
 
 
 _LACKING = {
-    Kind.UNUSED: "nobody told of accesses: --index DIR or --accesses PATH tells",
-    Kind.DRIFT: "nobody told what is wanted: --want PATH and --journal FILE tell",
-    Kind.TESTS: "there are no tests: --tests FILE names some",
+    Kind.UNUSED: "no access log and no index: pass --index DIR or --accesses PATH",
+    Kind.DRIFT: "no desired rules: pass --want PATH and --journal FILE",
+    Kind.TESTS: "no tests: pass --tests FILE",
 }
 
 
@@ -371,7 +371,7 @@ def _newest_state(live: LiveState) -> Image | None:
 
 
 def _check_base_url(flags: ConsoleFlags) -> None:
-    """Warn of a proxy that shows all to everybody. Raises ConfigError: not the URL of a whole host."""
+    """Warn of a proxy that serves the console without a login. Raises ConfigError: not the URL of a whole host."""
     if flags.base_url is None:
         return
     try:
@@ -389,14 +389,14 @@ def _check_base_url(flags: ConsoleFlags) -> None:
         raise ConfigError(f"--base-url {flags.base_url[:200]}: expected https://HOST, without a path")
     if flags.login is None and not is_loopback(host):
         if flags.edit:
-            raise ConfigError(f"--edit: everybody who reaches {flags.base_url} could change rules: expected --login")
-        warn(
-            f"everybody who reaches {flags.base_url} sees all, unless what is there asks who they are: expected --login"
-        )
+            raise ConfigError(
+                f"--edit: every client that reaches {flags.base_url} could change rules: expected --login"
+            )
+        warn(f"every client that reaches {flags.base_url} sees all, unless a proxy authenticates it: expected --login")
 
 
 def _reload(guard: Guard, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
-    """Read the login's file and the certificate again; what cannot be used is told, and the old ones stay."""
+    """Read the login's file and the certificate again; one that is invalid is reported, and the old ones stay."""
     try:
         guard.reload()
         read_certificate_again(context, endpoint)

@@ -187,7 +187,7 @@ class SettingFlags:
 
 
 def check_name(name: str) -> str:
-    """Return the name of a context. Raises ConfigError: one that nobody could type."""
+    """Return the name of a context. Raises ConfigError: a name that no user could type."""
     if not name or name.startswith("-") or not name.isprintable() or any(each.isspace() for each in name):
         raise ConfigError(f"{name[:80]!r} is no name of a context: expected a word, such as prod or eu/prod")
     return name

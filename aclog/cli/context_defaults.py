@@ -19,7 +19,7 @@ from aclog.terminal.columns import OutputFormat
 
 @define
 class Filling:
-    """The flags of one command line, to which values are added that nobody typed."""
+    """The flags of one command line, to which values of a context are added."""
 
     _parameters: dict[str, Any]
     _values: dict[str, Any]
@@ -154,7 +154,7 @@ def takes_no_context(command: Any) -> bool:
     return getattr(command.callback, _ABOUT, False) is True
 
 
-# What a command took from a context: told, and asked about, before the command runs.
+# What a command took from a context: printed, and confirmed, before the command runs.
 
 
 @frozen(kw_only=True)
@@ -186,7 +186,7 @@ class ContextUse:
         """Say what decides besides the rules; ask before something is written that this command line does not name.
 
         Raises:
-            ConfigError: the answer is no, or there is nobody to ask.
+            ConfigError: the answer is no, or there is no terminal.
 
         """
         from aclog.cli.flags.source import tell_what_decides
@@ -225,7 +225,7 @@ _STORE_GROUP = (*STORES, "--to-zookeeper")
 _REPOSITORY = "--config"
 """A command with this flag asks aclog.toml, before a context that its command line does not name."""
 META = "aclog.cli.context_defaults"
-"""Under which key click's context has what is to be told, and asked, before the command runs."""
+"""The key of click's context for what is to be printed, and confirmed, before the command runs."""
 _NAMED = "_named_context"
 """Under which key the values of a command line have the name of a context that follows the command."""
 _ANYWHERE = click.Option([_NAMED, "--context", "-c"])

@@ -67,7 +67,7 @@ app = Group()
 def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
     """Show when each broker logged anything, in an access log or in an index of last use, and where it has holes.
 
-    What happened in a hole, nobody knows: no rule is called unused for a
+    Accesses in a hole are unknown: no rule is reported as unused for a
     window with one. A broker is expected to log from the first line of any
     broker to the last. What could not be read or decided is counted by
     principal, since rules that it may need are not judged either. Exit code 1
@@ -209,7 +209,9 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     covered = Coverage.sum(parts)
     warn_of_rejects(rejects)
     if not len(covered):
-        raise ConfigError(f"{', '.join(flags.accesses)}: no access has a timestamp: nobody knows what time it covers")
+        raise ConfigError(
+            f"{', '.join(flags.accesses)}: no access has a timestamp: the period that it covers is unknown"
+        )
     return covered, UnreadAccesses.sum_of(unread)
 
 
@@ -245,7 +247,7 @@ def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
     of_principals = list(unread.by_principal().items())
     for principal, span in of_principals[:_SHOWN_HOLES]:
         first, last = ("unknown" if time is None else time_text(time // 1000) for time in (span.first, span.last))
-        yield f"  {principal or 'anybody'}: {span.accesses:,}, {first} to {last}"
+        yield f"  {principal or 'any principal'}: {span.accesses:,}, {first} to {last}"
     if len(of_principals) > _SHOWN_HOLES:
         yield f"  ... and {len(of_principals) - _SHOWN_HOLES:,} more principals: --format jsonl"
 

@@ -19,15 +19,15 @@ def denied(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
 ) -> None:
-    """List who is refused what in an access log, by what it was for, with the least rules that would allow it.
+    """List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.
 
     Every access of the log is decided by the rules of the source, as they
     are now. A DESCRIBE and the READ or WRITE that follows it are one attempt.
-    Where a DENY is in the way, it is named, and no rule is proposed. Rules
-    allow what was refused, on that resource and from these hosts, and nothing
-    else but what Kafka takes them to imply. Exit code 1 if anything is
-    refused, or may be that could not be read or decided; 0 if not, 2 for bad
-    input.
+    If a DENY blocks a request, it is listed, and no rule is proposed. Rules
+    allow the denied requests, on that resource and from these hosts, and
+    nothing else except what Kafka derives from them. Exit code 1 if a request
+    is denied, or may be that could not be read or decided; 0 if not, 2 for
+    bad input.
 
     [bold]Examples[/]
 

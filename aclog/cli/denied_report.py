@@ -182,7 +182,7 @@ def print_denied(
     *,
     configs: AbstractSet[str] = frozenset(),
 ) -> int:
-    """Print who is refused what, and return the exit code.
+    """Print the denied requests, and return the exit code.
 
     `configs`: the properties of brokers whose values `settings` has. What is unknown and could refuse more is said.
 

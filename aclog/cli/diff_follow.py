@@ -72,7 +72,7 @@ def follow_differences(choice: ChosenSource, options: FollowOptions) -> None:
 
     Raises:
         ConfigError: the source is a single state, the format is none for a stream, or --http cannot listen.
-        MetadataError: the log is damaged or deleted, or nobody has confirmed it for too long.
+        MetadataError: the log is damaged or deleted, or unconfirmed for too long.
 
     """
     if options.format not in (OutputFormat.TEXT, OutputFormat.JSONL):
@@ -97,7 +97,7 @@ def follow_differences(choice: ChosenSource, options: FollowOptions) -> None:
 
 @define(eq=False, kw_only=True)
 class _Follower:
-    """Prints steps, and tells of itself."""
+    """Prints steps, and reports its status."""
 
     choice: ChosenSource
     options: FollowOptions

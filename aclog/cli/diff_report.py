@@ -36,7 +36,7 @@ class SideFlags:
     def check(self, more: Mapping[str, str | None]) -> None:
         """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError.
 
-        Warns of super users that are hardly meant. `more`: other flags that name files, of which one may be stdin.
+        Warns of super users that are likely unintended. `more`: other flags that name files, of which one may be stdin.
         """
         if self.target.is_given() or not self.settings.is_given():
             self.target.check(self.source)
@@ -108,7 +108,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     if accesses is not None and accesses.unread:
         warn(
-            f"{report.accesses}: {accesses.unread:,} lines of them tell of accesses that could not be read or decided: "
+            f"{report.accesses}: {accesses.unread:,} of these lines are accesses that could not be read or decided: "
             "more accesses may flip"
         )
     if output.form is OutputFormat.SARIF:

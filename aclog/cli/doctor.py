@@ -58,7 +58,7 @@ def doctor(source: SourceFlags, output: AnswerFlags) -> None:
         )
         rows = ({"level": each.level, "check": each.check, "text": each.text, "todo": each.todo} for each in findings)
         print_rows(columns, rows, how.form, keys=how.columns)
-        for _ in findings:  # those that nobody reads any more, in a pager, count too
+        for _ in findings:  # those after the end of a pager count as well
             pass
     else:
         _print(findings)

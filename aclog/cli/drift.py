@@ -20,12 +20,12 @@ def drift(
     follower: FollowerFlags,
     output: AnswerFlags,
 ) -> None:
-    """Show the rules that are wanted and missing, and those that are owned, no longer wanted, and still there.
+    """Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.
 
-    Rules that are neither wanted nor owned are somebody else's: they are
-    counted, and are no drift. With --follow it looks again and again, at what is
-    wanted, too, and prints a line for each rule that drifts or is mended. Exit
-    code 0 if nothing drifts, 1 if something does, 2 if nobody can tell.
+    Rules that are neither desired nor managed belong to other owners: they are
+    counted, and are not drift. With --follow it checks repeatedly, also the
+    desired rules, and prints a line for each rule that drifts or is fixed. Exit
+    code 0 if there is no drift, 1 if there is, 2 if it is unknown.
 
     [bold]Examples[/]
 

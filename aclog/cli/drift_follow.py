@@ -1,4 +1,4 @@
-"""Looks at a place again and again, and prints each rule that drifts, and each that is mended."""
+"""Checks a target repeatedly, and prints each rule that drifts, and each that is fixed."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def follow_drift(
     """Look until SIGINT or SIGTERM.
 
     Raises:
-        ConfigError: flags that do not go together, a format that is none for a stream, or what is wanted is no file;
+        ConfigError: flags that do not go together, no format for a stream, or desired rules are not in files;
             --http cannot listen.
         MetadataError, OSError: the first look fails, or none has succeeded for too long.
 
@@ -58,7 +58,7 @@ def follow_drift(
 
 @define(eq=False)
 class _WantedFiles:
-    """What is wanted, read again for each look: files lead to others, so that nothing less tells what has changed."""
+    """The desired rules, read again for each check: files refer to others, so only a full read detects a change."""
 
     flags: WantFlags
     _notes: list[str] = field(factory=list, init=False)
@@ -71,7 +71,7 @@ class _WantedFiles:
                 raise ConfigError(f"{flag} {path}: expected files with --follow, which reads them again and again")
 
     def rules(self) -> frozenset[bytes]:
-        """Return the rules, and tell what was read if that is new. Raises as read_wanted_rules."""
+        """Return the rules, and print what was read if that is new. Raises as read_wanted_rules."""
         notes = list[str]()
         rules, _ = read_wanted_rules(wanted_of(self.flags), notes.append)
         if notes != self._notes:
@@ -91,10 +91,10 @@ class _Watcher:
     form: OutputFormat
     drifts: dict[bytes, Drift] = field(factory=dict, init=False)
     trouble: str | None = field(default=None, init=False)
-    """Why the newest look failed, once it is told."""
+    """Why the newest check failed, once it is printed."""
 
     def look(self) -> None:
-        """Look once, and print what is new. Raises as aclog.cli.drift_report.look."""
+        """Check once, and print what is new. Raises as aclog.cli.drift_report.look."""
         drifts = {each.content: each for each in look(self.target, self.files.rules(), self.flags).drift}
         for content, drift in drifts.items():
             previous = self.drifts.get(content)
@@ -106,9 +106,9 @@ class _Watcher:
         self.drifts = drifts
 
     def tell_trouble(self, why: str) -> None:
-        """Warn that a look failed, once for each reason."""
+        """Warn that a check failed, once for each reason."""
         if why != self.trouble:
-            warn(f"{why}: nobody knows what drifts until the next look that succeeds")
+            warn(f"{why}: drift is unknown until a check succeeds")
             self.trouble = why
 
     def _print(self, event: str, drift: Drift) -> None:

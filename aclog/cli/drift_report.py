@@ -24,14 +24,14 @@ NONE, SOME = 0, 1
 DRIFT_COLUMNS = (Column(key="kind"), Column(key="owned"), *ACL_COLUMNS)
 
 _HEADS = {
-    DriftKind.MISSING: "wanted, and not there",
-    DriftKind.LEFTOVER: "owned, no longer wanted, and still there",
+    DriftKind.MISSING: "missing",
+    DriftKind.LEFTOVER: "leftover",
 }
 
 
 @frozen(eq=False, kw_only=True)
 class Look:
-    """One look at a place: what drifts there, and what is somebody else's."""
+    """One check of a target: the drift, and the rules of other owners."""
 
     place: FoundPlace
     drift: Sequence[Drift]
@@ -51,7 +51,7 @@ def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output:
 
     Raises:
         ConfigError: flags that do not go together, or files that hold something else.
-        MetadataError, OSError: the place, a journal or a file cannot be read, so that nobody can tell.
+        MetadataError, OSError: the place, a journal or a file cannot be read, so that the drift is unknown.
 
     """
     rules, _ = read_wanted_rules(wanted_of(want))
@@ -83,5 +83,5 @@ def _text(report: Look) -> Iterator[str]:
     counts = [f"{sum(each.kind is kind for each in report.drift):,} {text}" for kind, text in _HEADS.items()]
     none = report.place.premises.decided("no drift")
     rules = "rule is" if report.foreign == 1 else "rules are"
-    others = f"; {report.foreign:,} {rules} neither wanted nor owned" if report.foreign else ""
+    others = f"; {report.foreign:,} {rules} neither desired nor managed" if report.foreign else ""
     yield f"{report.place.name}: {', '.join(counts) if report.drift else none}{others}"

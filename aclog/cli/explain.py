@@ -158,7 +158,7 @@ def watch_ranges(explanation: Explanation, stated: StatedSettings) -> None:
 
 
 def with_log_origins(explanation: Explanation, source: StateSource, image: Image) -> Explanation:
-    """Return an explanation of `image` that tells where its ACLs were added; the same if its source has no log.
+    """Return an explanation of `image` with the locations of its ACLs; the same if its source has no log.
 
     Raises:
         MetadataError: the log is damaged, or no checkpoint reaches its start.

@@ -70,7 +70,7 @@ def signature_of(paths: Iterable[str]) -> object:
 
 
 _EVERY_S, _REST = 5.0, 20.0
-"""Between two readings of what is wanted; a long one is followed by so many times its time."""
+"""Seconds between two readings of the desired rules; a long one is followed by so many times its time."""
 
 
 @define(eq=False, kw_only=True)
@@ -87,7 +87,7 @@ class DriftFinder:
     """When it is read again."""
 
     def look(self, subject: Subject) -> LookResult:
-        """Return what drifts in a state. Raises MetadataError, OSError: nobody can tell."""
+        """Return the drift of a state. Raises MetadataError, OSError: it is unknown."""
         rules, origins = read_wanted_rules(self.want)
         own = read_own_journal(self.journal, note)
         foreign = [other_journal(path, own, note) for path in self.others]
@@ -103,7 +103,7 @@ class DriftFinder:
         return drift_result(drift_of(ownership, rules), len(there - rules - ownership.owned), origins)
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of what drifted in an earlier state, too, by what is wanted now."""
+        """Return the keys of the drift of an earlier state, by the desired rules of now."""
         return drift_keys_then(then.image.acls, newest)
 
     def signature(self) -> object:
@@ -112,7 +112,7 @@ class DriftFinder:
         return self._wanted_now(), signature_of(map(str, journals))
 
     def _wanted_now(self) -> frozenset[bytes] | str:
-        """Return what is wanted, read now and then: files lead to others, so that nothing less tells of a change."""
+        """Return the desired rules, read periodically: files refer to others, so only a full read detects a change."""
         began = elapsed_seconds()
         if began >= self._next:
             try:
@@ -139,7 +139,7 @@ class LintFinder:
     """Lints states by the settings of a repository, which it reads again."""
 
     choice: ChosenSource
-    """Read by nobody else, but for files of rules."""
+    """Read by no other finder, except for files of rules."""
     settings: RepositorySettings
     ignore: Path | None = None
     """A file of more suppressions."""
@@ -161,7 +161,7 @@ class LintFinder:
             notes.append(f"{lacking}{_HERE if '--' in lacking else ''}")
         return lint_result(report, tuple(notes), self.pause)
 
-    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all that was found then is told
+    def had(self, then: Subject, newest: LookResult) -> frozenset[str]:  # noqa: ARG002 - all earlier findings are returned
         """Return the keys of what an earlier state had. Raises as `look`."""
         key = then.image.end_offset, self.signature()
         if key not in self._then:
@@ -215,7 +215,7 @@ def found_by_lint(
     return packed(findings), undecided
 
 
-# Tells of findings where the log of the source has their rules.
+# Adds to findings where the log of the source has their rules.
 
 
 @frozen(kw_only=True)
@@ -224,7 +224,7 @@ class PlacedFinder:
 
     finder: Finder
     choice: ChosenSource
-    """Of a log that nobody else reads."""
+    """Of a log that no other finder reads."""
 
     def look(self, subject: Subject) -> LookResult:
         """Return what the other one finds. Raises as it does; MetadataError: the log is damaged."""

@@ -22,7 +22,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.server.http_endpoint import HttpEndpoint
 from aclog.terminal.output import warn
 
-# What `aclog mirror` and `aclog sync` tell of themselves while they run.
+# The status that `aclog mirror` and `aclog sync` report while they run.
 
 
 @define(eq=False)
@@ -123,7 +123,7 @@ _LAST_S = 10.0
 
 @define(eq=False, kw_only=True)
 class Webhook:
-    """Posts what it is given, in order, one at a time; whoever gives never waits."""
+    """Posts messages in order, one at a time; the caller never waits."""
 
     url: str
     """Without user and password."""
@@ -229,7 +229,7 @@ class Webhook:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirected POST would become a GET, and tell another host what is posted: it fails instead."""
+    """A redirected POST would become a GET, and reveal the content to another host: it fails instead."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """Refuse."""

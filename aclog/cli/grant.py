@@ -71,8 +71,8 @@ def grant(
 
     All resources that are named are granted, and nothing else: no rule is
     wider than asked. Rules that are there are used as they are. The plan
-    tells whose resources a prefix opens, too, and what a rule denies
-    nevertheless. Exit code 0 if nothing is missing, or all is done; 1 if
+    lists whose resources a prefix opens as well, and what a rule still
+    denies. Exit code 0 if nothing is missing, or all is done; 1 if
     the plan has changes; 2 if it is refused: a rule denies what is asked,
     or others would lose access.
 
@@ -126,7 +126,7 @@ def finish(place: FoundPlace, intent: IntentChange, do: DoFlags, output: Output)
     if not intent.changes:
         _tell([*intent.more, intent.nothing], output)
         return NOTHING
-    adopt = intent.adopt or place.journal is None  # without one nobody owns anything
+    adopt = intent.adopt or place.journal is None  # without a journal no rule is managed
     change = change_as_asked(place.holdings, intent.changes, adopt=adopt)
     plan = make_plan(change, place.circumstances(origin_now()))
     effects = _side_effects(place, intent)

@@ -68,7 +68,7 @@ class RangeWatch:
     """
 
     def __init__(self, origins: Origins = NO_ORIGINS) -> None:
-        """`origins` tells where the ACLs stand."""
+        """`origins` has the locations of the ACLs."""
         self._origins = origins
         self._tallies: dict[_Warning, _Tally] = {}
 
@@ -102,7 +102,9 @@ class _Warning(Enum):
     BY_GENERATION = (
         "have a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
     )
-    NO_RANGE = "have a host that looks like a CIDR range and is none: it matches nobody, so such a DENY does not deny"
+    NO_RANGE = (
+        "have a host that looks like a CIDR range, but is not: it matches no client, so such a DENY does not deny"
+    )
 
 
 @define(eq=False)
@@ -128,11 +130,11 @@ def _kind(acl: StandardAcl, kafka: DecidingKafka) -> _Warning | None:
     return None if kafka.stated is Generation.V4_4 else _Warning.BY_GENERATION
 
 
-# Warnings about ACLs that no request can create, and about ACLs that match nobody (docs/semantics.md).
+# Warnings about ACLs that no request can create, and about ACLs that match no principal (docs/semantics.md).
 
 
 def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> int:
-    """Warn of every ACL that no request can create, or that matches nobody; return on how many Kafka 4.3.1 throws.
+    """Warn of every ACL that no request can create, or that matches no principal; return how many make Kafka throw.
 
     `place` names the state. Ranges are not named one by one: since Kafka 4.4 they match
     (aclog.cli.images.RangeWatch counts them).
@@ -151,12 +153,12 @@ def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> int:
 
 
 def matches_ranges(image: Image) -> bool:
-    """Return whether all nodes that decide on a state are known to take hosts of ACLs for ranges, whatever is added."""
+    """Return whether all nodes that decide on a state are known to read hosts as ranges, regardless of the ACLs."""
     return deciding_kafka(image, None, controllers=True).stated is Generation.V4_4
 
 
 def warn_of_unmatched(acls: Iterable[StandardAcl], has_ranges: Callable[[], bool]) -> None:
-    """Warn of every ACL that matches nobody, for a command that adds a few.
+    """Warn of every ACL that matches no principal, for a command that adds a few.
 
     `has_ranges` returns whether all that decide are known to take hosts for ranges; called if one of the ACLs has one.
     """
@@ -169,7 +171,7 @@ def warn_of_unmatched(acls: Iterable[StandardAcl], has_ranges: Callable[[], bool
 
 @define(eq=False)
 class _Unmatched:
-    """A count of ACLs that match nobody."""
+    """A count of ACLs that match no principal."""
 
     count: int = 0
     denying: int = 0
@@ -192,7 +194,7 @@ class WrittenRules:
     _first_odd: str = field(default="", init=False)
     _unmatched: _Unmatched = field(factory=_Unmatched, init=False)
     _without_ranges: _Unmatched = field(factory=_Unmatched, init=False)
-    """Of those that match nobody where hosts are ranges, too."""
+    """Of those that match no principal even where hosts are ranges."""
 
     def check(self, acl: StandardAcl) -> None:
         """Check an ACL that is to be written. Raises ConfigError: CreateAcls would refuse it, and it is not kept."""
@@ -223,7 +225,7 @@ class WrittenRules:
         unmatched = self._without_ranges if has_ranges else self._unmatched
         if unmatched.count:
             warn(
-                f"{unmatched.count} ACL(s), {unmatched.denying} of them DENY, probably match nobody. "
+                f"{unmatched.count} ACL(s), {unmatched.denying} of them DENY, probably match no principal. "
                 f"The first: {unmatched.first}"
             )
 

@@ -179,7 +179,7 @@ class LintFlags:
         Option(
             "--fix",
             metavar="FILE",
-            help="Write a change (for [cyan]--change[/]) that mends what it can without changing any decision.",
+            help="Write a change (for [cyan]--change[/]) with all fixes that change no decision.",
         ),
     ] = None
     fail_on: Annotated[
@@ -227,11 +227,11 @@ app = Group()
 
 @app.command()
 def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repository: RepositoryFlags) -> None:
-    """Find rules that do not do what they seem to do, that do nothing, or that open what hardly anybody meant.
+    """Find ACLs that are ineffective, redundant, or broader than intended.
 
-    Each finding names the rules, with file and line or offset and time, what
-    is lost or opened, and the mend. Settings and suppressions may stand in
-    the repository's aclog.toml. Exit code 1 if there is a finding of the
+    Each finding names the rules, with file and line or offset and time, the
+    access that is lost or opened, and the fix. Settings and suppressions may
+    be in the repository's aclog.toml. Exit code 1 if there is a finding of the
     severity of --fail-on, 0 if not, 2 for bad input.
 
     [bold]Examples[/]
@@ -329,14 +329,14 @@ def _paragraph(head: str, text: str) -> Iterator[str]:
     yield from wrap(f"{head}{text}", _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
-# `--fix`: a change that mends findings and no decision, proved before it is written.
+# `--fix`: a change that fixes findings and changes no decision, proved before it is written.
 
 
 def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) -> None:
-    """Write what mends findings without changing any decision, as a change for `--change`; say what it does.
+    """Write the fixes that change no decision, as a change for `--change`, and report their number.
 
     Raises:
-        ConfigError: the file exists and says something else, or the change is not neutral after all.
+        ConfigError: the file exists with other content, or the change is not neutral after all.
         OSError: it cannot be written.
 
     """
@@ -344,18 +344,16 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
         neutral_fix(policy, (each.finding for each in findings)),
         key=lambda change: safe_order(change.acl, added=change.added),
     )
-    # Once more, as one change, and without telling the proof where to look.
+    # Once more, as one change, and without a hint of the location for the proof.
     after = Policy(changed_acls(policy.acls, changes), policy.settings)
     if next(differences(policy, after), None) is not None:
-        raise ConfigError(f"{path}: not written: the mends together would change a decision; please report this")
+        raise ConfigError(f"{path}: not written: the fixes together would change a decision; please report this")
     state = write_change_file(path, map(_line, changes), "--fix")
-    mends = set(changes)
-    mended = sum(bool(each.finding.fix) and mends.issuperset(each.finding.fix) for each in findings)
-    remaining = len(findings) - mended
-    rest = (
-        f"; {plural(remaining, 'finding')} left, whose mend changes a decision or takes a person" if remaining else ""
-    )
-    what = f"{plural(len(changes), 'change')} for {plural(mended, 'finding')}, proved to change no decision"
+    written = set(changes)
+    fixed = sum(bool(each.finding.fix) and written.issuperset(each.finding.fix) for each in findings)
+    remaining = len(findings) - fixed
+    rest = f"; {plural(remaining, 'finding')} left, whose fix changes a decision or needs a person" if remaining else ""
+    what = f"{plural(len(changes), 'change')} for {plural(fixed, 'finding')}, proved to change no decision"
     note(f"{path}: {state}: {what}{rest}")
 
 

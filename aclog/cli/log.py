@@ -125,7 +125,7 @@ def verify(
     Exit code 1 for damage, 2 if all is whole but a newer Kafka wrote records
     that this aclog does not know: a node would not start on it. Also 2 if there
     is no log in DIR. Warns of every ACL that no request can create, with what
-    Kafka 4.3.1 throws on it, and of every ACL that matches nobody.
+    Kafka 4.3.1 throws on it, and of every ACL that matches no principal.
 
     [bold]Example[/]
 
@@ -535,7 +535,7 @@ def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> s
     """Say what becomes of what was recorded."""
     wrong, start = difference(reader, recorded.end), reader.start_offset()
     if start > recorded.end.end_offset:
-        return f"the topic begins at offset {start}, after what was recorded: it cannot be told whether it held that"
+        return f"the topic begins at offset {start}, after what was recorded: whether it held that is unknown"
     if wrong is None:
         return (
             f"the topic holds everything that was recorded, and {end.end_offset - recorded.end.end_offset} more records"

@@ -162,7 +162,7 @@ class Check(_Comparing, _Asking, _Subjects):
         Field(
             description="What to prove. no-new-access: a second state allows nothing new; equal: it decides everything "
             "the same (both take the second state of diff: to_as_of, change, to_kafka_version, or the newest one if "
-            "as_of is given). not-granted: nobody, or none of the principals, is allowed this; only: only the "
+            "as_of is given). not-granted: no principal, or none of the given ones, is allowed this; only: only the "
             "principals are allowed this; no-public: a principal that nothing names is allowed nothing, or nothing of "
             "what is asked."
         ),
@@ -172,7 +172,7 @@ class Check(_Comparing, _Asking, _Subjects):
 class When(Arguments, _Asking, _Subjects):
     """Of when."""
 
-    except_principals: Annotated[_Words, Field(description="Anybody but these principals.")] = []
+    except_principals: Annotated[_Words, Field(description="Any principal except these.")] = []
 
 
 class Lint(Arguments):
@@ -272,9 +272,9 @@ TOOLS = (
     Tool(
         name="who_can",
         title="Who can do this",
-        description="Everybody who may do an operation, or all of an intent, on resources: principals, hosts, and the "
+        description="All principals that may do an operation, or all of an intent, on resources; their hosts, and the "
         f"rules that allow it. Takes operation or intent, and {_RESOURCES}. The list is complete: a row of principals "
-        "'except' is about everybody else too, whom no rule names. With 'pii-*' it is who may on any name that begins "
+        "'except' includes all others, which no rule names. With 'pii-*' it lists access to any name that begins "
         "so; covers says whether on ALL of them or on SOME.",
         arguments=WhoCan,
         none="nobody can do this (but for super users)",
@@ -284,7 +284,7 @@ TOOLS = (
         name="what_can",
         title="What a principal can do",
         description="All that a principal may do, on every resource and from every host, with the rules that allow it "
-        "and those that deny some of it; what everybody may do is part of it.",
+        "and those that deny some of it; what every principal may do is part of it.",
         arguments=WhatCan,
         none="this principal can do nothing",
         narrow="give a host, or ask explain about one request, or who_can about one resource",
@@ -327,7 +327,7 @@ TOOLS = (
     Tool(
         name="when",
         title="When this was allowed",
-        description="The intervals of a log in which something was allowed to somebody, each with the change, offset "
+        description="The intervals of a log in which something was allowed, each with the change, offset "
         "and time that began and ended it. Who lost access, and by which change: the end of the last interval. Takes "
         f"operation or intent, and {_RESOURCES}. Needs a log.",
         arguments=When,
@@ -337,8 +337,8 @@ TOOLS = (
     Tool(
         name="lint",
         title="Rules that are odd",
-        description="Rules that do not do what they seem to do, that do nothing, or that open what hardly anybody "
-        "meant; each finding with its rules, where they stand, what is lost, and the mend.",
+        description="ACLs that are ineffective, redundant, or broader than intended; each finding with its rules, "
+        "their locations, the access that is lost or opened, and the fix.",
         arguments=Lint,
         none="no finding",
         narrow="select fewer lints",
@@ -346,7 +346,7 @@ TOOLS = (
     ),
     Tool(
         name="unused",
-        title="Rules that nobody needs",
+        title="Rules that no access needed",
         description="What accesses needed of each rule in a window of days, by the index of last use or the access "
         "log that the server was started with: which were never matched, matched but never needed, or needed. What is "
         "not known for the whole window is not judged, and said so.",
@@ -451,7 +451,7 @@ def _of_single_state(choice: ChosenSource, moment: Moment | None) -> AskedState:
         named = parse_checkpoint_name(source.path.name)
         end = None if named is None else named[0]
     elif not isinstance(source, LogSource):
-        why = "a cluster's admin API tells none: --bootstrap-controller does"
+        why = "a cluster's admin API returns none: --bootstrap-controller does"
     elif isinstance(moment, datetime):
         why = "there is no log to find the time in"
     else:
@@ -546,9 +546,11 @@ def _unused(arguments: Unused, flags: McpFlags) -> list[str]:
             raise ConfigError("kafka_version: the index was made with what decided: expected no such argument")
         return ["unused", *words]
     if not flags.accesses:
-        raise ConfigError("nothing tells what was used: start aclog mcp with --index DIR or --accesses PATH")
+        raise ConfigError("no access log and no index: start aclog mcp with --index DIR or --accesses PATH")
     if arguments.gap is not None or arguments.ignore_brokers:
-        raise ConfigError("gap, ignore_brokers: an index tells when brokers logged: start aclog mcp with --index DIR")
+        raise ConfigError(
+            "gap, ignore_brokers: only an index has the times when brokers logged: start aclog mcp with --index DIR"
+        )
     return ["usage", *words]
 
 

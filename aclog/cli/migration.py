@@ -245,10 +245,10 @@ def suspicion(name: str, current: AccessState, goal: AccessState, limit: Removal
 
 
 def confirmed(name: str, current: AccessState, goal: AccessState, limit: RemovalLimit) -> RemovalLimit:
-    """Ask on a terminal whether a suspicious removal is right; return the limit with what is accepted by now.
+    """Ask on a terminal whether a suspicious removal is right; return the limit with what is now accepted.
 
     Raises:
-        ConfigError: it is not accepted, or there is nobody to ask.
+        ConfigError: it is not accepted, or there is no terminal.
 
     """
     problem = suspicion(name, current, goal, limit)

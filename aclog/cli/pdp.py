@@ -19,8 +19,8 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
     It speaks OpenID AuthZEN's Authorization API 1.0 (evaluation, evaluations,
     search, metadata), OPA's data API at /v1/data/kafka/authz, and Envoy's
     external authorization over HTTP below /ext_authz. Beyond this machine it
-    listens only if those who ask have tokens or certificates. Until there is a
-    state, and when nobody has confirmed it for long, the answer is 503, never
+    listens only if clients have tokens or certificates. Until there is a
+    state, and when it is unconfirmed for too long, the answer is 503, never
     true. SIGHUP reads rules in files, mapping, tokens and certificate again, and
     opens the files that it appends to again.
 

@@ -33,7 +33,7 @@ from aclog.terminal.output import note, warn
 
 @frozen(kw_only=True, eq=False)
 class Reload:
-    """Reads what its flags name again, and opens files again; what cannot be used is told, and all stays as it was."""
+    """Reads the files of its flags again, and reopens files; an invalid file is reported, and then nothing changes."""
 
     point: DecisionPoint
     endpoint: Endpoint
@@ -68,7 +68,7 @@ class Reload:
 
 
 def tokens_of(flags: PdpFlags) -> Tokens | None:
-    """Return the tokens of those who may ask; None if nobody needs one. Raises ConfigError, OSError."""
+    """Return the tokens of the permitted clients; None if no client needs one. Raises ConfigError, OSError."""
     return None if flags.tokens is None else read_tokens(flags.tokens)
 
 

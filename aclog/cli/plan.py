@@ -38,11 +38,11 @@ def plan(
     output: PlanOutputFlags,
     change: ChangeFile = None,
 ) -> None:
-    """Show what would have to change so that a place holds the rules that are wanted; nothing is written to it.
+    """Show the changes that would give a target the desired ACLs; nothing is written to it.
 
-    What is deleted is what the journal owns and is no longer wanted, never what
-    somebody else has put there. A wanted rule that is there already stays as it
-    is, and is owned only with --adopt. Exit code 0 if there is nothing to do, 1
+    Deletes managed rules that are no longer desired, and never rules of other
+    owners. A desired rule that exists already stays as it is, and becomes
+    managed only with --adopt. Exit code 0 if there is nothing to do, 1
     if there are changes, 2 if something is wrong.
 
     [bold]Examples[/]
@@ -73,7 +73,7 @@ def print_plan(
 ) -> None:
     """Print a plan for people, `full` however long it is; as JSON lines only its steps.
 
-    `accesses`: by which to tell when the ACLs that it deletes were last used.
+    `accesses`: which show when the ACLs that it deletes were last used.
 
     Raises:
         ConfigError, OSError: the accesses cannot be read.
@@ -103,16 +103,16 @@ def print_unless_refused(check: Callable[[], None], show: Callable[[], None], ou
 
 
 def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
-    """Check what is given of accesses, before anything is read.
+    """Check the flags of accesses, before anything is read.
 
     Raises:
-        ConfigError: the extra that reads them is missing, or nothing would tell of them.
+        ConfigError: the extra that reads them is missing, or the output would not have them.
 
     """
     if accesses is None:
         return
     if output.form is OutputFormat.JSONL:
-        raise ConfigError("--accesses: the steps as JSON lines do not tell of them: expected --format text or markdown")
+        raise ConfigError("--accesses: the steps as JSON lines have no last use: expected --format text or markdown")
     need_usage_extra()
 
 
@@ -164,7 +164,7 @@ def wanted_of(flags: WantFlags) -> WantedRules:
 
 
 def _goal(flags: WantFlags, change: str | None) -> PlanGoal:
-    """Read what is wanted: --want, or the file of a change.
+    """Read the desired rules: --want, or the file of a change.
 
     Raises:
         ConfigError: not exactly one of them, or what is in the files is none.
@@ -192,7 +192,7 @@ def print_new_plan(
 ) -> int:
     """Make a plan, print it, and write it if it changes anything; return the exit code.
 
-    `sources`: what is wanted, or the file of a change.
+    `sources`: the desired rules, or the file of a change.
 
     Raises:
         RefusedError: it deletes too much, or something cannot be done.

@@ -25,7 +25,7 @@ def revoke(
 
     Only resources that are named are taken away. A rule that gives more
     operations is replaced by rules for the others; one on more names or for
-    more hosts than asked stays. The plan tells what still allows it. Exit
+    more hosts than requested stays. The plan lists what still allows it. Exit
     code 0 if nothing allows it, or all is done; 1 if the plan has changes,
     or something still allows it; 2 if it is refused.
 

@@ -209,7 +209,7 @@ async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | N
     if stop.is_set():
         return None
     meta = ensure_formatted(config, cluster_id=cluster_id)
-    # On stdout whatever --log-level says: other nodes need it to be formatted.
+    # On stdout at every --log-level: other nodes need it to be formatted.
     say(f"formatted {config.metadata_log_dir}: cluster id {meta.cluster_id}", flush=True)
     return meta
 

@@ -55,7 +55,7 @@ class Endpoint:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     trusted_proxy: str | None = None
-    """The address of a proxy whose X-Forwarded-For is believed; without one no header says who asks."""
+    """The address of a proxy whose X-Forwarded-For is trusted; without one no header names the client."""
 
     @property
     def is_local(self) -> bool:
@@ -68,7 +68,7 @@ class Endpoint:
         return f"{'http' if self.tls_cert is None else 'https'}://{self.address}"
 
     def check(self, *, secrets: str | None, ways: str) -> None:
-        """Refuse to answer strangers.
+        """Refuse to serve untrusted clients.
 
         `secrets` names what those who may ask must show, such as `tokens`; None if they need nothing. `ways` names the
         flags by which they would. Warns of secrets that go over a network in the clear.
@@ -88,7 +88,7 @@ class Endpoint:
             return
         if secrets is None and self.tls_client_ca is None:
             raise ConfigError(
-                f"--listen {self.address}: others can reach it, and everybody could ask: expected {ways}, "
+                f"--listen {self.address}: others can reach it, and no client needs a secret: expected {ways}, "
                 f"or an address of this machine such as 127.0.0.1:{self.address.port}"
             )
         if secrets is not None and self.tls_cert is None:
@@ -121,7 +121,7 @@ def _is_address(text: str) -> bool:
 
 @frozen(kw_only=True)
 class Health:
-    """Where monitoring asks, and what it is told: outside of every budget of the other listener."""
+    """The address and the content of health checks: outside of every budget of the other listener."""
 
     address: HostPort
     ready: Check
@@ -194,7 +194,7 @@ def server_config(app: Any, endpoint: Endpoint, *, is_timed: bool) -> uvicorn.Co
 
 
 def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -> None:
-    """Use for new connections what is in the files of a certificate and its key by now; None: without TLS.
+    """Use for new connections the current content of the files of a certificate and its key; None: without TLS.
 
     Raises:
         OSError: they cannot be used; the old ones stay.

@@ -57,7 +57,7 @@ class Stop:
 
     def set(self) -> None:
         """Ask for the end."""
-        self._requests.put(None)  # may be called from a handler, whatever it interrupts
+        self._requests.put(None)  # may be called from a handler, at any point
 
     def wait(self, seconds: float) -> bool:
         """Return whether the end was asked for, at the latest after so many seconds; for one thread."""

@@ -87,7 +87,8 @@ def verify(
     """Check checkpoint files: every CRC, header, footer, name and record.
 
     Exit codes as of `aclog log verify`: 1 for damage, 2 for records of a newer
-    Kafka. Warns of every ACL that no request can create, or that matches nobody.
+    Kafka. Warns of every ACL that no request can create, or that matches no
+    principal.
 
     [bold]Example[/]
 
@@ -282,7 +283,7 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
 
 
 def _verified(path: Path, tally: Findings) -> tuple[Image | None, Row, str]:
-    """Return the state of a checkpoint if it can be read, what is told of it, and the same as a line."""
+    """Return the state of a checkpoint if it can be read, the report on it, and the same as a line."""
     own, newer = Findings(), NewerKafka(strict=False)
     try:
         with progress(f"reading {path.name}"):

@@ -23,9 +23,8 @@ def suggest(
     Every access of the window that a rule allows is allowed by the
     suggestion; no request that is denied now is. Both are proved before
     anything is printed. What was used by name stays by name; many names
-    become a prefix where that gives nothing to speak of. DENYs that overrule
-    a suggested rule stay. --topics names topics that exist though nobody
-    used them.
+    become a prefix where that grants little more. DENYs that overrule
+    a suggested rule stay. --topics names topics that exist, used or not.
 
     [bold]Examples[/]
 

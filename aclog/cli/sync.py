@@ -96,7 +96,7 @@ def acl_changes(
 ) -> AclChanges:
     """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in listing order (aclog.shell.tree.rule_fields), whatever the order of the poll.
+    Changes are in listing order (aclog.shell.tree.rule_fields), regardless of the order of the poll.
     """
     # A response may repeat an ACL.
     now = dict.fromkeys(polled)
@@ -345,7 +345,7 @@ class ClusterPoller:
                 continue
             if is_plausible(poll):
                 return poll
-        await self.close()  # what it tells next is that of a new broker: not settled
+        await self.close()  # its next answer is that of a new broker: not settled
         return None
 
     async def _brokers(self) -> tuple[HostPort, ...]:
@@ -492,7 +492,7 @@ class SyncLog:
         return len(self.recorded.keys() - set(poll.acls))
 
     def leave_notice(self, text: str) -> None:
-        """Tell every reader of the log something until `withdraw_notice`, durably. Raises LogError."""
+        """Write a notice for every reader of the log, until `withdraw_notice`, durably. Raises LogError."""
         leave_notice(self.directory, text)
 
     def withdraw_notice(self) -> None:
@@ -565,7 +565,7 @@ def _change(offset: int, end_offset: int, timestamp: int, kind: ChangeKind, rule
     return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
 
 
-# Whether a poll is to be believed: one that would remove too much is asked again, then refused.
+# Whether a poll is trusted: one that would remove too much is repeated, then refused.
 
 
 class RefusedPollError(MetadataError):
@@ -638,7 +638,7 @@ _PERMANENT_ERRORS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
 
 @frozen(kw_only=True)
 class SyncOptions:
-    """Cluster, log, seconds between the end of a poll and the next one, output format, and what is not believed.
+    """Cluster, log, seconds between the end of a poll and the next one, output format, and the limit of a trusted poll.
 
     `give_up_after` is in seconds without a successful poll; None is never.
     """
@@ -772,7 +772,7 @@ class _Sync:
         return done
 
     def _print(self, changes: list[Change]) -> None:
-        # Changes are durable by now: nothing is printed that a crash could undo.
+        # Changes are durable here: nothing is printed that a crash could undo.
         self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
         self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
         line = _json_line if self.options.format is SyncFormat.JSONL else _text_line

@@ -177,7 +177,7 @@ def _change_text(change: RuleChange) -> str:
     return f"{'added' if change.added else 'removed'} {acl_text(change.acl)}"
 
 
-# Guardrails: follows a log, and tells of each test of rules that a committed change turns red, or green again.
+# Guardrails: follows a log, and reports each test of rules that a committed change turns red, or green again.
 
 
 STOPPED, TURNED_RED = 0, 1
@@ -239,8 +239,8 @@ def follow_cases(choice: ChosenSource, cases: Sequence[Case], options: GuardOpti
 
     Raises:
         ConfigError: the source is a single state, the webhook is no URL, or --http cannot listen.
-        MetadataError: what a case compares with cannot be read, the log is damaged or deleted, or nobody has confirmed
-            it for too long.
+        MetadataError: what a case compares with cannot be read, the log is damaged or deleted, or unconfirmed
+            for too long.
 
     """
     log = choice.source.log
@@ -263,7 +263,7 @@ def follow_cases(choice: ChosenSource, cases: Sequence[Case], options: GuardOpti
 
 @define(eq=False, kw_only=True)
 class Guard:
-    """Runs the cases, and tells what became of them."""
+    """Runs the cases, and reports their results."""
 
     choice: ChosenSource
     options: GuardOptions

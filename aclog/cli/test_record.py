@@ -159,7 +159,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def analyze_scalar(self, scalar: str) -> Any:
-        """Leave out the quotes where nobody needs them: the library is stricter than YAML about colons in a list."""
+        """Omit redundant quotes: the library is stricter than YAML about colons in a list."""
         analysis = super().analyze_scalar(scalar)
         if _PLAIN.fullmatch(scalar):
             analysis.allow_flow_plain = True

@@ -94,7 +94,7 @@ CASE_COLUMNS = (
 
 @define(eq=False)
 class JsonReport:
-    """Prints an object for each case, and for whatever else is measured; only cases are rows of tables.
+    """Prints an object for each case, and for each other measurement; only cases are rows of tables.
 
     JSON lines come as the tests run, the other formats at the end.
     """

@@ -78,7 +78,7 @@ class UnusedFlags:
     ] = None
 
 
-# `aclog unused`: which rules nobody needs, and which of them can go together.
+# `aclog unused`: the rules that no access needed, and those of them that can be removed together.
 
 
 app = Group()
@@ -88,11 +88,11 @@ app = Group()
 def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
     """List the rules that no access matched, those that matched but were never needed, and those that were needed.
 
-    The index knows by day what accesses matched and needed. "Never" is said of
-    a rule only if it was in force in the whole window, and every broker was
-    heard all the while; else it is not judged, and the report says why. What
-    can go can go together: no access of the window would be decided
-    otherwise, by the rules of its time or of now; --accesses proves it over
+    The index knows by day what accesses matched and needed. A rule is
+    "never" used only if it was in force in the whole window, and every broker
+    logged throughout; else it is not judged, and the report names the reason.
+    All removable rules can be removed at once: no access of the window
+    changes, by the rules of its time or of now; --accesses proves it over
     a log. Exit code 1 if there are unused rules, 0 if not, 2 for bad input.
 
     [bold]Examples[/]
@@ -282,7 +282,7 @@ def _more(count: int, what: str) -> Iterator[str]:
         yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
 
 
-# Answers which rules of a source nobody needs, and writes the removal of those that can go.
+# Finds the rules of a source that no access needed, and writes the removal of those that can be removed.
 
 
 NONE, UNUSED = 0, 1

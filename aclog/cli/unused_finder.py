@@ -173,7 +173,7 @@ def _answer(
 
 
 def _rules_of(acls: AclsImage) -> Callable[[StandardAcl], bool]:
-    """Return what tells whether a rule is in a state; its rules need no ids."""
+    """Return a test whether a rule is in a state; its rules need no ids."""
     return lambda acl: next(acls.matching(AclBindingFilter.of(acl)), None) is not None
 
 
@@ -194,7 +194,7 @@ class IndexFinder:
     origins: Origins
 
     def look(self, subject: Subject) -> LookResult:
-        """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
+        """Return the unused rules of a state. Raises MetadataError, OSError: they are unknown."""
         acls = subject.image.acls
         with UsageIndex.open(self.index) as index:
             if self.log is not None:
@@ -228,7 +228,7 @@ class LogFinder:
     origins: Origins
 
     def look(self, subject: Subject) -> LookResult:
-        """Return which rules of a state are unused. Raises MetadataError, OSError: nobody can tell."""
+        """Return the unused rules of a state. Raises MetadataError, OSError: they are unknown."""
         # Those of the state name the Kafka of its brokers: in a log, they may have run another one before.
         settings = evolve(subject.policy.settings, is_kafka_stated=self.is_kafka_named)
         judging = _judging(self.log, subject, settings)

@@ -26,7 +26,7 @@ def usage_index(
         Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
 ) -> None:
-    """Add what is new in an access log to the index of last use, which tells what any window of days needed.
+    """Add new access-log entries to the last-used index, which aclog unused reads for any window of days.
 
     What was taken is known by its content: a file that was rotated, compressed
     or copied counts once, and of one that has grown only the rest is taken. A

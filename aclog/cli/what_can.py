@@ -20,8 +20,8 @@ def what_can(
 ) -> None:
     """List all that a principal may do, on every resource and from every host, and the rules that allow it.
 
-    What rules for everybody (User:*) allow is part of it. Rules that deny
-    something of it are shown below it, and the others that deny this
+    Permissions of rules for all (User:*) are included. Rules that deny
+    a part are shown below it, and the others that deny this
     principal anything at the end.
 
     [bold]Examples[/]

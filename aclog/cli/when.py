@@ -26,8 +26,8 @@ def when(
 
     In an interval at least one of the requests that the flags describe was
     allowed: by one of the principals, to a name that begins so, from any
-    host; or all of an intent. What began and ended within one batch, or one
-    metadata transaction, nobody ever saw. --as-of ends the history there.
+    host; or all of an intent. A state within one batch, or one metadata
+    transaction, was never visible. --as-of ends the history there.
     Unless --kafka-version names one, that Kafka decides which the brokers ran
     at the time: one that was upgraded may begin or end an interval, too.
 

@@ -1,4 +1,4 @@
-"""`aclog who-can`: everybody who may do something."""
+"""`aclog who-can`: the principals with access."""
 
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
@@ -16,10 +16,10 @@ def who_can(
     output: AnswerFlags,
     host: AskedHost = None,
 ) -> None:
-    """List everybody who may do something with a resource: principals, hosts, and the rules that allow it.
+    """List the principals with access to a resource, from which hosts, and by which rules.
 
-    The list is complete: if it has "anyone but ...", so may principals that
-    no rule names. Settings that a running cluster does not show, and no flag
+    The list is complete: a row "anyone but ..." includes principals that no
+    rule names. Settings that a running cluster does not show, and no flag
     gives, may add to it: the last line and a note say so. With an intent,
     those are listed for whom all of it holds; a resource that is not named
     may be any one. With 'pii-*' those are listed who may do it on any name

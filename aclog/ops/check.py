@@ -70,7 +70,7 @@ class Verdict:
 
     @property
     def is_proved(self) -> bool:
-        """Whether it holds, whatever is unknown."""
+        """Whether it holds, regardless of unknown settings."""
         return not self.refuted and not self.premises
 
     def sentence(self, claim: Claim) -> str:

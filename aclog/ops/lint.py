@@ -122,8 +122,8 @@ def lint_inputs(
     select = _select(options.select)
     if accesses.unread and _NEAR_MISS in select:
         warn(
-            f"{source.accesses}: {accesses.unread:,} of these lines tell of accesses, which may be anybody's: not "
-            f"judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
+            f"{source.accesses}: {accesses.unread:,} of these lines are unread accesses, which may be of any principal"
+            f": not judged: {_NEAR_MISS} {BY_ID[_NEAR_MISS].name}"
         )
         select -= {_NEAR_MISS}
     return LintInputs(
@@ -224,7 +224,7 @@ def run_lint(
 ) -> LintReport:
     """Return the report on a state of a source; `policies`: those of each generation of Kafka that may decide.
 
-    `premises`: what is unknown of the settings: a rule is needless only if it is so in any case.
+    `premises`: what is unknown of the settings: a rule is redundant only if it is so in any case.
 
     Raises:
         ConfigError: a comment that suppresses findings without a lint or a reason.
@@ -240,7 +240,7 @@ def run_lint(
 
 
 def sure(find: Find, premises: Premises) -> Find:
-    """Return what finds the same, but calls a rule needless only if it is so whatever is unknown."""
+    """Return what finds the same, but reports a rule as redundant only if it is so regardless of unknown settings."""
     if ALLOW_EVERYONE_CONFIG in premises.names:
         find = partial(_find_sure, find)
     unknown = premises.turning(allowed=True)
@@ -257,10 +257,10 @@ def _find_all(
 def _find_useful(
     unknown: Premises, find: Find, policy: Policy, context: LintContext, select: frozenset[str]
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings that call no rule needless (Find): any may be needed by what is unknown."""
+    """Return the findings that report no rule as redundant (Find): unknown settings may need any."""
     findings, undecided = find(policy, context, select)
     names = " and ".join(unknown.names)
-    left_out = f"whether rules are needless is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
+    left_out = f"whether rules are redundant is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
     return [each for each in findings if not each.neutral], [*undecided, left_out]
 
 
@@ -318,7 +318,7 @@ def lint_report(
     find: "Find | None" = None,
     pause: Pause = no_pause,
 ) -> LintReport:
-    """Return the report on a state of a source; `tell` is told what was left undecided. Raises as run_lint.
+    """Return the report on a state of a source; `tell` receives what is undecided. Raises as run_lint.
 
     `find` lints in another way, such as in a process of its own. `pause` is called again and again while the log is
     read.
@@ -360,7 +360,7 @@ def _past(
     judged: Mapping[UUID, StandardAcl],
     pause: Pause,
 ) -> LogPast | None:
-    """Return what the log of a source tells of the rules that are found or judged; None if it has no log."""
+    """Return what the log of a source has on the rules that are found or judged; None if it has no log."""
     if choice.source.log is None:
         return None
     ids = dict(judged)

@@ -27,7 +27,7 @@ from aclog.terminal.progress import BYTES, progress
 
 
 def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSettings:
-    """Return what is stated for a place; warn of super users that are hardly meant, unless that is done (`is_warned`).
+    """Return what is stated for a place; warn of likely unintended super users, unless `is_warned`.
 
     Raises:
         ConfigError: a super user without a colon.
@@ -93,7 +93,7 @@ def read_changes_goal(path: str) -> PlanGoal:
 
 
 def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
-    """Return the rules that are wanted, and where they stand; `tell` is called with what was read.
+    """Return the desired rules, and their locations; `tell` is called with what was read.
 
     Raises:
         ConfigError: what is in the files is no rule; OSError: a file cannot be read.

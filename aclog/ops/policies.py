@@ -65,7 +65,7 @@ class StatedSettings(Protocol):
 
 
 def warn_of_super_users(stated: StatedSettings, flag: str = "--super-users") -> None:
-    """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
+    """Warn of super users that are likely unintended; `flag` named them. Raises ConfigError: one without a colon."""
     for mistake in super_user_mistakes(stated.super_users):
         warn(f"{flag}: {mistake}")
 
@@ -169,7 +169,7 @@ def existing_topics(
 ) -> ExistingNames | None:
     """Return the topics of a file of names, else those of the states and clusters that were read.
 
-    None if nothing tells any.
+    None if no source has any.
 
     Raises:
         ConfigError: a line is not UTF-8; OSError: the file cannot be read.
@@ -243,7 +243,7 @@ def policies_of(
 
 
 def settings_of(stated: StatedSettings) -> Settings:
-    """Return the settings that are stated; warn of super users that are hardly meant.
+    """Return the settings that are stated; warn of super users that are likely unintended.
 
     Raises:
         ConfigError: a super user without a colon.

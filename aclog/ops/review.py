@@ -119,7 +119,7 @@ def _kinds(words: tuple[str, ...]) -> Iterator[Kind]:
         yield Kind(word)
 
 
-# What lint says of both sides of a review: findings that the change brings, leaves and mends.
+# Lint findings of both sides of a review: those that the change adds, leaves and fixes.
 
 
 _RULES = 3
@@ -130,13 +130,13 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
     was = () if before is None else before.findings
     now = () if after is None else after.findings
     new, old = parted(now, was)
-    mended, _ = parted(was, now)
+    fixed, _ = parted(was, now)
     suppressed, _ = parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
     return LintOutcome(
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
         old=_items(old),
-        resolved=_items(mended),
+        resolved=_items(fixed),
         suppressed=_items(suppressed),
     )
 
@@ -147,7 +147,7 @@ def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedF
 
 
 def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
-    """Return findings as items; last are those whose mend changes nothing, such as a rule that another implies."""
+    """Return findings as items; last are those whose fix changes no decision, such as a rule that another implies."""
     return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
 
 
@@ -157,7 +157,7 @@ def _item(finding: LocatedFinding) -> Item:
     lint, by = finding.lint, finding.suppressed_by
     return Item(
         text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {finding.finding.lost}",
-        details=(*_places(finding), f"mend: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
+        details=(*_places(finding), f"fix: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
     )
 
 
@@ -356,7 +356,7 @@ class ReviewSides:
     def policies(self, side: Side, authorizer: StatedSettings | None = None) -> dict[Generation, Policy]:
         """Return the policy of a side for each of them; `authorizer`: by other settings than its own.
 
-        Warns of super users in other settings that are hardly meant; those of the sides are warned of as they are read.
+        Warns of super users in other settings that are likely a mistake; those of the sides are checked when read.
 
         Raises:
             ConfigError: a super user without a colon.
@@ -393,7 +393,7 @@ class SideReader:
     settings: RepositorySettings
 
     def read(self) -> ReviewSides:
-        """Read both sides; warn of super users that are hardly meant.
+        """Read both sides; warn of super users that are likely unintended.
 
         Raises:
             ConfigError: a commit that this clone does not have, a path that is on neither side, malformed files, or a
@@ -483,14 +483,14 @@ def _commit(ref: str) -> str:
 def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
     """Return the commit at which the head parted from the base: what came to the base since is not the head's.
 
-    With it come doubts: this clone may not tell.
+    With it come doubts: the clone may be shallow.
     """
     commit = _commit(base)
     parted = merge_base(commit, head)
     if parted is None:
         doubt = (
-            f"{base}: this clone does not tell where {head_name} parted from it (a shallow one?), so changes that it "
-            "got since count as reverted: fetch the history, such as with fetch-depth: 0"
+            f"{base}: this clone does not have the commit at which {head_name} parted from it (a shallow one?), so "
+            "later changes of the base count as reverted: fetch the history, such as with fetch-depth: 0"
         )
         return base, [doubt]
     return base if parted == commit else parted[:_SHORT], []
@@ -536,7 +536,7 @@ def _tests_of(sides: ReviewSides, file: str) -> Iterator[str]:
     content = file_content(sides.base_commit, file) if os.path.splitext(file)[1] == ".toml" else None  # noqa: PTH122
     try:
         yield from _patterns(tomllib.loads((content or b"").decode()), file)
-    except (ValueError, RecursionError):  # what it was is told: it is a change of the settings
+    except (ValueError, RecursionError):  # the old content is reported: it is a change of the settings
         return
 
 
@@ -561,7 +561,7 @@ class HeadTests:
 
     settings: RepositorySettings
     settings_win: Collection[str]
-    """The settings of the authorizer that hold whatever a file of tests states, which wins over the others."""
+    """The settings of the authorizer that hold regardless of a file of tests, which otherwise has precedence."""
     path: str
     """The file or directory of rules."""
     sides: ReviewSides
@@ -689,7 +689,7 @@ def review_change(
     """Review a change of rules.
 
     `settings`: those of aclog.toml, with what the caller gives instead. `settings_win`: the settings of the authorizer
-    that hold whatever a file of tests states, by their names in AuthorizerSettings.
+    that hold regardless of a file of tests, by their names in AuthorizerSettings.
 
     Raises:
         ConfigError: settings that are not valid, a commit that this clone lacks, or malformed files.

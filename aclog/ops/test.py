@@ -85,9 +85,9 @@ class SelectedTests:
     files: Sequence[str]
     choose: ChooseRules
     source_wins: bool = False
-    """Whether these rules are tested whatever a file names."""
+    """Whether these rules are tested regardless of those that a file names."""
     settings_win: Collection[str] = ()
-    """The settings of the authorizer that hold whatever a file states, by their names in AuthorizerSettings."""
+    """The settings of the authorizer that hold regardless of a file, by their names in AuthorizerSettings."""
     globs: Sequence[str] = ()
     """Names of tests; all of them if there is none."""
 
@@ -305,7 +305,7 @@ def _mutate(rules: RulesUnderTest, results: Iterable[FileResult], generation: Ge
     outcomes = [outcome for result in results for outcome in result.outcomes]
     holding = [outcome.case for outcome in outcomes if outcome.passed]
     if len(holding) < len(outcomes):
-        note("--mutate: tests that fail already are left out: they tell nothing of a mutant")
+        note("--mutate: tests that fail already are left out: they detect no mutant")
     total, killed, equivalent = mutant_count(policy), 0, 0
     survivors: list[MutationResult] = []
     with progress("mutating rules", "mutants") as advance:

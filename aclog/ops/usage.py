@@ -134,8 +134,8 @@ class Judging:
     def of(cls, choice: ChosenSource, settings: Settings) -> Self:
         """Take the ACLs of a source: of a log without --as-of all that it ever had, each access by those of its time.
 
-        Unless the settings name a Kafka, that decides which the brokers ran, and a warning tells of accesses of which
-        that is not known.
+        Unless the settings name a Kafka, that decides which the brokers ran, and a warning reports the accesses for
+        which that is not known.
 
         Raises:
             MetadataError, OSError: the source is damaged, or does not cover the moment.

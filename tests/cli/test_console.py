@@ -89,14 +89,17 @@ def get(port: int) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--listen", "0.0.0.0:8080"), "others can reach it, and everybody could ask"),
+        (("--listen", "0.0.0.0:8080"), "others can reach it, and no client needs a secret"),
         (("--listen", "nowhere"), "--listen"),
         (("--as-of", "0"), "the console shows the newest state"),
         (("--login", "oidc"), "ACLOG_OIDC_ISSUER is not set"),
         (("--login", "oidc:none.toml"), "No such file"),
         (("--login", "none"), "No such file"),
         (("--edit",), "--edit: expected --journal FILE"),
-        (("--edit", "--base-url", "https://acls.example"), "everybody who reaches https://acls.example could change"),
+        (
+            ("--edit", "--base-url", "https://acls.example"),
+            "every client that reaches https://acls.example could change",
+        ),
         (("--trusted-proxy", "*"), "expected the address of a proxy"),
         (("--base-url", "https://acls.example/path"), "without a path"),
         (("--base-url", "acls.example"), "expected https://HOST"),

@@ -479,8 +479,8 @@ BY_GENERATION = (
     "DENY does not deny"
 )
 NO_RANGE = (
-    "1 ACL(s), 0 of them DENY, have a host that looks like a CIDR range and is none: it matches nobody, so such a DENY "
-    "does not deny"
+    "1 ACL(s), 0 of them DENY, have a host that looks like a CIDR range, but is not: it matches no client, so such a "
+    "DENY does not deny"
 )
 
 

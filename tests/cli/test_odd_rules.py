@@ -137,5 +137,5 @@ def test_an_import_counts_the_rules_that_match_nobody(tmp_path):
     rows = lines(GOOD, acl_row("t", host="localhost"), acl_row("t", host="::1", permissionType="DENY"))
     told = aclog("import", "-", "--log", tmp_path / "log", stdin=rows).ok().err
     assert told.startswith(
-        "aclog: warning: 2 ACL(s), 1 of them DENY, probably match nobody. The first: ALLOW User:alice READ"
+        "aclog: warning: 2 ACL(s), 1 of them DENY, probably match no principal. The first: ALLOW User:alice READ"
     )

@@ -183,7 +183,7 @@ def test_without_tokens_it_answers_only_under_this_machines_names_and_its_own(lo
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--listen", "0.0.0.0:8180"), "others can reach it, and everybody could ask"),
+        (("--listen", "0.0.0.0:8180"), "others can reach it, and no client needs a secret"),
         (("--listen", "nowhere"), "--listen"),
         (("--listen", "127.0.0.1:0"), "--listen"),
         (("--max-age", "nan"), "expected seconds, more than 0"),

@@ -145,7 +145,7 @@ def test_what_makes_a_review_doubtful_is_in_it(repository: Repository) -> None:
     assert (
         aclog("review", "kafka", "--base", "main")
         .lines[1]
-        .startswith("- main: this clone does not tell where HEAD parted from it")
+        .startswith("- main: this clone does not have the commit at which HEAD parted from it")
     )
     repository.git("mv", "kafka", "acls")
     lines = aclog("review", "kafka", "--base", "HEAD").lines

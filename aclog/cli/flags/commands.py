@@ -54,9 +54,9 @@ class ConsoleFlags:
         Option(
             "--login",
             metavar="FILE|oidc|oidc:FILE",
-            help="Who may see it: a file with a principal and the hash of a password a line; or who logs in at an "
-            "OpenID Connect provider, which variables or a file name. Who may not DESCRIBE the cluster sees his own "
-            "rights. [dim]Default: everybody on this machine, and all of it[/]",
+            help="The users of the console: a file with a principal and the hash of a password per line; or those of "
+            "an OpenID Connect provider, which variables or a file name. Users without DESCRIBE on the cluster see "
+            "their own permissions. [dim]Default: every user of this machine, who sees everything[/]",
             show_default=False,
         ),
     ] = None
@@ -257,9 +257,7 @@ class PdpFlags:
     ] = None
     max_age: Annotated[
         float,
-        Option(
-            "--max-age", metavar="SECONDS", help="Decide nothing from a state that nobody has confirmed for longer."
-        ),
+        Option("--max-age", metavar="SECONDS", help="Decide nothing from a state that is unconfirmed for longer."),
     ] = 60.0
 
 
@@ -426,7 +424,7 @@ TestFiles: TypeAlias = Annotated[
 
 @frozen(kw_only=True)
 class RunFlags:
-    """Which tests are run, what else is measured, and how it is told."""
+    """Which tests are run, what else is measured, and how it is reported."""
 
     files: TestFiles = field(factory=list)
     run: Annotated[
@@ -483,8 +481,8 @@ class GuardFlags:
         Option(
             "--follow",
             metavar="",
-            help="Run the tests on each change of a log as it is committed, until Ctrl-C, and tell which turn red or "
-            "green.",
+            help="Run the tests on each change of a log as it is committed, until Ctrl-C, and print those that turn "
+            "red or green.",
             rich_help_panel=_FOLLOWING,
         ),
     ] = False
@@ -907,7 +905,7 @@ class DriftFlags:
         Option(
             "--follow",
             metavar="",
-            help="Look again and again, and print what drifts and what is mended, until Ctrl-C.",
+            help="Check repeatedly, and print each rule that drifts or is fixed, until Ctrl-C.",
         ),
     ] = False
     interval: Annotated[

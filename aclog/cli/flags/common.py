@@ -34,7 +34,7 @@ def group_from(group: type[_Group], values: Mapping[str, Any]) -> _Group:
     return group(**{field.alias: values[field.name] for field in attrs.fields(group) if field.name in values})  # type: ignore[arg-type]
 
 
-# Values of flags: enum names with their completions, and text as UTF-8 whatever the locale.
+# Values of flags: enum names with their completions, and text as UTF-8 regardless of the locale.
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -354,7 +354,7 @@ class AuthorizerFlags:
         Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
-            help="Deny it, whatever the context says. [dim]The default[/]",
+            help="Deny it, regardless of the context. [dim]The default[/]",
             rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
         ),
     ] = field(default=False, eq=False)
@@ -398,7 +398,7 @@ class AuthorizerFlags:
             )
 
     def warn_of_super_users(self, flag: str = "--super-users") -> None:
-        """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
+        """Warn of super users that are likely a mistake; `flag` named them. Raises ConfigError: one without a colon."""
         from aclog.authorizer.settings import super_user_mistakes
         from aclog.terminal.output import warn
 

@@ -421,7 +421,7 @@ class SubjectFlags:
 
 @frozen(kw_only=True)
 class WhoFlags:
-    """Principals, or all but some, and a host; without any, everybody from anywhere."""
+    """Principals, or all but some, and a host; by default every principal from every host."""
 
     principal: AskedPrincipals = field(factory=list)
     except_principal: Annotated[
@@ -429,7 +429,7 @@ class WhoFlags:
         Option(
             "--except-principal",
             metavar="TYPE:NAME",
-            help="Anybody but this principal; can be repeated.",
+            help="Any principal except this one; can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)

@@ -1,4 +1,4 @@
-"""The flags of commands that check a repository: its settings file, and an authorizer whose settings it may tell."""
+"""The flags of commands that check a repository: its settings file, and an authorizer whose settings it may define."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -55,7 +55,7 @@ class RepositoryFlags:
         Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
-            help="Deny it, whatever the settings of the repository say.",
+            help="Deny it, regardless of the settings of the repository.",
             rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
         ),
     ] = False

@@ -196,7 +196,7 @@ class SourceFlags:
         return {"--acls": self.acls, "--topics": self.topics_file}
 
     def topics(self) -> "NameFile | None":
-        """Return the topics that exist, to be read when they are asked for; None if nobody told."""
+        """Return the topics that exist, to be read when they are needed; None if no flag names a file."""
         from aclog.sources.acl_lines import NameFile
 
         return None if self.topics_file is None else NameFile(self.topics_file)
@@ -246,7 +246,7 @@ def parse_modules(texts: Iterable[str]) -> dict[str, str]:
     """Return the directory of each module by its source. Raises ConfigError: no `=`, or one source twice."""
     directories: dict[str, str] = {}
     for text in texts:
-        # A source may hold `=` (`git::https://host/repository?ref=v1`); a path hardly does.
+        # A source may hold `=` (`git::https://host/repository?ref=v1`); a path almost never does.
         source, equals, directory = text.rpartition("=")
         if not equals or not source or not directory:
             raise ConfigError(f"--module {text!r}: expected SOURCE=DIR, such as acme/acl/kafka=vendor/acl")
@@ -291,7 +291,7 @@ def tell_what_decides(context: "Context", settings: Iterable[str]) -> None:
 
 
 def context_authorizer(context: "Context") -> AuthorizerFlags:
-    """Return what a context says of the authorizer; what it does not say is as Kafka's defaults. A note tells it."""
+    """Return a context's settings of the authorizer, with Kafka's defaults for the rest, and print them as a note."""
     tell_what_decides(context, context.decides().values())
     return AuthorizerFlags(
         super_users=context.super_users,

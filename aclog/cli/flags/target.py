@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # The flags of commands that make a plan.
 
 
-_WANT = "What is wanted (exactly one)"
+_WANT = "Desired rules (exactly one)"
 
 JournalFile: TypeAlias = Annotated[
     Path,
@@ -46,7 +46,7 @@ OtherJournals: TypeAlias = Annotated[
     Option(
         "--other-journal",
         metavar="FILE",
-        help="The journal of another source for the same place: what it owns, too, is not deleted; can be repeated.",
+        help="The journal of another source for the same target: its rules are not deleted; can be repeated.",
     ),
 ]
 MaxDeletes: TypeAlias = Annotated[
@@ -54,7 +54,7 @@ MaxDeletes: TypeAlias = Annotated[
     Option(
         "--max-deletes",
         metavar="N|N%",
-        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of what is owned[/]",
+        help="Refuse a plan with more deletes. [dim]Default: the larger of 20 and 10% of the managed rules[/]",
         show_default=False,
     ),
 ]
@@ -140,7 +140,7 @@ class StepsOutputFlags:
 
 @frozen(kw_only=True)
 class PlanOutputFlags:
-    """How a plan is printed that may be long, what else is told of it, and the file that it is written into."""
+    """How a plan that may be long is printed, with what further data, and the file that it is written to."""
 
     out: PlanOut = None
     accesses: Annotated[
@@ -148,8 +148,8 @@ class PlanOutputFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Tell of each rule to delete when it was last used: by a directory that [cyan]aclog usage-index[/] "
-            "keeps, or by an access log as of [cyan]aclog usage[/], which can be repeated.",
+            help="Print the last use of each rule to delete: from a directory that [cyan]aclog usage-index[/] "
+            "keeps, or from an access log as of [cyan]aclog usage[/], which can be repeated.",
             show_default=False,
             rich_help_panel=ACCESSES,
         ),
@@ -234,7 +234,7 @@ class DoFlags:
         Option(
             "--journal",
             metavar="FILE",
-            help="The journal of the source of rules that owns what is added. [dim]Default: nobody owns it[/]",
+            help="The journal of the source of rules that owns what is added. [dim]Default: it is not managed[/]",
             show_default=False,
         ),
     ] = None

@@ -66,7 +66,7 @@ def rules_of(
 
     What decides in a running cluster, and is unknown but for the properties in `configs`, is noted; with `proves`, what
     cannot be proved without it, refused. If the settings name no Kafka, that decides which the brokers run, with
-    `own_time` at the time; a warning tells of what is not decided, as that is not known.
+    `own_time` at the time; a warning reports what is not decided, as that is not known.
 
     Raises:
         ConfigError: not exactly one source, or `own_time` without --log or with --as-of.

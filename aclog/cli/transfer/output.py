@@ -26,7 +26,7 @@ def open_output(path: Path | None, *, binary: bool) -> AbstractContextManager[IO
     What is no file of its own, such as a device or a pipe, is written into, and stays what it is.
 
     Raises:
-        ConfigError: binary output to a terminal, the path is a directory, or nobody reads its pipe to the end.
+        ConfigError: binary output to a terminal, the path is a directory, or the reader closes its pipe before the end.
         OSError: the file cannot be written.
 
     """
@@ -40,7 +40,7 @@ def open_output(path: Path | None, *, binary: bool) -> AbstractContextManager[IO
 
 
 def is_written_through(path: Path) -> bool:
-    """Return whether a path leads to a device, a pipe, or what a process has open. Raises OSError: nobody can tell."""
+    """Return whether a path leads to a device, a pipe, or what a process has open. Raises OSError: that is unknown."""
     return path.exists() and not path.is_dir() and (not path.is_file() or _is_descriptor(path))
 
 

@@ -424,7 +424,7 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
         raise ConfigError(f"{source.name}: only a log has a history: use --log DIR")
     changes: Iterator[Change] = history(source.directory)
     if as_of is not None:
-        end = source.image_at(as_of).end_offset  # refuses a moment of which nobody knows the state
+        end = source.image_at(as_of).end_offset  # refuses a moment whose state is unknown
         changes = takewhile(lambda change: change.end_offset <= end, changes)
     with progress("exporting", "changes", streams=out is None) as advance:
         write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)

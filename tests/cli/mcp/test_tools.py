@@ -243,7 +243,7 @@ def test_a_command_says_what_is_wrong_itself():
         assert (
             "'RAED' is not one of READ, WRITE" in (await asking.tell("who_can", operation="RAED", topics=["t"])).error
         )
-        assert (await asking.tell("unused")).error.startswith("nothing tells what was used: start aclog mcp with")
+        assert (await asking.tell("unused")).error.startswith("no access log and no index: start aclog mcp with")
         assert (await asking.tell("explain", principal="User:a")).error == "arguments: operation: Field required"
 
     with_assistant(questions, "--log", LOG)

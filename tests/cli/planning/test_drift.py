@@ -32,7 +32,7 @@ def test_what_is_as_it_should_be_is_no_drift_and_neither_is_what_others_have(sou
     source.make(A, B)
     add(source.log, C)
     found = drift(source)
-    assert (found.code, found.lines) == (0, [f"{source.log}: no drift; 1 rule is neither wanted nor owned"])
+    assert (found.code, found.lines) == (0, [f"{source.log}: no drift; 1 rule is neither desired nor managed"])
     assert drift(source, "--format", "jsonl").lines == []
 
 
@@ -51,7 +51,7 @@ def test_missing_and_left_over_rules_are_told_apart(source):
     text = drift(source)
     assert text.lines[1].endswith("it was applied")
     assert text.lines[2].endswith("it was never applied")
-    assert "2 wanted, and not there, 1 owned, no longer wanted, and still there" in text.lines[3]
+    assert "2 missing, 1 leftover" in text.lines[3]
 
 
 def test_an_answer_that_knows_nothing_is_trouble_and_no_drift(source, tmp_path):

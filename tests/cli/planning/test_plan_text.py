@@ -192,7 +192,7 @@ def test_accesses_that_tell_nothing_are_refused(tmp_path, estate, log_of_accesse
         assert said in result.complaint
         assert result.out == ""
     said = plan(estate, "--accesses", index, "--format", "jsonl").complaint
-    assert said.startswith("--accesses: the steps as JSON lines do not tell of them")
+    assert said.startswith("--accesses: the steps as JSON lines have no last use")
     missing = SimpleNamespace(find_spec=lambda name: None if name == "pyroaring" else find_spec(name))
     monkeypatch.setattr(extras, "find_spec", missing.find_spec)
     assert install_command("usage") in plan(estate, "--accesses", index).complaint

@@ -23,7 +23,7 @@ LINT = LookResult(
     summary="1 error, 1 warning in 2 rules; 1 suppressed",
 )
 FAILING = LookResult(items=(item("billing", kind=Kind.TESTS, severity=Severity.ERROR),), summary="3 of 4 tests pass")
-LACKING = {Kind.UNUSED: "nobody told of accesses: --index DIR or --accesses PATH tells"}
+LACKING = {Kind.UNUSED: "no access log and no index: pass --index DIR or --accesses PATH"}
 
 
 @pytest.fixture
