@@ -73,6 +73,10 @@ docs: $(RUNNING) $(DOCS_VENV)/.installed  ## the documentation as a site that ne
 screenshots: build/browser/.ready  ## the console's pages pictured anew for docs/console-pictures.md, into docs/images/console
 	$(BIN)/python -m tests.support.web.pictures
 
+.PHONY: page-pictures
+page-pictures: docs build/browser/.ready  ## the README and the first page of the documentation as a visitor sees them, in build/pictures
+	$(BIN)/python -m tests.docs.page_pictures
+
 .PHONY: terminal-picture
 terminal-picture: venv  ## the README's picture of an answer on a terminal drawn anew, into docs/images/terminal
 	$(BIN)/python -m tests.docs.terminal_picture
@@ -307,5 +311,5 @@ dist: venv  ## the source distributions and the wheel, in dist/
 	cd native && ../$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("../dist")' > /dev/null
 
 .PHONY: hooks
-hooks: venv  ## ruff, mypy and import-linter before every commit
-	$(BIN)/pre-commit install
+hooks: venv  ## ruff, mypy, import-linter and the words of docs/style.md before every commit, its subject included
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type commit-msg
