@@ -236,9 +236,9 @@ def _rules(explanation: Explanation) -> Iterator[str]:
     if not total:
         yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
         return
-    parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
+    parts = ", ".join(f"{role.value}: {explanation.counts[role]}" for role in Role if explanation.counts.get(role))
     covers = f"{_acls(total)} {'covers' if total == 1 else 'cover'}"
-    yield f"{covers} {'this resource' if is_one else 'some or all of these names'}: {parts}"
+    yield f"{covers} {'this resource' if is_one else 'some or all of these names'} ({parts})"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width, explanation.options.origins)

@@ -126,16 +126,15 @@ def list_(
         Option(
             "--origins",
             metavar="",
-            help="Add the [cyan]file[/] and [cyan]line[/] of each ACL. A table has them if the source knows.",
+            help="Add the [cyan]file[/] and [cyan]line[/] of each ACL. A table has them if the source has them.",
         ),
     ] = False,
 ) -> None:
-    """List the ACLs of some resources or principals, or all of them.
+    """List the ACLs of some resources or principals, or all ACLs.
 
     JSON lines have the keys resourceType, resourceName, patternType, principal,
     host, operation, permissionType and id, and are sorted by these keys in this
-    order. Names are as they are, as in kafka-acls.sh: 'pii-*' is no prefix
-    here.
+    order. Names are literal, as in kafka-acls.sh: 'pii-*' is not a prefix here.
 
     [bold]Examples[/]
 
@@ -177,8 +176,8 @@ def history(
 ) -> None:
     """List when each ACL was added or removed, in the order of the log.
 
-    What happened in an aborted transaction is left out. --as-of ends the
-    list at that state.
+    Changes in an aborted transaction are left out. --as-of ends the list at that
+    state.
 
     [bold]Examples[/]
 
@@ -231,7 +230,7 @@ def remove(
     aliases: Kip11Flags,
     force: Annotated[
         bool,
-        Option("--force", metavar="", help="Do not ask, and write even if the log belongs to a Kafka node."),
+        Option("--force", metavar="", help="Write without confirmation, and even if the log belongs to a Kafka node."),
     ] = False,
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
@@ -256,20 +255,27 @@ def copy(
     target: TargetFlags,
     from_principal: Annotated[
         str,
-        Option("--from-principal", metavar="TYPE:NAME", help="Whose ACLs are copied.", show_default=False),
+        Option(
+            "--from-principal", metavar="TYPE:NAME", help="The principal whose ACLs are copied.", show_default=False
+        ),
     ],
     to_principal: Annotated[
         list[str],
-        Option("--to-principal", metavar="TYPE:NAME", help="Who gets the same; can be repeated.", show_default=False),
+        Option(
+            "--to-principal",
+            metavar="TYPE:NAME",
+            help="The principal that receives them; can be repeated.",
+            show_default=False,
+        ),
     ],
     force: Annotated[
         bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
 ) -> None:
-    """Give a principal the ACLs of another one, those that deny included; existing ones are left unchanged.
+    """Copy the ACLs of a principal to another one, DENY rules included; existing ones are left unchanged.
 
-    What ACLs of everyone (User:*) allow is not copied: the new principal
-    has it already.
+    ALLOW rules for all principals (User:*) are not copied: they apply to the new
+    principal already.
 
     [bold]Examples[/]
 

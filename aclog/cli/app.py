@@ -86,7 +86,7 @@ _COMMANDS = {
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
     "diff": "Show which requests a second state allows and the first one does not, and which it no longer allows.",
-    "check": "Prove something about one state or two, or refute it with an example: exit code 0 if "
+    "check": "Prove a statement about one state or two, or refute it with a counterexample: exit code 0 if "
     "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
     "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
     "who-can": "List the principals with access to a resource, from which hosts, and by which rules.",

@@ -35,14 +35,13 @@ def apply(
     flags: ApplyFlags,
     elsewhere: TargetFlags,
 ) -> None:
-    """Make the changes of a plan, if the place is still what the plan was made for.
+    """Apply the changes of a plan, if the target still has the state that the plan is based on.
 
-    Asks before it writes. Nothing is changed if a rule in the region that the
-    plan touches has changed since, if the place answers with nothing or much
-    less than it had, or if the replica asked is behind. Killed at any moment, a
-    second run ends as the first one would have. The flags that name a place say
-    where it is found from here, if not where the plan found it. Exit code 0 if
-    all is done, 2 if it was refused or stopped.
+    Asks for confirmation before it writes. Nothing is changed if a rule that the
+    plan depends on has changed since, if the target returns no rules or far fewer
+    than before, or if the queried replica is behind. After a crash, a second run
+    completes the first. Flags give the address of the target if it differs from
+    the plan's. Exit code 0 if all is done, 2 if the plan was refused or stopped.
 
     [bold]Examples[/]
 

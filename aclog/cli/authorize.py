@@ -34,17 +34,19 @@ def authorize(
 
     Exit code 0 if allowed, 1 if denied, 2 for bad input.
 
-    'pii-*' is all names that begin with pii-: there is a decision if all of
-    them are decided alike, otherwise an error with an example of each.
+    'pii-*' means all names that begin with pii-. If they are not all decided
+    alike, the command prints an example of each decision, and fails.
 
-    With --requests each line has the keys principal, host, operation,
-    resourceType and resourceName, or "kind":"byResourceType" and no
-    resourceName to ask for any resource of the type. Each request gets one
-    line, in order: {"decision":"ALLOWED","rule":"..."}; a malformed one gets
-    {"decision":"ERROR","error":"..."}, and the exit code is then 2. Denied
-    requests do not affect the exit code. What a running cluster has set and
-    does not show, and no flag gives, may turn a decision: it says "DENIED
-    unless ...", and a line of JSON then has the key premises.
+    With --requests, each line has the keys principal, host, operation,
+    resourceType and resourceName, or "kind":"byResourceType" without
+    resourceName for any resource of the type. Each request results in one line,
+    in order: {"decision":"ALLOWED","rule":"..."}. For a malformed request it is
+    {"decision":"ERROR","error":"..."}, and the exit code is 2. Denied requests do
+    not affect the exit code.
+
+    Settings of a running cluster that it does not reveal, and that no flag gives,
+    may change a decision: the result is then "DENIED unless ...", and a line of
+    JSON has the key premises.
 
     [bold]Examples[/]
 

@@ -47,7 +47,8 @@ from aclog.terminal.tables import print_rows
 
 app = Group(
     name="check",
-    help="Prove something about one state or two, or refute it with an example: exit code 0 if proved, 1 if refuted or "
+    help="Prove a statement about one state or two, or refute it with a counterexample: exit code 0 if proved, 1 if "
+    "refuted or "
     "unknown (settings that a running cluster does not show could refute it).",
     no_args_is_help=True,
 )
@@ -99,8 +100,8 @@ def not_granted(
 ) -> None:
     """Prove that no principal, or none of these, is allowed an operation on any of the resources.
 
-    With an intent: that for none of them all that it needs is allowed.
-    'pii-*' is every name that begins with pii-.
+    With an intent: that none of them has all its permissions. 'pii-*' means every
+    name that begins with pii-.
 
     [bold]Examples[/]
 
@@ -138,7 +139,7 @@ def no_public(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
 ) -> None:
-    """Prove that a principal whom nothing names is allowed nothing, or nothing of what is asked.
+    """Prove that a principal that no rule names is allowed nothing, or none of the requests that the flags describe.
 
     [bold]Examples[/]
 
@@ -235,6 +236,6 @@ def _lines(proof: PermissionProof, permission: Permission, generation: Generatio
     yield first + only_on(generation)
     yield from more
     rule, topics = proof.deciding(permission, generation), proof.topics
-    yield f"  such as {request_text(witness(permission.region))}: {decided_by_text(rule, proof.origins)}"
+    yield f"  for example {request_text(witness(permission.region))}: {decided_by_text(rule, proof.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"

@@ -48,9 +48,9 @@ class Shell(StrEnum):
 def completion(shell: Annotated[Shell, Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
     """Print the script that makes a shell complete commands, flags, and the names in a source.
 
-    Topics, groups, principals and the like are those of the source that
-    the command line names, kept for a minute; a source that does not
-    answer within a second completes nothing, and nothing is ever asked.
+    Topics, groups, principals and similar names are those of the source on the
+    command line, and are cached for one minute. A source that does not answer
+    within a second completes nothing, and completion never prompts.
 
     [bold]Examples[/]
 

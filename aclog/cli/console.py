@@ -20,11 +20,11 @@ app = Group()
 @app.command()
 @writes_only_with("--edit")
 def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
-    """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
+    """Show access and its reasons in a browser; pages follow the source, and update by themselves.
 
-    Every view has an address of its own, the command line that says the same,
-    and its content as JSON and CSV. It listens on this machine only, unless
-    there is a login. SIGHUP reads the login's file again.
+    Every view has an address, the equivalent command line, and its content as
+    JSON and CSV. The console listens on the loopback interface only, unless a
+    login is configured. SIGHUP reads the file of the login again.
 
     [bold]Examples[/]
 

@@ -120,7 +120,7 @@ class SettingFlags:
         Option(
             "--no-allow-everyone-if-no-acl-found",
             metavar="",
-            help="It is false, where a running cluster does not show that.",
+            help="State that it is false, where a running cluster does not reveal it.",
             rich_help_panel="Settings: --no-allow-everyone-if-no-acl-found",
         ),
     ] = False
@@ -129,7 +129,7 @@ class SettingFlags:
         Option(
             "--semantics",
             metavar="kafka|documented",
-            help="As Kafka 4.3.1 decides, or as its documentation says.",
+            help="Decide as Kafka 4.3.1 does, or as its documentation describes.",
             rich_help_panel=_SETTINGS,
         ),
     ] = None
@@ -149,7 +149,7 @@ class SettingFlags:
         Option(
             "--format",
             metavar="FORMAT",
-            help="How commands print what they list, where they know this format.",
+            help="The default format of commands that support it.",
             rich_help_panel=_SETTINGS,
         ),
     ] = None
@@ -229,7 +229,7 @@ def list_(
     output: OutputFlags,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:
-    """List the contexts; * is the one that commands use now.
+    """List the contexts; * marks the current one.
 
     [bold]Example[/]
 
@@ -312,8 +312,8 @@ def use(
 ) -> None:
     """Use a context in all commands that name neither a source nor another context.
 
-    A command that writes names it, and asks first. ACLOG_CONTEXT, if it is
-    set, wins; an empty one means no context.
+    A command that writes names the context and asks for confirmation. The
+    variable ACLOG_CONTEXT takes precedence; an empty one selects no context.
 
     [bold]Examples[/]
 

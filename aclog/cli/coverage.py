@@ -65,13 +65,13 @@ app = Group()
 
 @app.command()
 def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
-    """Show when each broker logged anything, in an access log or in an index of last use, and where it has holes.
+    """Show the periods in which each broker logged accesses, and the gaps between them.
 
-    Accesses in a hole are unknown: no rule is reported as unused for a
-    window with one. A broker is expected to log from the first line of any
-    broker to the last. What could not be read or decided is counted by
-    principal, since rules that it may need are not judged either. Exit code 1
-    if there are holes, or such accesses.
+    The accesses in a gap are unknown: no rule is reported as unused for a window
+    with a gap. A broker is expected to log from the first line of any broker to
+    the last. Accesses that could not be read or decided are counted by
+    principal, because the rules that they may need are not judged either. Exit
+    code 1 if there are gaps or such accesses.
 
     [bold]Examples[/]
 

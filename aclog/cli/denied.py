@@ -21,13 +21,12 @@ def denied(
 ) -> None:
     """List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.
 
-    Every access of the log is decided by the rules of the source, as they
-    are now. A DESCRIBE and the READ or WRITE that follows it are one attempt.
-    If a DENY blocks a request, it is listed, and no rule is proposed. Rules
-    allow the denied requests, on that resource and from these hosts, and
-    nothing else except what Kafka derives from them. Exit code 1 if a request
-    is denied, or may be that could not be read or decided; 0 if not, 2 for
-    bad input.
+    Each access is decided by the rules of the source as they are now. A DESCRIBE
+    and the READ or WRITE after it count as one attempt. A request that a DENY
+    rule blocks is listed without a proposal. The proposed rules allow the denied
+    requests on these resources and from these hosts, and only what Kafka derives
+    from them. Exit code 1 if a request is denied, or could not be read or
+    decided; 0 if not, 2 for bad input.
 
     [bold]Examples[/]
 

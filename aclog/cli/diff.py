@@ -20,19 +20,20 @@ def diff(
     report: DiffFlags,
     follower: FollowerFlags,
 ) -> None:
-    """Show which requests a second state allows and the first one does not, and which it no longer allows.
+    """Show which requests a second state allows and the first one denies, and the reverse.
 
-    It covers every principal, host, operation and name, not only those that
-    occur in a rule. The exit code and the regions of jsonl, json, csv and
-    table are exact. So is each row of text, markdown and sarif, unless it says
-    "up to": then nothing outside of it changed for its cause, and it names
-    what may be more than changed: who, hosts, names or operations. Exit code
-    0 if every request is decided the same, 1 if not or if that is not known
-    (what a running cluster has set and does not show, and no flag gives), 2
-    for bad input.
+    Covers every principal, host, operation and name, not only those that occur
+    in a rule. The exit code and the regions of jsonl, json, csv and table are
+    exact. A row of text, markdown and sarif is exact as well, unless it has "up
+    to": such a row is an upper bound, and names the part that may be larger than
+    the change (principals, hosts, names or operations).
 
-    With --follow there is no second state: for each committed change of a log
-    it shows what that really gives and takes, until Ctrl-C or SIGTERM.
+    Exit code 0 if every request is decided the same, 1 if not, or if a setting
+    that a running cluster does not reveal could change the result, 2 for bad
+    input.
+
+    With --follow there is no second state: the command prints the effective
+    change of each commit to a log, until Ctrl-C or SIGTERM.
 
     [bold]Examples[/]
 

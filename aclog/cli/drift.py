@@ -23,8 +23,8 @@ def drift(
     """Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.
 
     Rules that are neither desired nor managed belong to other owners: they are
-    counted, and are not drift. With --follow it checks repeatedly, also the
-    desired rules, and prints a line for each rule that drifts or is fixed. Exit
+    counted, and are not drift. With --follow, the target and the desired rules
+    are checked repeatedly, and each rule that drifts or is fixed is printed. Exit
     code 0 if there is no drift, 1 if there is, 2 if it is unknown.
 
     [bold]Examples[/]

@@ -42,8 +42,8 @@ def explain(
 ) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
-    'pii-*' is all names that begin with pii-, if all of them are decided
-    alike; otherwise it is an error with an example of each decision.
+    'pii-*' means all names that begin with pii-. If they are not all decided
+    alike, the command prints an example of each decision, and fails.
 
     [bold]Examples[/]
 

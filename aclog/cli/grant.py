@@ -67,14 +67,13 @@ def grant(
     authorizer: AuthorizerFlags,
     output: StepsOutputFlags,
 ) -> None:
-    """Show the least rules that a client needs for its work, given what is there; with --yes, add them.
+    """Show the minimal rules that a client needs in addition to the existing ones; with --yes, add them.
 
-    All resources that are named are granted, and nothing else: no rule is
-    wider than asked. Rules that are there are used as they are. The plan
-    lists whose resources a prefix opens as well, and what a rule still
-    denies. Exit code 0 if nothing is missing, or all is done; 1 if
-    the plan has changes; 2 if it is refused: a rule denies what is asked,
-    or others would lose access.
+    Grants access to the named resources only: no rule is broader than requested.
+    Existing rules are taken into account. The plan lists the owners of resources
+    that a prefix covers as well, and the parts that a rule still denies. Exit
+    code 0 if no rule is missing, or all is done; 1 if the plan has changes; 2 if
+    it is refused, because a rule denies the request or others would lose access.
 
     [bold]Examples[/]
 

@@ -29,11 +29,11 @@ def import_(
     ] = False,
     keep_odd_rules: KeepOddRules = False,
 ) -> None:
-    """Write ACLs, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
+    """Write ACLs, credentials, tokens and features into a log, atomically; a new directory becomes a new log.
 
-    Ids are kept. ACLs that the log already has are left unchanged; ACLs
-    without an id get one. An ACL that CreateAcls would refuse is refused, and
-    nothing is written: a log that has one can make a Kafka fail.
+    Ids are kept. ACLs that the log already has are left unchanged, and ACLs
+    without an id receive one. An ACL that CreateAcls would reject is refused, and
+    nothing is written: a log with such an ACL can make a Kafka node fail.
 
     [bold]Examples[/]
 

@@ -93,7 +93,7 @@ class ClusterFlags:
     groups: Annotated[
         str | None,
         Option(
-            "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL
+            "--groups", metavar="FILE", help="Existing consumer groups, one per line.", rich_help_panel=_CLUSTER_PANEL
         ),
     ] = None
     accesses: Annotated[
@@ -101,7 +101,8 @@ class ClusterFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (a principal may stand alone).",
+            help="Recent accesses: a log in any form that [cyan]aclog usage[/] reads (lines with only a principal are "
+            "accepted).",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
@@ -119,7 +120,7 @@ class ClusterFlags:
         Option(
             "--broker-principals",
             metavar="P;P",
-            help="The principals of brokers, to whom cluster rights belong.",
+            help="The principals of brokers, which need cluster permissions.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
@@ -166,7 +167,7 @@ class LintFlags:
         Option(
             "--select",
             metavar="IDS",
-            help="Only these lints, by id or name, with commas between them. [dim]Default: all[/]",
+            help="Only these lints, by id or name, separated by commas. [dim]Default: all[/]",
             autocompletion=complete_ids,
         ),
     ] = None
@@ -184,7 +185,7 @@ class LintFlags:
     ] = None
     fail_on: Annotated[
         FailOn | None,
-        Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),
+        Option("--fail-on", help="The lowest severity that makes the exit code 1.", show_default="error"),
     ] = None
     format: Annotated[
         OutputFormat | None,

@@ -167,19 +167,19 @@ def copy(
     ] = None,
     until_damage: Annotated[
         bool,
-        Option("--until-damage", metavar="", help="Copy what stands before the damage of a topic."),
+        Option("--until-damage", metavar="", help="Copy the part of a topic before the damage."),
     ] = False,
 ) -> None:
     """Copy a log from a directory to a Kafka topic, or back: the same records at the same offsets.
 
-    Everything committed at the start is copied, read back and compared; a TO
-    that is not empty is refused. Stop the writers of FROM first if they are to
-    continue on TO. The copy is atomic: a topic gets the whole log or nothing, a
-    directory appears when it is complete.
+    Copies everything committed at the start, reads it back, and compares it. A
+    TO that is not empty is refused. Stop the writers of FROM first if they are
+    to continue on TO. The copy is atomic: a topic receives the whole log or
+    nothing, and a directory appears when it is complete.
 
-    With --until-damage a topic that readers refuse is copied up to the last whole
-    batch before the damage; what stands after it is counted. Exit code 1 if
-    there is any.
+    With --until-damage, a topic that readers refuse is copied up to the last whole
+    batch before the damage; the batches after it are counted. Exit code 1 if
+    there are any.
 
     [bold]Examples[/]
 
@@ -203,9 +203,10 @@ def adopt(
 ) -> None:
     """Make a controller on a Kafka topic accept another topic as its log.
 
-    A controller refuses a topic that is not the one it has followed, or that
-    does not hold all that it has seen committed. This shows both ends, asks,
-    and records the topic that CONFIG names now. Stop the controller first.
+    A controller refuses a topic other than the one it has followed, and one that
+    lacks records it has seen committed. This command prints the ends of both,
+    asks for confirmation, and records the topic that CONFIG names now. Stop the
+    controller first.
 
     [bold]Example[/]
 

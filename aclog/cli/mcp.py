@@ -10,12 +10,11 @@ app = Group()
 
 @app.command()
 def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> None:
-    """Answer questions of an assistant about a source, over stdin and stdout, and write nothing.
+    """Serve the Model Context Protocol to an assistant over stdin and stdout; read-only.
 
-    It speaks the Model Context Protocol. Its tools are who_can, what_can,
-    explain, diff, check, when, lint and unused; each runs the command of that
-    name on the source given here, and its answer has the command line that
-    says the same, and the end offset of the state that it is about. An
+    The tools are who_can, what_can, explain, diff, check, when, lint and unused.
+    Each runs the command of that name on the source given here, and returns the
+    equivalent command line and the end offset of the state with its result. An
     assistant starts this command; it ends when stdin is closed.
 
     [bold]Examples[/]

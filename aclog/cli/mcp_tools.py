@@ -163,7 +163,7 @@ class Check(_Comparing, _Asking, _Subjects):
             description="What to prove. no-new-access: a second state allows nothing new; equal: it decides everything "
             "the same (both take the second state of diff: to_as_of, change, to_kafka_version, or the newest one if "
             "as_of is given). not-granted: no principal, or none of the given ones, is allowed this; only: only the "
-            "principals are allowed this; no-public: a principal that nothing names is allowed nothing, or nothing of "
+            "principals are allowed this; no-public: a principal that no rule names is allowed nothing, or nothing of "
             "what is asked."
         ),
     ]
@@ -316,7 +316,8 @@ TOOLS = (
     Tool(
         name="check",
         title="Prove or refute a claim",
-        description="Prove something about a state, or about two, for all requests; or refute it with examples. The "
+        description="Prove a statement about one state or two, for all requests, or refute it with counterexamples. "
+        "The "
         "verdict is PROVED or REFUTED; rows are what refutes it. not-granted and only take operation or intent, and "
         f"{_RESOURCES}.",
         arguments=Check,

@@ -16,10 +16,9 @@ def migrate(
 ) -> int:
     """Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.
 
-    In a log, everything becomes visible at once at the switchover, or nothing.
-    Afterwards the contents and decisions of both sides are compared. Entries that
-    cannot be migrated are listed. Tokens keep their HMACs only if
-    delegation.token.secret.key stays the same.
+    In a log, the switchover is atomic. Afterwards the contents and decisions of
+    both sides are compared. Entries that cannot be migrated are listed. Tokens
+    keep their HMACs only if delegation.token.secret.key stays the same.
 
     [bold]Examples[/]
 

@@ -14,15 +14,15 @@ app = Group()
 
 @app.command()
 def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> None:
-    """Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.
+    """Serve authorization decisions to proxies and programs over HTTP, by the rules of a source, which it follows.
 
-    It speaks OpenID AuthZEN's Authorization API 1.0 (evaluation, evaluations,
-    search, metadata), OPA's data API at /v1/data/kafka/authz, and Envoy's
-    external authorization over HTTP below /ext_authz. Beyond this machine it
-    listens only if clients have tokens or certificates. Until there is a
-    state, and when it is unconfirmed for too long, the answer is 503, never
-    true. SIGHUP reads rules in files, mapping, tokens and certificate again, and
-    opens the files that it appends to again.
+    Implements OpenID AuthZEN's Authorization API 1.0 (evaluation, evaluations,
+    search, metadata), OPA's data API at /v1/data/kafka/authz, and Envoy's external
+    authorization over HTTP below /ext_authz. It listens beyond the loopback
+    interface only if clients have tokens or certificates. Without a state, or
+    with one that is unconfirmed for longer than --max-age, the response is 503,
+    never true. SIGHUP reads rules in files, mapping, tokens and certificate
+    again, and reopens the files that it appends to.
 
     [bold]Examples[/]
 

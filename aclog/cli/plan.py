@@ -41,9 +41,9 @@ def plan(
     """Show the changes that would give a target the desired ACLs; nothing is written to it.
 
     Deletes managed rules that are no longer desired, and never rules of other
-    owners. A desired rule that exists already stays as it is, and becomes
-    managed only with --adopt. Exit code 0 if there is nothing to do, 1
-    if there are changes, 2 if something is wrong.
+    owners. A desired rule that exists already stays unmanaged, unless --adopt is
+    given. Exit code 0 if there is nothing to do, 1 if there are changes, 2 for an
+    error.
 
     [bold]Examples[/]
 

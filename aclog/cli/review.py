@@ -58,7 +58,7 @@ class ChangeFlags:
         Option(
             "--base",
             metavar="REF",
-            help="The commit to compare with: where the head parted from this branch, tag or commit.",
+            help="The commit to compare with: the merge base of the head and this branch, tag or commit.",
         ),
     ]
     head: Annotated[
@@ -99,18 +99,18 @@ class ReviewFlags:
     ] = field(factory=list)
     topics: Annotated[
         str | None,
-        Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--topics", metavar="FILE", help="Existing topics, one per line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     groups: Annotated[
         str | None,
-        Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--groups", metavar="FILE", help="Existing groups, one per line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     accesses: Annotated[
         str | None,
         Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, in any form that [cyan]aclog usage[/] reads: which are decided differently?",
+            help="Recent accesses, in any form that [cyan]aclog usage[/] reads: report which are decided differently.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None
@@ -119,7 +119,7 @@ class ReviewFlags:
         Option(
             "--fail-on",
             metavar="KINDS",
-            help=f"What makes the exit code 1, with commas between: {', '.join(Kind)}; or {NEVER}.",
+            help=f"The checks that make the exit code 1, separated by commas: {', '.join(Kind)}; or {NEVER}.",
             show_default=",".join(kind for kind in Kind if kind in DEFAULT_FAIL_ON),
         ),
     ] = None
@@ -162,14 +162,14 @@ app = Group()
 
 @app.command()
 def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags) -> None:
-    """Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.
+    """Report what a pull request grants and revokes, what it breaks, and whether a check fails.
 
-    Compares the rules in the files of two commits, or of a commit and the
-    working tree: the effective change, proofs that what must not change does
-    not (review.untouched in aclog.toml), tests of rules, findings of lint
-    that are new, and recent accesses that would be decided differently.
-    Exit code 0 if nothing of --fail-on is found, 1 if something is, 2 for
-    bad input. It needs no access to a cluster.
+    Compares the rules in the files of two commits, or of a commit and the working
+    tree: the effective change, proofs that protected resources do not change
+    (review.untouched in aclog.toml), tests of rules, new findings of lint, and
+    recent accesses that would be decided differently. Exit code 0 if no check of
+    --fail-on fails, 1 if one does, 2 for bad input. It needs no access to a
+    cluster.
 
     [bold]Examples[/]
 

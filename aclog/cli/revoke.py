@@ -21,13 +21,13 @@ def revoke(
     authorizer: AuthorizerFlags,
     output: StepsOutputFlags,
 ) -> None:
-    """Show which of a principal's own rules let its client do something; with --yes, remove them.
+    """Show which of a principal's own rules grant the named access; with --yes, remove them.
 
-    Only resources that are named are taken away. A rule that gives more
-    operations is replaced by rules for the others; one on more names or for
-    more hosts than requested stays. The plan lists what still allows it. Exit
-    code 0 if nothing allows it, or all is done; 1 if the plan has changes,
-    or something still allows it; 2 if it is refused.
+    Revokes access to the named resources only. A rule with more operations is
+    replaced by rules for the remaining ones; a rule on more names, or for more
+    hosts, stays. The plan lists the rules that still grant the access. Exit code
+    0 if no rule grants it, or all is done; 1 if the plan has changes, or a rule
+    still grants it; 2 if it is refused.
 
     [bold]Examples[/]
 

@@ -39,7 +39,7 @@ class RollbackFlags:
         Option(
             "--apply",
             metavar="ID",
-            help="The apply to undo, with all later ones of this journal; its id, or how that begins.",
+            help="The apply to undo, with all later ones of this journal: its id, or a prefix of its id.",
             show_default="the newest",
         ),
     ] = None
@@ -63,12 +63,12 @@ def rollback(
     flags: RollbackFlags,
     output: PlanOutputFlags,
 ) -> None:
-    """Show what would bring a place back to before an apply; nothing is written to it.
+    """Show the changes that would undo an apply; nothing is written to the target.
 
-    It is a plan like any other, for [cyan]aclog apply[/]: rules that were added are
-    deleted, those that were deleted are added, and what was owned before is owned
-    again. What others changed meanwhile stays. Exit code 0 if there is nothing to
-    do, 1 if there are changes, 2 if something is wrong.
+    The result is a plan for `aclog apply`: it deletes the rules that the apply
+    added, adds those that it deleted, and restores which rules are managed.
+    Changes by others in the meantime stay. Exit code 0 if there is nothing to do,
+    1 if there are changes, 2 for an error.
 
     [bold]Examples[/]
 

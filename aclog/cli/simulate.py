@@ -28,13 +28,13 @@ def simulate(
         ),
     ] = None,
 ) -> None:
-    """Show which accesses of a log a second state would decide differently than the first one.
+    """Show which accesses of a log a second state would decide differently from the first one.
 
-    GAINED: denied before, allowed after; LOST: the reverse; BROKEN: decided
-    before, an error after; MENDED: the reverse. The rest is SAME, but for what
-    could not be read or decided and may be decided differently: NOT_JUDGED.
-    `aclog diff` says the same of all requests, not only of those in a log.
-    Exit code 0 if all are the same, 1 if not, 2 for bad input.
+    GAINED: denied before, allowed after; LOST: the reverse; BROKEN: an error
+    after the change only; MENDED: an error before the change only; SAME: no
+    difference. NOT_JUDGED: the access could not be read or decided, so its
+    decision may differ. `aclog diff` covers all requests, not only those in a
+    log. Exit code 0 if all are the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]
 

@@ -64,8 +64,8 @@ def create(
 ) -> None:
     """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, which Kafka's tools can read.
 
-    An ACL in --acls that CreateAcls would refuse is refused, and nothing is
-    written. A state of any other source is written as it is.
+    An ACL in --acls that CreateAcls would reject is refused, and nothing is
+    written. The state of any other source is written unchanged.
 
     [bold]Examples[/]
 

@@ -18,13 +18,13 @@ def suggest(
     flags: SuggestFlags,
     output: AnswerFlags,
 ) -> None:
-    """Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not give.
+    """Suggest the minimal rules that keep every access of a log, and grant nothing beyond the current rules.
 
-    Every access of the window that a rule allows is allowed by the
-    suggestion; no request that is denied now is. Both are proved before
-    anything is printed. What was used by name stays by name; many names
-    become a prefix where that grants little more. DENYs that overrule
-    a suggested rule stay. --topics names topics that exist, used or not.
+    The suggestion allows every access of the window that a current rule allows,
+    and no request that is denied now. Both are proved before anything is printed.
+    Names stay literal, except that many names of one principal become a prefix
+    where this grants little more. DENY rules that restrict a suggested rule stay.
+    --topics names the topics that exist, used or not.
 
     [bold]Examples[/]
 

@@ -89,13 +89,13 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
     rules, staying = suggestion.rules, len(suggestion.staying)
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
-    stays = f", beside {staying:,} of others that stay" if staying else ""
-    yield f"{len(rules):,} rules{stays}; {now:,} now"
+    stays = f" and {staying:,} unchanged of other principals" if staying else ""
+    yield f"{len(rules):,} suggested rule{'' if len(rules) == 1 else 's'}{stays}; currently {now:,} in total"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
-    others = f"; {unjudged:,} are not judged" if unjudged else ""
+    others = f"; {unjudged:,} could not be judged" if unjudged else ""
     yield (
-        f"{len(allows):,} allow what was used, {prefixes:,} of them by prefix; "
-        f"{len(rules) - len(allows) - unjudged:,} are kept for what they deny or close{others}"
+        f"{len(allows):,} grant logged accesses ({prefixes:,} by a prefix); "
+        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny access, or keep a resource closed{others}"
     )
     for principal, group in groupby(rules[:_MAX_LINES], key=lambda rule: rule.acl.principal):
         yield ""
@@ -128,9 +128,9 @@ def _lines(rule: SuggestedRule, *, explain: bool) -> Iterator[str]:
 
 def _replaced(rule: SuggestedRule) -> str:
     if rule.replaces == (rule.acl,):
-        return "as now"
+        return "by the same rule as now"
     first, *others = (acl_text(acl) for acl in rule.replaces)
-    return f"now by {first}" + (f" and {len(others):,} more" if others else "")
+    return f"currently granted by {first}" + (f" and {len(others):,} more" if others else "")
 
 
 # Suggests rules, proves them, and prints or writes them.
@@ -220,17 +220,17 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
     else:
         for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
             say(printable(line))
-    denied = f"; {report.needs.denied:,} are denied now, and are not kept" if report.needs.denied else ""
+    denied = (
+        f"; {report.needs.denied:,} are denied by the current rules, and stay denied" if report.needs.denied else ""
+    )
     if report.unread:
         decided = report.replayed - report.needs.undecided.total
         warn(
             f"{unread_text(report.unread)}: the rules that they may need stay, not judged; the other {decided:,} "
-            f"accesses were decided again, none of these is lost, and no request is allowed that was not{denied}"
+            f"accesses were decided again: none is lost, and no request is newly allowed{denied}"
         )
         return
-    note(
-        f"proved: {report.replayed:,} accesses decided again, none lost, and no request is allowed that was not{denied}"
-    )
+    note(f"proved: {report.replayed:,} accesses decided again, none lost, no request newly allowed{denied}")
 
 
 def _warn(counted: CountedLog) -> None:

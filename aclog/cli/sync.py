@@ -200,13 +200,13 @@ def sync(
         Option("--format", help="A readable line for each change, or the JSON object of [cyan]export --history[/]."),
     ] = SyncFormat.TABLE,
 ) -> None:
-    """Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.
+    """Poll the ACLs of a cluster, and record the changes of each poll atomically in a log.
 
-    DIR can be used like any other --log, with --as-of, shell and history.
-    A failed poll records nothing and is retried. One that would remove too much
-    is asked again, of other brokers too, then refused: every reader of DIR is
-    warned until a later poll is good. SIGTERM or Ctrl-C stops it.
-    Needs DESCRIBE on the cluster.
+    DIR can be used like any other --log, with --as-of, shell and history. A
+    failed poll records nothing and is retried. A poll that would remove too many
+    ACLs is repeated, with other brokers as well, and then refused: every reader of
+    DIR prints a warning until a later poll is accepted. SIGTERM or Ctrl-C stops
+    it. Requires DESCRIBE on the cluster.
 
     [bold]Examples[/]
 

@@ -25,11 +25,11 @@ def test(
     guard: GuardFlags,
     follower: FollowerFlags,
 ) -> None:
-    """Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.
+    """Run tests of rules: who has access, who has not, and by which rule; each is proved for all requests.
 
-    A test stands in YAML beside the rules, or in lines of requests with their
-    decisions. The rules are those that a file names, unless a flag names
-    others. Exit code 0 if all hold, 1 if one fails, 2 for bad input.
+    Tests are YAML files beside the rules, or JSON lines of requests with the
+    expected decisions. The rules are those that a test file names, unless a flag
+    names others. Exit code 0 if all tests pass, 1 if one fails, 2 for bad input.
 
     [bold]Examples[/]
 

@@ -76,7 +76,7 @@ Hmac: TypeAlias = Annotated[
 ]
 
 Force: TypeAlias = Annotated[
-    bool, Option("--force", metavar="", help="Do not ask before writing to a context that -c does not name.")
+    bool, Option("--force", metavar="", help="Write without confirmation to a context that -c does not name.")
 ]
 
 
@@ -112,7 +112,7 @@ def create(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Create a token, and print its id and HMAC: with both, its bearer can log in as its owner.
+    """Create a token, and print its id and HMAC, with which a client can log in as the token's owner.
 
     [bold]Example[/]
 
@@ -225,10 +225,10 @@ def list_(
     ] = None,
     format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
 ) -> None:
-    """List the tokens in a log, a checkpoint or a running quorum, with their times; the HMACs are not there.
+    """List the tokens in a log, a checkpoint or a running quorum, with their times and without HMACs.
 
-    `aclog tokens describe` asks a broker instead, which shows what the
-    login may see.
+    `aclog tokens describe` queries a broker instead, which returns the tokens that
+    the login may describe.
 
     [bold]Examples[/]
 

@@ -63,8 +63,8 @@ class UnusedFlags:
         Option(
             "--ignore-broker",
             metavar="ID",
-            help="A broker that is no more, or logs nothing: its silence is no hole; [cyan]none[/] is for lines that "
-            "name no broker. Can be repeated.",
+            help="A broker that was removed or does not log: its silence is not a gap; [cyan]none[/] means lines "
+            "without a broker. Can be repeated.",
         ),
     ] = field(factory=list)
     out: Annotated[
@@ -72,7 +72,7 @@ class UnusedFlags:
         Option(
             "--out",
             metavar="FILE",
-            help="Write the removal of all that can go together, as a change for [cyan]--change[/].",
+            help="Write the removal of all removable rules as a change for [cyan]--change[/].",
             show_default=False,
         ),
     ] = None
@@ -88,12 +88,13 @@ app = Group()
 def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: AnswerFlags) -> None:
     """List the rules that no access matched, those that matched but were never needed, and those that were needed.
 
-    The index knows by day what accesses matched and needed. A rule is
-    "never" used only if it was in force in the whole window, and every broker
-    logged throughout; else it is not judged, and the report names the reason.
-    All removable rules can be removed at once: no access of the window
-    changes, by the rules of its time or of now; --accesses proves it over
-    a log. Exit code 1 if there are unused rules, 0 if not, 2 for bad input.
+    The index records by day which rules accesses matched and needed. A rule is
+    "never" used only if it was in force in the whole window and every broker
+    logged throughout; otherwise it is not judged, and the report names the
+    reason. All removable rules can be removed at once: no access of the window
+    would be decided differently, by the rules of its time or by the current ones;
+    --accesses proves this over a log. Exit code 1 if there are unused rules, 0 if
+    not, 2 for bad input.
 
     [bold]Examples[/]
 

@@ -131,8 +131,8 @@ def _gaps(report: UsageReport) -> Iterator[str]:
     if holes:
         more = f" and {len(holes) - _MAX_NAMES:,} more" if len(holes) > _MAX_NAMES else ""
         yield (
-            f"no access at all on {len(holes):,} of {len(report.window.days):,} days: "
-            f"{', '.join(holes[:_MAX_NAMES])}{more}: unused, or not logged"
+            f"no accesses on {len(holes):,} of {len(report.window.days):,} calendar days "
+            f"({', '.join(holes[:_MAX_NAMES])}{more}): the cluster was idle, or the log is incomplete"
         )
 
 

@@ -26,12 +26,12 @@ def usage_index(
         Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
 ) -> None:
-    """Add new access-log entries to the last-used index, which aclog unused reads for any window of days.
+    """Add new access-log entries to the last-used index, which `aclog unused` reads for any window of days.
 
-    What was taken is known by its content: a file that was rotated, compressed
-    or copied counts once, and of one that has grown only the rest is taken. A
-    run is taken whole or not at all. With --log each access is judged by the
-    ACLs of its own time. Exit code 0, also if nothing is new.
+    Entries are identified by the content of the files: a file that was rotated,
+    compressed or copied counts once, and only the new part of a file that has
+    grown is read. A run is atomic. With --log, each access is judged by the ACLs
+    of its own time. Exit code 0, also without new entries.
 
     [bold]Examples[/]
 

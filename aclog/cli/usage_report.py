@@ -35,9 +35,9 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
     days = (usage_report.window.until - usage_report.window.start).days
     yield f"{days} days: {time_text(usage_report.window.start)} to {time_text(usage_report.window.until)}"
     yield ""
-    yield from aligned(("accesses", "what"), _counted(usage_report.counts))
+    yield from aligned(("accesses", "status"), _counted(usage_report.counts))
     yield ""
-    yield from aligned(("ACLs", "removable", "answer"), _answers(usage_report.rules))
+    yield from aligned(("ACLs", "removable", "verdict"), _answers(usage_report.rules))
     yield ""
     if usage_report.unread:
         yield f"{unread_text(usage_report.unread)}: {unjudged_text(usage_report)}"
@@ -75,7 +75,7 @@ def unjudged_text(usage_report: UsageReport) -> str:
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:
     rows = [
-        (counts.decided, "decided, and counted for ACLs"),
+        (counts.decided, "decided, and counted below"),
         (counts.super_users, "by super users"),
         *((count, f"not decided: {text}") for text, count in counts.errors.items()),
         (counts.before_log, "not judged: the log does not reach back to the time of the access"),
@@ -83,7 +83,7 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
         (counts.without_time, "without a timestamp"),
     ]
     first, *others = [(f"{count:,}", what) for count, what in rows if count or what.startswith("decided")]
-    return [first, *others, (f"{counts.total:,}", "read")]
+    return [first, *others, (f"{counts.total:,}", "total")]
 
 
 def _answers(rules: pa.Table) -> list[tuple[str, str, str]]:
@@ -102,8 +102,8 @@ def warn_of_gaps(usage_report: UsageReport) -> None:
         more = f" and {len(ranges) - _SHOWN_HOLES:,} more ranges" if len(ranges) > _SHOWN_HOLES else ""
         text = ", ".join(ranges[:_SHOWN_HOLES]) + more
         warn(
-            f"no access at all on {len(holes):,} of {len(usage_report.window.days):,} days: {text}: "
-            "unused or not logged"
+            f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
+            "the cluster was idle, or the log is incomplete"
         )
 
 
@@ -183,7 +183,7 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
         if len(rules) > _SHOWN_RULES:
             yield f"  ... and {len(rules) - _SHOWN_RULES:,} more (--format table or jsonl)"
     else:
-        yield "no ACL can be removed"
+        yield "no ACL is known to be removable"
 
 
 def _rule_text(row: dict[str, Any]) -> str:

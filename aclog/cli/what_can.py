@@ -18,11 +18,11 @@ def what_can(
     output: AnswerFlags,
     host: AskedHost = None,
 ) -> None:
-    """List all that a principal may do, on every resource and from every host, and the rules that allow it.
+    """List all permissions of a principal, on every resource and from every host, and the rules that grant them.
 
-    Permissions of rules for all (User:*) are included. Rules that deny
-    a part are shown below it, and the others that deny this
-    principal anything at the end.
+    Rules for all principals (User:*) are included. The rules that deny a part of
+    a permission are below it; the other DENY rules for this principal are at the
+    end.
 
     [bold]Examples[/]
 

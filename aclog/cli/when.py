@@ -22,14 +22,16 @@ def when(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
 ) -> None:
-    """List the intervals of a log in which something was allowed, with the change that made each end.
+    """List the intervals of a log in which a request was allowed, and the changes at which each began and ended.
 
-    In an interval at least one of the requests that the flags describe was
-    allowed: by one of the principals, to a name that begins so, from any
-    host; or all of an intent. A state within one batch, or one metadata
-    transaction, was never visible. --as-of ends the history there.
-    Unless --kafka-version names one, that Kafka decides which the brokers ran
-    at the time: one that was upgraded may begin or end an interval, too.
+    The flags describe a set of requests: by several principals, on all names with
+    a prefix, from any host, or all requests of an intent. In an interval at least
+    one of them (for an intent: all of them) was allowed. States within one batch
+    or one metadata transaction were never visible, and do not count. --as-of ends
+    the history at that state.
+
+    Without --kafka-version, each moment is decided by the Kafka version that the
+    brokers ran then, so an upgrade may begin or end an interval.
 
     [bold]Examples[/]
 

@@ -18,13 +18,14 @@ def who_can(
 ) -> None:
     """List the principals with access to a resource, from which hosts, and by which rules.
 
-    The list is complete: a row "anyone but ..." includes principals that no
-    rule names. Settings that a running cluster does not show, and no flag
-    gives, may add to it: the last line and a note say so. With an intent,
-    those are listed for whom all of it holds; a resource that is not named
-    may be any one. With 'pii-*' those are listed who may do it on any name
-    that begins with pii-, and each line says whether on all of them or on
-    some.
+    The list is complete: a row "anyone but ..." includes all principals that no
+    rule names. Settings of a running cluster that it does not reveal, and that
+    no flag gives, could add principals: a note and the last line name them.
+
+    With an intent, a principal is listed if it has all permissions of the
+    intent; for a resource type of the intent that no flag names, on any resource.
+    With 'pii-*', a principal is listed if it has access to any name that begins
+    with pii-, and its row ends with "all of" or "some of" these names.
 
     [bold]Examples[/]
 

@@ -431,7 +431,7 @@ def check(
     host: str | None = None,
     **deciding: Unpack[Deciding],
 ) -> Report:
-    """Prove something about one state or two, or refute it with examples (`aclog check`).
+    """Prove a statement about one state or two, or refute it with counterexamples (`aclog check`).
 
     The first object has the verdict; the others refute it.
 

@@ -180,8 +180,8 @@ def question_of(
             raise ConfigError("--principal is missing: expected those who may")
         query, text = evolve(query, principals=everyone_but(*named)), f"nobody but {', '.join(named)} may do it"
     else:
-        what = "none of what is asked" if narrows else "nothing"
-        text = f"a principal that nothing names is allowed {what}"
+        what = "none of the given requests" if narrows else "nothing"
+        text = f"a principal that no rule names is allowed {what}"
     return Question(
         claim=Claim(check=check, text=text),
         query=query,

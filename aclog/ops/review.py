@@ -96,7 +96,7 @@ class ReviewedChange:
     path: str | None
     """The file or directory of rules; None: that of the settings."""
     base: str
-    """The commit to compare with: where the head parted from this branch, tag or commit."""
+    """The commit to compare with: the merge base of the head and this branch, tag or commit."""
     head: str | None = None
     """The commit to review; None: the working tree."""
     form: AclsFormat | None = None
@@ -622,7 +622,7 @@ def _test_item(outcome: Outcome, policies: Mapping[Generation, Policy], origins:
 
 def _details(failure: Failure, origins: Origins) -> Iterator[str]:
     if failure.request is not None:
-        yield f"such as {request_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
+        yield f"for example {request_text(failure.request)}: {decided_by_text(failure.decided_by, origins)}"
 
 
 def _change_text(change: RuleChange) -> str:

@@ -166,9 +166,9 @@ _REGIONS = 3
 """How many regions are listed per delete."""
 
 _TITLES = {
-    Batching.ALL: "Steps, in order (all take effect at once)",
-    Batching.RESOURCE: "Steps, in order (steps with the same number take effect together)",
-    Batching.RULE: "Steps, in order (each takes effect separately)",
+    Batching.ALL: "Steps (in this order, applied atomically)",
+    Batching.RESOURCE: "Steps (in this order; steps with the same number are atomic)",
+    Batching.RULE: "Steps (in this order, each applied separately)",
 }
 
 
@@ -302,7 +302,7 @@ class _Writer:
         yield self._effect()
         yield self._rules("Adopted: existing, managed from now on", change.adopted)
         yield self._rules(
-            "Unmanaged: existing, so they are neither added nor ever deleted (--adopt manages them)",
+            "Unmanaged: desired rules that exist already; never deleted (--adopt manages them)",
             [acl for acl in change.present if acl not in shared],
         )
         yield self._rules(

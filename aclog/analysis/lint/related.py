@@ -70,7 +70,7 @@ class _Ineffective(Lint):
         """Yield a finding for each rule with the verdict, with its removal as the fix."""
         for number, row in enumerate(np.flatnonzero(self.rows(table)).tolist()):
             rule = table.rule(row)
-            lost = f"nothing: every request is decided the same without {brief(rule)}"
+            lost = f"redundant: every request is decided the same without {brief(rule)}"
             if number < _EXPLAINED:
                 lost = self.impact(rule, table)
             yield self.finding((rule,), Consequence(lost, (RuleChange(added=False, acl=rule),)), neutral=True)
@@ -117,10 +117,10 @@ class Shadowed(_Ineffective):
     def impact(self, rule: StandardAcl, table: RuleTable) -> str:
         """Return why a rule has no effect."""
         if rule.principal in table.settings.super_users:
-            return f"nothing: {rule.principal} is a super user"
+            return f"redundant: {rule.principal} is a super user"
         other = table.derived(Responsible.of).covering(rule, allows=True)
         by = "other rules together grant" if other is None else f"{brief(other)} grants"
-        return f"nothing: {by} {who(rule)} {verb(rule)} on {what(rule)} as well"
+        return f"redundant: {by} {who(rule)} {verb(rule)} on {what(rule)} as well"
 
     @staticmethod
     def _with_suspect(original: Finding, table: RuleTable) -> Finding:
@@ -154,7 +154,7 @@ class Implied(_Ineffective):
         """Return why a rule has no effect."""
         implying = table.derived(Responsible.of).implying(rule)
         by = "another operation" if implying is None else verb(implying)
-        return f"nothing: {by} on {what(rule)} implies {verb(rule)} for {who(rule)}"
+        return f"redundant: {by} on {what(rule)} implies {verb(rule)} for {who(rule)}"
 
 
 class OverriddenAllow(_Ineffective):
@@ -453,7 +453,7 @@ class IdempotentWrite(Lint):
         for row in np.flatnonzero(rows).tolist():
             rule = table.rule(row)
             if _writes_somewhere(acls, rule):
-                lost = f"nothing: {rule.principal} has WRITE on a topic, which includes idempotent writes"
+                lost = f"redundant: {rule.principal} has WRITE on a topic, which includes idempotent writes"
                 yield self.finding((rule,), Consequence(lost, (RuleChange(added=False, acl=rule),)))
 
 

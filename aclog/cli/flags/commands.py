@@ -77,7 +77,8 @@ class ConsoleFlags:
         Option(
             "--trusted-proxy",
             metavar="ADDRESS",
-            help="A proxy before it, whose X-Forwarded-For says who asks. [dim]Default: the address that connects[/]",
+            help="A proxy in front of it, whose X-Forwarded-For has the client's address. [dim]Default: the address "
+            "that connects[/]",
             show_default=False,
         ),
     ] = None
@@ -87,8 +88,8 @@ class ConsoleFlags:
         Option(
             "--edit",
             metavar="",
-            help="Let drafts be planned and applied in the pages, as [cyan]aclog plan[/] and [cyan]aclog apply[/] do, "
-            "with [cyan]--journal[/]; with a login, by who may ALTER the cluster. SOURCE has to be a place.",
+            help="Let users plan and apply drafts in the pages, as [cyan]aclog plan[/] and [cyan]aclog apply[/] do, "
+            "with [cyan]--journal[/]; with a login, only users with ALTER on the cluster. SOURCE must be a target.",
         ),
     ] = False
 
@@ -130,8 +131,8 @@ class FindingsFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Unused rules: an access log, as [cyan]aclog usage[/] takes it; with [cyan]--index[/], to prove what "
-            "it says. Can be repeated.",
+            help="Unused rules: an access log, as [cyan]aclog usage[/] reads it; with [cyan]--index[/], to prove the "
+            "result. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -154,7 +155,7 @@ class FindingsFlags:
         Option(
             "--ignore-broker",
             metavar="ID",
-            help="With [cyan]--index[/]: a broker whose silence is no hole. Can be repeated.",
+            help="With [cyan]--index[/]: a broker whose silence is not a gap. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -163,8 +164,7 @@ class FindingsFlags:
         Option(
             "--want",
             metavar="PATH",
-            help="Drift: all rules that a source wants here, as [cyan]aclog drift[/] takes them; with "
-            "[cyan]--journal[/].",
+            help="Drift: all desired rules of a source, as [cyan]aclog drift[/] reads them; with [cyan]--journal[/].",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -177,7 +177,7 @@ class FindingsFlags:
         Option(
             "--journal",
             metavar="FILE",
-            help="What this source of rules has applied, and so owns.",
+            help="The record of the rules that this source has applied, and so manages.",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -186,7 +186,7 @@ class FindingsFlags:
         Option(
             "--other-journal",
             metavar="FILE",
-            help="The journal of another source for the same place. Can be repeated.",
+            help="The journal of another source for the same target. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -195,7 +195,7 @@ class FindingsFlags:
         Option(
             "--tests",
             metavar="FILE",
-            help="Tests of rules, as [cyan]aclog test[/] takes them. Can be repeated.",
+            help="Tests of rules, as [cyan]aclog test[/] reads them. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -216,7 +216,7 @@ class PdpFlags:
         Option(
             "--mapping",
             metavar="FILE",
-            help="What foreign subjects, resources and actions are in Kafka's terms, as JSON or YAML. [dim]Default: "
+            help="The mapping of foreign subjects, resources and actions to Kafka's, as JSON or YAML. [dim]Default: "
             "types are Kafka's, and actions its operations[/]",
             show_default=False,
         ),
@@ -225,8 +225,8 @@ class PdpFlags:
         bool,
         Option(
             "--check-mapping",
-            help="Print what each type and action of the mapping becomes, which cases never count and which spellings "
-            "are rejected, and serve nothing.",
+            help="Print what each type and action of the mapping becomes, which cases are unreachable and which "
+            "spellings are rejected, and exit.",
         ),
     ] = False
     tls_cert: common.TlsCert = None
@@ -236,7 +236,7 @@ class PdpFlags:
         Option(
             "--tls-client-ca",
             metavar="FILE",
-            help="Only clients with a certificate of these authorities may ask (PEM).",
+            help="Accept only clients with a certificate of these authorities (PEM).",
             show_default=False,
         ),
     ] = None
@@ -244,7 +244,7 @@ class PdpFlags:
     health_listen: common.HealthListen = None
     tokens: Annotated[
         Path | None,
-        Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
+        Option("--tokens", metavar="FILE", help="Bearer tokens of the accepted clients, one per line."),
     ] = None
     audit: common.AuditFile = None
     decision_log: Annotated[
@@ -283,8 +283,8 @@ class McpFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="An access log for that tool: with [cyan]--index[/] the proof, without it all there is (as in "
-            "[cyan]aclog usage[/]); can be repeated.",
+            help="An access log for that tool: with [cyan]--index[/] for the proof, without it in place of the index "
+            "(as in [cyan]aclog usage[/]); can be repeated.",
             show_default=False,
             rich_help_panel=PANEL,
         ),
@@ -379,9 +379,7 @@ class MetadataLogFlags:
 class ModeFlags:
     """What to do, when to switch over, and what not to refuse."""
 
-    dry_run: Annotated[bool, Option("--dry-run", metavar="", help="Show what would be done, and write nothing.")] = (
-        False
-    )
+    dry_run: Annotated[bool, Option("--dry-run", metavar="", help="Print the changes, and write nothing.")] = False
     compare: Annotated[
         bool, Option("--compare", metavar="", help="Only compare contents and decisions; exit 1 if they differ.")
     ] = False
@@ -429,7 +427,7 @@ class RunFlags:
     files: TestFiles = field(factory=list)
     run: Annotated[
         list[str],
-        Option("--run", metavar="GLOB", help="Only tests with such a name; can be repeated.", show_default=False),
+        Option("--run", metavar="GLOB", help="Only tests whose names match; can be repeated.", show_default=False),
     ] = field(factory=list)
     coverage: Annotated[bool, Option("--coverage", metavar="", help="Also list the rules that no test exercises.")] = (
         False
@@ -452,7 +450,7 @@ class RunFlags:
             help="Also fail for each rule that can be removed, widened or flipped without a test that fails.",
         ),
     ] = False
-    junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")] = None
+    junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")] = None
     format: AnswerFormat = None
     columns: Columns = None
     no_pager: NoPager = False
@@ -523,8 +521,8 @@ class RecordFlags:
         Option(
             "--record",
             metavar="FILE",
-            help="Instead of running tests: write some to a new file that say what the state decides, and that what "
-            "its log removed stays denied.",
+            help="Instead of running tests: write tests to a new file that expect the decisions of the state, and "
+            "expect access that its log removed to stay denied.",
             show_default=False,
             rich_help_panel=_RECORDING,
         ),
@@ -534,7 +532,8 @@ class RecordFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="With --record: how these accesses are decided, not the whole state: a log in any form that "
+            help="With --record: expect the decisions of these accesses instead of the whole state: a log in any form "
+            "that "
             "[cyan]aclog usage[/] reads.",
             show_default=False,
             rich_help_panel=_RECORDING,
@@ -745,20 +744,20 @@ class DeniedFlags:
         Option(
             "--principal",
             metavar="TYPE:NAME",
-            help="Only what this principal is refused; can be repeated.",
+            help="Only denied requests of this principal; can be repeated.",
             show_default="all",
         ),
     ] = field(factory=list)
     any_host: Annotated[
         bool,
-        Option("--any-host", help="Let the rules allow from every host, not only from those that were refused."),
+        Option("--any-host", help="Allow every host in the rules, not only the hosts of denied requests."),
     ] = False
     out: Annotated[
         Path | None,
         Option(
             "--out",
             metavar="FILE",
-            help="Write the rules that would allow it, as a change for [cyan]--change[/].",
+            help="Write the proposed rules as a change for [cyan]--change[/].",
             show_default=False,
         ),
     ] = None
@@ -790,8 +789,8 @@ class SuggestFlags:
         Option(
             "--fold",
             metavar="N",
-            help="So many used names of one principal, host and operation become their longest prefix, where that is "
-            "safe; [cyan]none[/] for never.",
+            help="The number of used names of one principal, host and operation from which they become their longest "
+            "prefix, where that is safe; [cyan]none[/] keeps all names.",
             rich_help_panel=SUGGESTION_PANEL,
         ),
     ] = "5"
@@ -800,7 +799,7 @@ class SuggestFlags:
         Option(
             "--explain",
             metavar="",
-            help="Say why a rule has a prefix, and why other names were not folded.",
+            help="Print why a rule has a prefix, and why other names were not folded.",
             rich_help_panel=SUGGESTION_PANEL,
         ),
     ] = False
@@ -809,7 +808,7 @@ class SuggestFlags:
         Option(
             "--out",
             metavar="FILE",
-            help="Write all rules that are wanted, as [cyan]acls list --format jsonl[/] prints rules.",
+            help="Write all desired rules, as [cyan]acls list --format jsonl[/] prints rules.",
             show_default=False,
             rich_help_panel=SUGGESTION_PANEL,
         ),
@@ -837,8 +836,8 @@ class DiffFlags:
         Option(
             "--map-names",
             metavar="OLD=NEW",
-            help="Names of topics, groups and transactional ids of the first state that begin with OLD begin with NEW "
-            "in the second one; can be repeated.",
+            help="Compare names of topics, groups and transactional ids with the prefix OLD in the first state to "
+            "names with NEW in the second one; can be repeated.",
         ),
     ] = field(factory=list)
     accesses: Annotated[
@@ -846,7 +845,8 @@ class DiffFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Count which of these accesses flip: an access log in any form that [cyan]aclog usage[/] reads; "
+            help="Count which of these accesses are decided differently: an access log in any form that [cyan]aclog "
+            "usage[/] reads; "
             "[cyan]-[/] is stdin.",
             show_default=False,
         ),
@@ -856,7 +856,7 @@ class DiffFlags:
         Option(
             "--follow",
             metavar="",
-            help="Instead of a second state: print what each change gives and takes, as it is committed, until Ctrl-C.",
+            help="Instead of a second state: print the effective change of each commit, until Ctrl-C.",
         ),
     ] = False
     format: Annotated[
@@ -913,7 +913,7 @@ class DriftFlags:
         Option(
             "--interval",
             metavar="SECONDS",
-            help="With [cyan]--follow[/]: time between two looks. [dim]Default: 1 for a log, 30 for a cluster[/]",
+            help="With [cyan]--follow[/]: the time between two checks. [dim]Default: 1 for a log, 30 for a cluster[/]",
             show_default=False,
         ),
     ] = None

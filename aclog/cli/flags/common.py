@@ -47,8 +47,8 @@ PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UN
 TOPIC_HELP = "A topic; [cyan]'pii-*'[/] is all that begin with pii-."
 GROUP_HELP = r"A consumer group; [cyan]'g*'[/] is all that begin with g, [cyan]'g\*'[/] a name with a star."
 _PATTERN_HELP = (
-    "Take names as they are, as Kafka's commands do: [cyan]literal[/], these names; [cyan]prefixed[/], all that begin "
-    "so. [dim]Default: 'x*' is prefixed, other names are literal[/]"
+    "Read names as Kafka's commands do: [cyan]literal[/], exactly these names; [cyan]prefixed[/], all "
+    "names with this prefix. [dim]Default: 'x*' is prefixed, other names are literal[/]"
 )
 """Of the flags that name the resources of a question."""
 _QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
@@ -134,7 +134,7 @@ KeepOddRules: TypeAlias = Annotated[
     Option(
         "--keep-odd-rules",
         metavar="",
-        help="Write ACLs that CreateAcls refuses, too, with a warning: for the export of a log that has some.",
+        help="Also write ACLs that CreateAcls rejects, with a warning: for the export of a log that has some.",
     ),
 ]
 
@@ -374,8 +374,8 @@ class AuthorizerFlags:
             "--kafka-version",
             metavar="V",
             show_default=False,
-            help="The Kafka that decides, such as 4.3.1: from 4.4 on, the host of an ACL may be a range, such as "
-            "10.0.0.0/8. [dim]Default: what the source says of its brokers[/]",
+            help="The Kafka version that decides, such as 4.3.1: from 4.4 on, the host of an ACL may be a range, such "
+            "as 10.0.0.0/8. [dim]Default: the version of the source's brokers, if known[/]",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -474,7 +474,7 @@ AccessesTimezone: TypeAlias = Annotated[
     Option(
         "--accesses-timezone",
         metavar="ZONE",
-        help="The zone of times that name none: a broker logs its local time.",
+        help="The zone of times without one: a broker logs its local time.",
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -522,7 +522,8 @@ class ReplayFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Prove it: decide the accesses of this log again without all that can go; can be repeated.",
+            help="Prove the result: decide the accesses of this log again without the removable rules; can be "
+            "repeated.",
             show_default=False,
             rich_help_panel=ACCESSES_PANEL,
         ),
@@ -542,7 +543,7 @@ class WindowFlags:
             "--days",
             metavar="N",
             min=1,
-            help="The length of the window: what is older is left out.",
+            help="The length of the window; older accesses are ignored.",
             rich_help_panel=ACCESSES_PANEL,
         ),
     ] = 90
@@ -586,7 +587,7 @@ Gap: TypeAlias = Annotated[
     Option(
         "--gap",
         metavar="TIME",
-        help="A broker that logs nothing for so long ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) leaves a hole.",
+        help="The time without log lines of a broker ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) that counts as a gap.",
     ),
 ]
 

@@ -66,7 +66,10 @@ class ResourceFlags:
     topics: Annotated[
         list[str],
         Option(
-            "--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all, no other * is.", rich_help_panel=_RESOURCE
+            "--topic",
+            metavar="NAME",
+            help="A topic; [cyan]'*'[/] means all topics, and no other * is special.",
+            rich_help_panel=_RESOURCE,
         ),
     ] = field(factory=list)
     groups: Annotated[
@@ -318,7 +321,8 @@ class AskedFlags:
         Option(
             "--intent",
             metavar="INTENT",
-            help="All that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
+            help="All permissions that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], "
+            "[cyan]stream[/] or "
             "[cyan]admin[/].",
             rich_help_panel=_PANEL,
         ),
@@ -503,7 +507,7 @@ class IntentFlags:
         Option(
             "--principal",
             metavar="TYPE:NAME",
-            help="Whose rules change; [cyan]'User:*'[/] is everyone.",
+            help="The principal whose rules change; [cyan]'User:*'[/] means all principals.",
             rich_help_panel=_INTENT,
             show_default=False,
         ),
@@ -513,7 +517,8 @@ class IntentFlags:
         Option(
             "--intent",
             metavar="INTENT",
-            help="All that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], [cyan]stream[/] or "
+            help="All permissions that a client needs to [cyan]produce[/], [cyan]consume[/], [cyan]transact[/], "
+            "[cyan]stream[/] or "
             "[cyan]admin[/].",
             rich_help_panel=_INTENT,
             show_default=False,
@@ -574,22 +579,18 @@ class IntentFlags:
     ] = None
     topic_prefixes: Annotated[
         list[str],
-        Option(
-            "--topic-prefix", metavar="NAME", help="All topics that begin with this.", rich_help_panel=_INTENT_RESOURCE
-        ),
+        Option("--topic-prefix", metavar="NAME", help="All topics with this prefix.", rich_help_panel=_INTENT_RESOURCE),
     ] = field(factory=list)
     group_prefixes: Annotated[
         list[str],
-        Option(
-            "--group-prefix", metavar="NAME", help="All groups that begin with this.", rich_help_panel=_INTENT_RESOURCE
-        ),
+        Option("--group-prefix", metavar="NAME", help="All groups with this prefix.", rich_help_panel=_INTENT_RESOURCE),
     ] = field(factory=list)
     transactional_id_prefixes: Annotated[
         list[str],
         Option(
             "--transactional-id-prefix",
             metavar="ID",
-            help="All transactional ids that begin with this.",
+            help="All transactional ids with this prefix.",
             rich_help_panel=_INTENT_RESOURCE,
         ),
     ] = field(factory=list)
@@ -669,7 +670,7 @@ class SecondSettingsFlags:
         Option(
             "--to-super-users",
             metavar="USERS",
-            help="Its super users; [cyan]''[/] is none.",
+            help="Its super users; [cyan]''[/] for no super users.",
             rich_help_panel=_SECOND_SETTINGS_PANEL,
         ),
     ] = None
@@ -703,7 +704,7 @@ class SecondSettingsFlags:
         Option(
             "--to-kafka-version",
             metavar="V",
-            help="The Kafka that decides on it, such as 4.4.0.",
+            help="The Kafka version that decides for it, such as 4.4.0.",
             show_default=False,
             rich_help_panel=_SECOND_SETTINGS_PANEL,
         ),

@@ -114,8 +114,8 @@ TopicsFile: TypeAlias = Annotated[
     Option(
         "--topics",
         metavar="FILE",
-        help="Topics that exist, one a line: those that a [cyan]MATCH[/] of jikkou is for, and those that are counted. "
-        "[dim]Default: those in a log or a cluster that is read[/]",
+        help="Existing topics, one per line: for the [cyan]MATCH[/] of jikkou, and for counts. [dim]Default: those of "
+        "the log or cluster that is read[/]",
         rich_help_panel=PANEL,
     ),
 ]
@@ -162,7 +162,7 @@ Timezone: TypeAlias = Annotated[
     Option(
         "--timezone",
         metavar="ZONE",
-        help="The zone of times that name none, and of those shown as text: [cyan]Europe/Berlin[/], [cyan]+02:00[/], "
+        help="The zone of times without one, and of times printed as text: [cyan]Europe/Berlin[/], [cyan]+02:00[/], "
         "[cyan]local[/]. [dim]Default: $ACLOG_TIMEZONE, or UTC[/]",
         rich_help_panel=PANEL,
     ),

@@ -36,8 +36,8 @@ JournalFile: TypeAlias = Annotated[
     Option(
         "--journal",
         metavar="FILE",
-        help="What this source of rules has applied, and so owns. It is made by the first apply; keep it with the "
-        "rules, and one for each place.",
+        help="The record of the rules that this source has applied, and so manages. The first apply creates it; keep "
+        "it with the rules, one for each target.",
         show_default=False,
     ),
 ]
@@ -86,8 +86,7 @@ class WantFlags:
         Option(
             "--want",
             metavar="PATH",
-            help="All rules that this source wants: JSON lines, or the files of a GitOps tool, as [cyan]--acls[/] "
-            "reads them.",
+            help="All desired rules: JSON lines, or the files of a GitOps tool, as [cyan]--acls[/] reads them.",
             rich_help_panel=_WANT,
         ),
     ] = None
@@ -115,7 +114,7 @@ class OwnershipFlags:
         Option(
             "--adopt",
             metavar="",
-            help="Own wanted rules that are there already; and let [cyan]--change[/] remove rules that are not owned.",
+            help="Manage desired rules that exist already, and let [cyan]--change[/] remove unmanaged rules.",
         ),
     ] = False
     max_deletes: MaxDeletes = None
@@ -169,7 +168,7 @@ class PlanOutputFlags:
     ] = None
     full: Annotated[
         bool,
-        Option("--full", metavar="", help="Print all of the text, however long it is.", rich_help_panel=PANEL),
+        Option("--full", metavar="", help="Print the whole text, without shortening it.", rich_help_panel=PANEL),
     ] = False
     no_pager: NoPager = False
 
@@ -191,7 +190,8 @@ class ApplyFlags:
         Option(
             "--accept-transient-denials",
             metavar="",
-            help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
+            help="Accept requests that are denied for a moment during the apply, although they are allowed before and "
+            "after; the plan lists them.",
         ),
     ] = False
     resume: Annotated[
@@ -199,8 +199,8 @@ class ApplyFlags:
         Option(
             "--resume",
             metavar="",
-            help="Go on with an apply of this plan that was killed or stopped; without it such an apply is found, too, "
-            "if there is a journal.",
+            help="Continue an apply of this plan that was killed or stopped; with a journal, aclog detects such an "
+            "apply without this flag.",
         ),
     ] = False
     journal: Annotated[
@@ -212,8 +212,7 @@ class ApplyFlags:
         Option(
             "--other-journal",
             metavar="FILE",
-            help="The journal of another source that the plan was made with, if it is not where it was then; can be "
-            "repeated.",
+            help="The journal of another source that the plan used, if it has moved since; can be repeated.",
             show_default=False,
         ),
     ] = field(factory=list)
@@ -227,14 +226,14 @@ class ApplyFlags:
 class DoFlags:
     """What becomes of the plan: it is shown, and written into a file or applied if that is asked for."""
 
-    yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan, without asking.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan without confirmation.")] = False
     out: PlanOut = None
     journal: Annotated[
         Path | None,
         Option(
             "--journal",
             metavar="FILE",
-            help="The journal of the source of rules that owns what is added. [dim]Default: it is not managed[/]",
+            help="The journal of the source of rules that manages the new rules. [dim]Default: they are unmanaged[/]",
             show_default=False,
         ),
     ] = None
@@ -244,7 +243,7 @@ class DoFlags:
             "--accept-side-effects",
             metavar="",
             help="Apply, or write the PLAN, although others lose access by a grant, or gain it by a revocation; the "
-            "plan says so ([cyan]allow.everyone.if.no.acl.found[/]).",
+            "plan lists them ([cyan]allow.everyone.if.no.acl.found[/]).",
         ),
     ] = False
     accept_transient: Annotated[
@@ -252,7 +251,8 @@ class DoFlags:
         Option(
             "--accept-transient-denials",
             metavar="",
-            help="Accept what the plan lists as denied for a moment, though it is allowed before and after.",
+            help="Accept requests that are denied for a moment during the apply, although they are allowed before and "
+            "after; the plan lists them.",
         ),
     ] = False
     force: Annotated[bool, Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")] = False
@@ -264,7 +264,7 @@ class RevokedFlags:
 
     adopt: Annotated[
         bool,
-        Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
+        Option("--adopt", metavar="", help="With a journal: also remove unmanaged rules."),
     ] = False
     max_deletes: MaxDeletes = None
 

@@ -25,12 +25,12 @@ app = Group(
 
 @app.command()
 def history(log: TargetLog, out: Out, master: Master = None) -> None:
-    """Write every ACL there has ever been, with the interval in which it was in force.
+    """Write every ACL in the history of a log, with the interval in which it was in force.
 
     One row per ACL and interval: the columns of `acls list`, added_offset,
-    added_at, removed_offset, removed_at (null while in force). If the log
-    begins at a checkpoint, the ACLs in it have its end as first_seen_offset,
-    and added_* are null.
+    added_at, removed_offset, removed_at (null while in force). If the log begins
+    at a checkpoint, the ACLs in it have the checkpoint's end as
+    first_seen_offset, and added_* are null.
 
     [bold]Example[/]
 
@@ -59,11 +59,10 @@ def when(
     output: AnswerFlags,
     master: Master = None,
 ) -> None:
-    """List the intervals of a log in which something was allowed, with the change that made each end.
+    """List the intervals of a log in which a request was allowed, and the changes at which each began and ended.
 
-    The question and the answer are those of `aclog when`. Spark reads the log
-    and selects the ACLs that concern the question; only these are looked at
-    one after another.
+    The flags and the result are those of `aclog when`. Spark reads the log and
+    selects the ACLs that affect the requests; the driver evaluates only these.
 
     [bold]Example[/]
 
@@ -142,12 +141,12 @@ def ingest(
     report: ReportFlags,
     master: Master = None,
 ) -> None:
-    """Make a table of accesses from access logs, and a table of rejected lines with the reasons.
+    """Write a table of accesses from access logs, and a table of rejected lines with the reasons.
 
-    DIR/accesses is the input of the other commands; DIR/rejects has file,
-    line, reason and detail. The printed counts add up to the lines read.
-    With --append DIR grows by what is new in the files, however they were
-    rotated or compressed since: each line is taken once.
+    DIR/accesses is the input of the other commands; DIR/rejects has file, line,
+    reason and detail. The printed counts add up to the lines read. With --append,
+    DIR grows by the new lines of the files, even if they were rotated or
+    compressed since: each line is read once.
 
     [bold]Examples[/]
 
@@ -230,12 +229,12 @@ def simulate(
 ) -> None:
     """Report which accesses of a log a change of the ACLs would gain or lose.
 
-    The ACLs before the change are a state source; those after it are the
-    same with a change, or another source or moment. One row is written for
-    each distinct access whose decision changes, with the number of times it
-    occurred and the ACLs that decide it before and after. What could not be
-    read or decided and may be decided differently is NOT_JUDGED.
-    Exit code 0 if all are the same, 1 if not, 2 for bad input.
+    The ACLs before the change are a state source; those after it are the same
+    with a change, or another source or moment. One row is written for each
+    distinct access whose decision changes, with the number of occurrences and the
+    ACLs that decide it before and after. An access that could not be read or
+    decided, and may be decided differently, is NOT_JUDGED. Exit code 0 if all are
+    the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]
 
@@ -275,11 +274,11 @@ def usage_index(
     ],
     master: Master = None,
 ) -> None:
-    """Add what is new in an access log to the index of last use, on Spark.
+    """Add new access-log entries to the last-used index, on Spark.
 
-    The index is that of `aclog usage-index`, which can go on with it, and the
-    same after either. Spark's workers read the files, which must be there
-    under the same paths; the index is written by this process.
+    The index is the same as that of `aclog usage-index`, and either command can
+    continue it. Spark's workers read the files, which must exist under the same
+    paths on every worker; the driver writes the index.
 
     [bold]Example[/]
 
@@ -314,10 +313,10 @@ def suggest(
     *,
     master: Master = None,
 ) -> None:
-    """Suggest the least rules that keep every access of a log, as `aclog suggest` does; Spark reads the log.
+    """Suggest the minimal rules that keep every access of a log, as `aclog suggest` does; Spark reads the log.
 
-    Spark's workers read and count the files, which must be there under the
-    same paths; the distinct accesses are judged by this process.
+    Spark's workers read and count the files, which must exist under the same
+    paths on every worker; the driver judges the distinct accesses.
 
     [bold]Example[/]
 

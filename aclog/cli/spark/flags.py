@@ -126,7 +126,7 @@ class IngestFlags:
         Option(
             "--timezone",
             metavar="ZONE",
-            help="The zone of times that name none: a broker logs its local time.",
+            help="The zone of times without one: a broker logs its local time.",
         ),
     ] = "UTC"
     column: Annotated[
@@ -144,7 +144,7 @@ class AppendFlags:
         Option(
             "--append",
             metavar="",
-            help="Add what is new to DIR, by day; a ledger in it knows what was taken by its content, under any name.",
+            help="Add new lines to DIR, by day; a ledger in it identifies files by content, under any name.",
         ),
     ] = False
     follow: Annotated[
@@ -152,7 +152,7 @@ class AppendFlags:
         Option("--follow", metavar="", help="Append again and again, until SIGTERM or SIGINT."),
     ] = False
     interval: Annotated[
-        float, Option("--interval", metavar="SECONDS", help="With --follow: the time between two looks.")
+        float, Option("--interval", metavar="SECONDS", help="With --follow: the time between two checks.")
     ] = 10.0
 
     @property
