@@ -130,7 +130,7 @@ def list_(
         ),
     ] = False,
 ) -> None:
-    """List the ACLs of some resources or principals, or all of them.
+    """List the ACLs of some resources or principals, or all ACLs.
 
     JSON lines have the keys resourceType, resourceName, patternType, principal,
     host, operation, permissionType and id, and are sorted by these keys in this
@@ -231,13 +231,17 @@ def remove(
     aliases: Kip11Flags,
     force: Annotated[
         bool,
-        Option("--force", metavar="", help="Do not ask, and write even if the log belongs to a Kafka node."),
+        Option(
+            "--force",
+            metavar="",
+            help="Do not ask for confirmation, and write even if the log belongs to a Kafka node.",
+        ),
     ] = False,
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
 
-    Asks for confirmation. As in kafka-acls.sh, --operation and hosts are
-    ignored without a principal.
+    The command asks for confirmation. As in kafka-acls.sh, --operation and
+    hosts are ignored without a principal.
 
     [bold]Examples[/]
 

@@ -35,14 +35,14 @@ def apply(
     flags: ApplyFlags,
     elsewhere: TargetFlags,
 ) -> None:
-    """Make the changes of a plan, if the place is still what the plan was made for.
+    """Apply a plan; refused if the target has changed since.
 
-    Asks before it writes. Nothing is changed if a rule in the region that the
-    plan touches has changed since, if the place answers with nothing or much
-    less than it had, or if the replica asked is behind. Killed at any moment, a
-    second run ends as the first one would have. The flags that name a place say
-    where it is found from here, if not where the plan found it. Exit code 0 if
-    all is done, 2 if it was refused or stopped.
+    The command asks for confirmation. It changes nothing if a rule in the
+    region that the plan touches has changed since, if the target returns no
+    rules or far fewer than before, or if the queried replica is behind. After
+    a kill at any moment, a second run ends as the first one would have. Flags
+    that name a target replace the address in the plan. Exit code 0 if all is
+    done, 2 if it was refused or stopped.
 
     [bold]Examples[/]
 
@@ -53,7 +53,7 @@ def apply(
     apply_plan(plan, flags, elsewhere)
 
 
-# Applies a plan to its place, and says what was done.
+# Applies a plan to its target, and reports the changes.
 
 
 def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: Callable[[str], None] = say) -> None:
@@ -77,7 +77,7 @@ def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: C
     )
 
     def confirm(name: str, remaining: Remaining) -> None:
-        """Ask whether it is meant."""
+        """Confirm the changes."""
         _confirm(plan, name, remaining)
 
     name, outcome = applied.run(None if flags.yes else confirm, lambda place: progress(f"applying to {place}", "steps"))
@@ -88,7 +88,8 @@ def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
     adds = sum(step.adds for step in remaining.steps)
     what = f"{counted_rules(adds)} to add, {len(remaining.steps) - adds:,} to delete"
     owned = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
-    if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", "stdin is no terminal to ask: expected --yes"):
+    refusal = "stdin is not a terminal, cannot ask for confirmation: expected --yes"
+    if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", refusal):
         raise RefusedError(f"{name}: not confirmed: nothing was changed")
 
 
@@ -96,7 +97,7 @@ def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
 
 
 def apply_plan(path: Path, flags: ApplyFlags, elsewhere: TargetFlags) -> None:
-    """Apply a plan, and say what was done.
+    """Apply a plan, and report the changes.
 
     Raises:
         ConfigError: the file is no plan, or was changed.

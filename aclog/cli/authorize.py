@@ -1,4 +1,4 @@
-"""`aclog authorize`: decides one request, or a file of them."""
+"""`aclog authorize`: decides one request, or a file of requests."""
 
 from typing import Annotated
 
@@ -39,18 +39,18 @@ def authorize(
 
     With --requests each line has the keys principal, host, operation,
     resourceType and resourceName, or "kind":"byResourceType" and no
-    resourceName to ask for any resource of the type. Each request gets one
-    line, in order: {"decision":"ALLOWED","rule":"..."}; a malformed one gets
+    resourceName for any resource of the type. Each request gets one line, in
+    order: {"decision":"ALLOWED","rule":"..."}; a malformed one gets
     {"decision":"ERROR","error":"..."}, and the exit code is then 2. Denied
-    requests do not affect the exit code. What a running cluster has set and
-    does not show, and no flag gives, may turn a decision: it says "DENIED
-    unless ...", and a line of JSON then has the key premises.
+    requests do not affect the exit code. A setting that a running cluster does
+    not show, and no flag gives, may turn a decision: it then reads "DENIED
+    unless ...", and a line of JSON has the key premises.
 
     [bold]Examples[/]
 
       aclog authorize --log DIR --principal User:bob --operation READ --topic t
       aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
-      aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
+      aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
     from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
     from aclog.ops.policies import each_generation, read_premises

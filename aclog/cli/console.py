@@ -20,11 +20,11 @@ app = Group()
 @app.command()
 @writes_only_with("--edit")
 def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:
-    """Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.
+    """Show access and its reasons in a browser; changes of the source appear automatically.
 
-    Every view has an address of its own, the command line that says the same,
-    and its content as JSON and CSV. It listens on this machine only, unless
-    there is a login. SIGHUP reads the login's file again.
+    Every view has its own address, the equivalent command line, and its
+    content as JSON and CSV. Without a login, it listens on this machine only.
+    SIGHUP reads the login's file again.
 
     [bold]Examples[/]
 
@@ -48,10 +48,10 @@ def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, a
 
 
 def print_password_line(principal: str) -> None:
-    """Ask for a password, twice on a terminal, and print the line of `--login`'s file.
+    """Prompt for a password, twice on a terminal, and print the line of `--login`'s file.
 
     Raises:
-        ConfigError: the principal is none, or the password cannot be one.
+        ConfigError: an invalid principal, or an unusable password.
 
     """
     if sys.stdin.isatty():

@@ -129,7 +129,7 @@ class SettingFlags:
         Option(
             "--semantics",
             metavar="kafka|documented",
-            help="As Kafka 4.3.1 decides, or as its documentation says.",
+            help="As Kafka 4.3.1 decides, or as documented.",
             rich_help_panel=_SETTINGS,
         ),
     ] = None
@@ -312,8 +312,8 @@ def use(
 ) -> None:
     """Use a context in all commands that name neither a source nor another context.
 
-    A command that writes names it, and asks first. ACLOG_CONTEXT, if it is
-    set, wins; an empty one means no context.
+    A command that writes names it, and asks for confirmation. ACLOG_CONTEXT,
+    if it is set, wins; an empty one means no context.
 
     [bold]Examples[/]
 
@@ -401,7 +401,7 @@ COLUMNS = (
 def print_contexts(file: ContextFile, current: str | None, output: Output) -> bool:
     """Print a row for each context of the file; `current`: the one that commands use now.
 
-    Returns whether all of them can be used; a warning says what is wrong with one that cannot.
+    Returns whether all of them can be used; a warning names the problem of each that cannot.
     """
     rows, is_sound = [], True
     for name in file.names:

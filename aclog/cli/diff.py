@@ -24,7 +24,7 @@ def diff(
 
     It covers every principal, host, operation and name, not only those that
     occur in a rule. The exit code and the regions of jsonl, json, csv and
-    table are exact. So is each row of text, markdown and sarif, unless it says
+    table are exact. So is each row of text, markdown and sarif, unless it has
     "up to": then nothing outside of it changed for its cause, and it names
     what may be more than changed: who, hosts, names or operations. Exit code
     0 if every request is decided the same, 1 if not or if that is not known

@@ -23,9 +23,9 @@ _HEALTHY, _FAILING = 0, 1
 @app.command()
 @examines_contexts
 def doctor(source: SourceFlags, output: AnswerFlags) -> None:
-    """Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about each.
+    """Check versions, extras, clock, connection, login, rights and the health of a log; suggest a fix for each problem.
 
-    A source is optional. A line is ok, warn or fail, and says what to do.
+    A source is optional. Each line is ok, warn or fail, with a fix.
     Nothing is changed, and no secret is printed. Exit code 1 if a line fails.
 
     [bold]Examples[/]

@@ -93,7 +93,7 @@ class ClusterFlags:
     groups: Annotated[
         str | None,
         Option(
-            "--groups", metavar="FILE", help="Consumer groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL
+            "--groups", metavar="FILE", help="Consumer groups that exist, one per line.", rich_help_panel=_CLUSTER_PANEL
         ),
     ] = None
     accesses: Annotated[

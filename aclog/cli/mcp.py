@@ -14,9 +14,9 @@ def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> No
 
     It speaks the Model Context Protocol. Its tools are who_can, what_can,
     explain, diff, check, when, lint and unused; each runs the command of that
-    name on the source given here, and its answer has the command line that
-    says the same, and the end offset of the state that it is about. An
-    assistant starts this command; it ends when stdin is closed.
+    name on the source given here, and its answer has the equivalent command
+    line, and the end offset of its state. An assistant starts this command;
+    it ends when stdin is closed.
 
     [bold]Examples[/]
 

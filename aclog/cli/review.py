@@ -99,11 +99,11 @@ class ReviewFlags:
     ] = field(factory=list)
     topics: Annotated[
         str | None,
-        Option("--topics", metavar="FILE", help="Topics that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--topics", metavar="FILE", help="Topics that exist, one per line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     groups: Annotated[
         str | None,
-        Option("--groups", metavar="FILE", help="Groups that exist, one a line.", rich_help_panel=_CLUSTER_PANEL),
+        Option("--groups", metavar="FILE", help="Groups that exist, one per line.", rich_help_panel=_CLUSTER_PANEL),
     ] = None
     accesses: Annotated[
         str | None,
@@ -162,7 +162,7 @@ app = Group()
 
 @app.command()
 def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags) -> None:
-    """Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.
+    """Show the effective change of a pull request, what it breaks, and whether it is acceptable.
 
     Compares the rules in the files of two commits, or of a commit and the
     working tree: the effective change, proofs that what must not change does

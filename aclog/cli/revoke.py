@@ -21,7 +21,7 @@ def revoke(
     authorizer: AuthorizerFlags,
     output: StepsOutputFlags,
 ) -> None:
-    """Show which of a principal's own rules let its client do something; with --yes, remove them.
+    """Show which of a principal's ACLs grant the access of an intent; with --yes, remove them.
 
     Only resources that are named are taken away. A rule that gives more
     operations is replaced by rules for the others; one on more names or for

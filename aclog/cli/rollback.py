@@ -63,12 +63,12 @@ def rollback(
     flags: RollbackFlags,
     output: PlanOutputFlags,
 ) -> None:
-    """Show what would bring a place back to before an apply; nothing is written to it.
+    """Plan the reversal of an apply; nothing is written to the target.
 
     It is a plan like any other, for [cyan]aclog apply[/]: rules that were added are
-    deleted, those that were deleted are added, and what was owned before is owned
-    again. What others changed meanwhile stays. Exit code 0 if there is nothing to
-    do, 1 if there are changes, 2 if something is wrong.
+    deleted, deleted rules are added, and rules that were managed before are managed
+    again. Changes by others stay. Exit code 0 if there is nothing to do, 1 if there
+    are changes, 2 if something is wrong.
 
     [bold]Examples[/]
 

@@ -31,9 +31,9 @@ def simulate(
     """Show which accesses of a log a second state would decide differently than the first one.
 
     GAINED: denied before, allowed after; LOST: the reverse; BROKEN: decided
-    before, an error after; MENDED: the reverse. The rest is SAME, but for what
+    before, an error after; MENDED: the reverse. The rest is SAME, except what
     could not be read or decided and may be decided differently: NOT_JUDGED.
-    `aclog diff` says the same of all requests, not only of those in a log.
+    `aclog diff` compares all requests, not only those in a log.
     Exit code 0 if all are the same, 1 if not, 2 for bad input.
 
     [bold]Examples[/]

@@ -18,7 +18,7 @@ def suggest(
     flags: SuggestFlags,
     output: AnswerFlags,
 ) -> None:
-    """Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not give.
+    """Suggest minimal ACLs that keep every access of a log, and grant nothing new.
 
     Every access of the window that a rule allows is allowed by the
     suggestion; no request that is denied now is. Both are proved before

@@ -27,7 +27,7 @@ def test(
 ) -> None:
     """Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.
 
-    A test stands in YAML beside the rules, or in lines of requests with their
+    Tests are in YAML beside the rules, or in lines of requests with their
     decisions. The rules are those that a file names, unless a flag names
     others. Exit code 0 if all hold, 1 if one fails, 2 for bad input.
 

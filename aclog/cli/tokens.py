@@ -76,7 +76,10 @@ Hmac: TypeAlias = Annotated[
 ]
 
 Force: TypeAlias = Annotated[
-    bool, Option("--force", metavar="", help="Do not ask before writing to a context that -c does not name.")
+    bool,
+    Option(
+        "--force", metavar="", help="Do not ask for confirmation before writing to a context that -c does not name."
+    ),
 ]
 
 
@@ -118,7 +121,7 @@ def create(
 
       aclog tokens create --bootstrap-server HOST:9092 --command-config FILE --max-life-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_created(flags.broker(), renewer_principal or (), max_life_time_period, owner_principal)
 
@@ -145,7 +148,7 @@ def renew(
 
       aclog tokens renew --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --renew-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_renewed(flags.broker(), hmac, renew_time_period)
 
@@ -172,7 +175,7 @@ def expire(
 
       aclog tokens expire --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --expiry-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_expired(flags.broker(), hmac, expiry_time_period)
 
@@ -227,8 +230,8 @@ def list_(
 ) -> None:
     """List the tokens in a log, a checkpoint or a running quorum, with their times; the HMACs are not there.
 
-    `aclog tokens describe` asks a broker instead, which shows what the
-    login may see.
+    `aclog tokens describe` queries a broker instead, and lists the tokens that
+    the login may see.
 
     [bold]Examples[/]
 
@@ -271,7 +274,7 @@ TOKEN_COLUMNS = (
 
 @frozen(kw_only=True)
 class Broker:
-    """The servers to ask, and the login."""
+    """The servers to query, and the login."""
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity

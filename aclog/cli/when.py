@@ -29,7 +29,7 @@ def when(
     host; or all of an intent. A state within one batch, or one metadata
     transaction, was never visible. --as-of ends the history there.
     Unless --kafka-version names one, that Kafka decides which the brokers ran
-    at the time: one that was upgraded may begin or end an interval, too.
+    at the time: an upgrade may also begin or end an interval.
 
     [bold]Examples[/]
 

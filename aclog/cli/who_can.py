@@ -20,11 +20,11 @@ def who_can(
 
     The list is complete: a row "anyone but ..." includes principals that no
     rule names. Settings that a running cluster does not show, and no flag
-    gives, may add to it: the last line and a note say so. With an intent,
-    those are listed for whom all of it holds; a resource that is not named
-    may be any one. With 'pii-*' those are listed who may do it on any name
-    that begins with pii-, and each line says whether on all of them or on
-    some.
+    gives, may add to it: the last line and a note report this. With an intent,
+    it lists the principals with all permissions of the intent; a resource that
+    is not named may be any one. With 'pii-*' it lists the principals with
+    access to any name that begins with pii-, and whether to ALL of these names
+    or to SOME.
 
     [bold]Examples[/]
 
@@ -55,4 +55,4 @@ def who_can(
         for generation, policy in policies.items()
     }
     has_extents = any(map(is_set, action.resources()))
-    print_permissions(answers, how, choice.origins, none="nobody", premises=premises, has_extents=has_extents)
+    print_permissions(answers, how, choice.origins, none="no principal", premises=premises, has_extents=has_extents)

@@ -65,7 +65,7 @@ class ConsoleFlags:
         Option(
             "--hash-password",
             metavar="PRINCIPAL",
-            help="Ask for a password, print the line of --login's file for it, and end.",
+            help="Prompt for a password, print its line for the file of --login, and exit.",
         ),
     ] = None
     tls_cert: common.TlsCert = None
@@ -77,7 +77,7 @@ class ConsoleFlags:
         Option(
             "--trusted-proxy",
             metavar="ADDRESS",
-            help="A proxy before it, whose X-Forwarded-For says who asks. [dim]Default: the address that connects[/]",
+            help="A proxy in front, whose X-Forwarded-For names the client. [dim]Default: the address that connects[/]",
             show_default=False,
         ),
     ] = None
@@ -130,8 +130,8 @@ class FindingsFlags:
         Option(
             "--accesses",
             metavar="PATH",
-            help="Unused rules: an access log, as [cyan]aclog usage[/] takes it; with [cyan]--index[/], to prove what "
-            "it says. Can be repeated.",
+            help="Unused rules: an access log, as [cyan]aclog usage[/] takes it; with [cyan]--index[/], to prove its "
+            "answers. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -154,7 +154,7 @@ class FindingsFlags:
         Option(
             "--ignore-broker",
             metavar="ID",
-            help="With [cyan]--index[/]: a broker whose silence is no hole. Can be repeated.",
+            help="With [cyan]--index[/]: a broker whose silence is no gap. Can be repeated.",
             rich_help_panel=_PANEL,
         ),
     ] = field(factory=list)
@@ -177,7 +177,7 @@ class FindingsFlags:
         Option(
             "--journal",
             metavar="FILE",
-            help="What this source of rules has applied, and so owns.",
+            help="The state file of managed rules.",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -206,7 +206,7 @@ class FindingsFlags:
 
 @frozen(kw_only=True)
 class PdpFlags:
-    """Where it listens, who may ask, and how foreign questions are mapped."""
+    """Where it listens, which clients it serves, and how foreign questions are mapped."""
 
     listen: Annotated[str, Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)] = (
         "127.0.0.1:8180"
@@ -236,7 +236,7 @@ class PdpFlags:
         Option(
             "--tls-client-ca",
             metavar="FILE",
-            help="Only clients with a certificate of these authorities may ask (PEM).",
+            help="Accept only clients with a certificate of these authorities (PEM).",
             show_default=False,
         ),
     ] = None
@@ -244,7 +244,7 @@ class PdpFlags:
     health_listen: common.HealthListen = None
     tokens: Annotated[
         Path | None,
-        Option("--tokens", metavar="FILE", help="Bearer tokens of those who may ask, one a line."),
+        Option("--tokens", metavar="FILE", help="Bearer tokens of the accepted clients, one per line."),
     ] = None
     audit: common.AuditFile = None
     decision_log: Annotated[
@@ -394,7 +394,7 @@ class ModeFlags:
         Option(
             "--until-quiet",
             metavar="SECONDS",
-            help="Follow changes until there is none for this long, then switch over.",
+            help="Follow changes until none arrives for this long, then switch over.",
             show_default=False,
         ),
     ] = None
@@ -452,7 +452,7 @@ class RunFlags:
             help="Also fail for each rule that can be removed, widened or flipped without a test that fails.",
         ),
     ] = False
-    junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Write the results as JUnit XML, too.")] = None
+    junit: Annotated[Path | None, Option("--junit", metavar="FILE", help="Also write the results as JUnit XML.")] = None
     format: AnswerFormat = None
     columns: Columns = None
     no_pager: NoPager = False
@@ -516,14 +516,14 @@ class GuardFlags:
 
 @frozen(kw_only=True)
 class RecordFlags:
-    """Writing tests that say what is decided today."""
+    """Writing tests of the present decisions."""
 
     record: Annotated[
         Path | None,
         Option(
             "--record",
             metavar="FILE",
-            help="Instead of running tests: write some to a new file that say what the state decides, and that what "
+            help="Instead of running tests: record the decisions of the state as tests in a new file, and that what "
             "its log removed stays denied.",
             show_default=False,
             rich_help_panel=_RECORDING,
@@ -738,7 +738,7 @@ def parse_principal(text: str) -> str:
 
 @frozen(kw_only=True)
 class DeniedFlags:
-    """Whose denials, and what becomes of them."""
+    """Whose denials, and the rules that would allow them."""
 
     principal: Annotated[
         list[str],
@@ -800,7 +800,7 @@ class SuggestFlags:
         Option(
             "--explain",
             metavar="",
-            help="Say why a rule has a prefix, and why other names were not folded.",
+            help="Explain why a rule has a prefix, and why other names were not folded.",
             rich_help_panel=SUGGESTION_PANEL,
         ),
     ] = False
@@ -816,7 +816,7 @@ class SuggestFlags:
     ] = None
 
     def least(self) -> int | None:
-        """Return the number in --fold; None for never. Raises ConfigError: it is none, or under 2."""
+        """Return the number in --fold; None for never. Raises ConfigError: not a number, or under 2."""
         text = self.fold.strip()
         if text == "none":
             return None

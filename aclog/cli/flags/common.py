@@ -55,7 +55,7 @@ _QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 def pattern_type_option(panel: str, *, more: str = "") -> Option:
-    """Return the flag that says whether the names of a question are prefixes; `more`: a sentence for its help."""
+    """Return the flag that selects whether the names of a question are prefixes; `more`: a sentence for its help."""
     return Option(
         "--resource-pattern-type",
         parser=named(_QUESTION_PATTERNS),
@@ -134,7 +134,7 @@ KeepOddRules: TypeAlias = Annotated[
     Option(
         "--keep-odd-rules",
         metavar="",
-        help="Write ACLs that CreateAcls refuses, too, with a warning: for the export of a log that has some.",
+        help="Also write ACLs that CreateAcls refuses, with a warning: for the export of a log that has some.",
     ),
 ]
 
@@ -157,7 +157,7 @@ class ExportFormat(StrEnum):
         return self not in {ExportFormat.AVRO, ExportFormat.JSONL}
 
 
-# The flags that say how a list or an answer is printed.
+# The flags that select how a list or an answer is printed.
 
 
 PANEL = "Output"
@@ -238,7 +238,7 @@ class OutputFlags:
 
 
 def format_option(*formats: OutputFormat, default: str, help: str = "How to print it.") -> Option:  # noqa: A002 - click's
-    """Return the option `--format` with these values; `default` says what is printed without it."""
+    """Return the option `--format` with these values; `default` describes the output without it."""
     return Option(
         "--format",
         metavar=f"[{'|'.join(formats)}]",
@@ -375,7 +375,7 @@ class AuthorizerFlags:
             metavar="V",
             show_default=False,
             help="The Kafka that decides, such as 4.3.1: from 4.4 on, the host of an ACL may be a range, such as "
-            "10.0.0.0/8. [dim]Default: what the source says of its brokers[/]",
+            "10.0.0.0/8. [dim]Default: that of the source's brokers, if known[/]",
             rich_help_panel=_PANEL,
         ),
     ] = None
@@ -485,7 +485,7 @@ Workers: TypeAlias = Annotated[
         metavar="N",
         min=1,
         help="The number of processes that read it.",
-        show_default="one a core, and one for a small log",
+        show_default="one per core, and one for a small log",
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -575,7 +575,7 @@ def window_end(text: str | None) -> "datetime | None":
     return moment
 
 
-# How long a broker must be silent for it to count as a hole.
+# How long a broker must be silent for it to count as a gap.
 
 
 _UNITS = {"h": 1, "d": 24, "w": 7 * 24}
@@ -586,7 +586,7 @@ Gap: TypeAlias = Annotated[
     Option(
         "--gap",
         metavar="TIME",
-        help="A broker that logs nothing for so long ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) leaves a hole.",
+        help="A broker that logs nothing for so long ([cyan]6h[/], [cyan]1d[/], [cyan]2w[/]) leaves a gap.",
     ),
 ]
 

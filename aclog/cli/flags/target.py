@@ -36,8 +36,7 @@ JournalFile: TypeAlias = Annotated[
     Option(
         "--journal",
         metavar="FILE",
-        help="What this source of rules has applied, and so owns. It is made by the first apply; keep it with the "
-        "rules, and one for each place.",
+        help="The state file of managed rules. Created by the first apply; keep one per target, next to the rules.",
         show_default=False,
     ),
 ]
@@ -185,7 +184,7 @@ class PlanOutputFlags:
 class ApplyFlags:
     """What an operator has accepted, and where the journal is."""
 
-    yes: Annotated[bool, Option("--yes", metavar="", help="Do not ask.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Do not ask for confirmation.")] = False
     accept_transient: Annotated[
         bool,
         Option(
@@ -199,8 +198,8 @@ class ApplyFlags:
         Option(
             "--resume",
             metavar="",
-            help="Go on with an apply of this plan that was killed or stopped; without it such an apply is found, too, "
-            "if there is a journal.",
+            help="Continue an apply of this plan that was killed or stopped. With a journal, it is also found without "
+            "this flag.",
         ),
     ] = False
     journal: Annotated[
@@ -225,16 +224,16 @@ class ApplyFlags:
 
 @frozen(kw_only=True)
 class DoFlags:
-    """What becomes of the plan: it is shown, and written into a file or applied if that is asked for."""
+    """What happens to the plan: it is shown, and on request written into a file or applied."""
 
-    yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan, without asking.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan, without confirmation.")] = False
     out: PlanOut = None
     journal: Annotated[
         Path | None,
         Option(
             "--journal",
             metavar="FILE",
-            help="The journal of the source of rules that owns what is added. [dim]Default: it is not managed[/]",
+            help="The journal that manages the added rules. [dim]Default: they are not managed[/]",
             show_default=False,
         ),
     ] = None
@@ -244,7 +243,7 @@ class DoFlags:
             "--accept-side-effects",
             metavar="",
             help="Apply, or write the PLAN, although others lose access by a grant, or gain it by a revocation; the "
-            "plan says so ([cyan]allow.everyone.if.no.acl.found[/]).",
+            "plan reports it ([cyan]allow.everyone.if.no.acl.found[/]).",
         ),
     ] = False
     accept_transient: Annotated[
@@ -264,7 +263,7 @@ class RevokedFlags:
 
     adopt: Annotated[
         bool,
-        Option("--adopt", metavar="", help="With a journal: remove rules that it does not own, too."),
+        Option("--adopt", metavar="", help="With a journal: also remove rules that it does not manage."),
     ] = False
     max_deletes: MaxDeletes = None
 
@@ -343,7 +342,7 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
     """Return the place that the flags name; None if they name none.
 
     Raises:
-        ConfigError: several, an address that is none, or properties without a place that takes them.
+        ConfigError: several, an invalid address, or properties without a place that takes them.
 
     """
     from aclog.planning.plan import PlaceAddress, PlaceKind

@@ -106,7 +106,7 @@ def authorize(
 
     [bold]Examples[/]
 
-      aclog spark authorize --requests asked.jsonl.gz --log DIR --out decided
+      aclog spark authorize --requests requests.jsonl.gz --log DIR --out decided
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
@@ -277,8 +277,8 @@ def usage_index(
 ) -> None:
     """Add what is new in an access log to the index of last use, on Spark.
 
-    The index is that of `aclog usage-index`, which can go on with it, and the
-    same after either. Spark's workers read the files, which must be there
+    The index is that of `aclog usage-index`: either command can continue it,
+    with the same result. Spark's workers read the files, which must be there
     under the same paths; the index is written by this process.
 
     [bold]Example[/]
