@@ -277,7 +277,7 @@ def _exactly(pattern: ResourcePattern) -> AclBindingFilter:
 # Adding and removing ACLs, with the output of kafka-acls.sh.
 
 
-_NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove without asking"
+_NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove without confirmation"
 
 
 def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
@@ -335,7 +335,7 @@ def _add(rules: AclTarget, plan: Plan) -> None:
 
 
 def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
-    """Remove the ACLs that the flags name, in one batch; without `force`, ask on stdin for each resource.
+    """Remove the ACLs that the flags name, in one batch; without `force`, confirm each resource on stdin.
 
     Raises as add_acls; and ConfigError if stdin ends without an answer.
     """

@@ -51,7 +51,7 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
 
     Raises:
         ConfigError: the source has no history, or a principal has no colon.
-        MetadataError: the log is damaged, or does not reach back to the moment since when changes are asked for.
+        MetadataError: the log is damaged, or does not reach back to the moment of `since`.
 
     """
     subjects = frozenset(map(parse_principal, span.principals))
@@ -60,7 +60,7 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     end, begin = choice.image().end_offset, history.begin.end_offset
     first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
-    # What the log begins with is no change of it.
+    # The state at the beginning of the log is not a change.
     entries = ((change, note) for change, note in _applied(changes, choice, begin) if change.end_offset > first)
     rows = (_row(*each) for each in entries if not subjects or each[0].rule.acl.principal in subjects)
     print_rows(COLUMNS, rows, output.form, keys=output.columns)

@@ -202,7 +202,7 @@ def rule_of(pattern: ResourcePattern, entry: Entry) -> StandardAcl:
 
 
 def filters_of(pattern: ResourcePattern, entries: Sequence[Entry]) -> Iterator[AclBindingFilter]:
-    """Yield filters that match these entries of the resource; without entries, one that matches all of them."""
+    """Yield filters that match these entries of the resource; without entries, one that matches all entries."""
     if not entries:
         yield resource_filter(pattern)
     for entry in entries:

@@ -235,8 +235,8 @@ def remove(
 ) -> None:
     """Remove the ACLs of the given principals, or all ACLs of the resources if no principal is given.
 
-    Asks for confirmation. As in kafka-acls.sh, --operation and hosts are
-    ignored without a principal.
+    The command asks for confirmation. As in kafka-acls.sh, --operation and
+    hosts are ignored without a principal.
 
     [bold]Examples[/]
 

@@ -42,7 +42,7 @@ def names_text(parts: Sequence[Mapping[str, Any]] | None) -> str:
 
 
 def rule_text(rule: Mapping[str, Any] | str | None) -> str:
-    """Return a rule, or a reason that is none, on one line."""
+    """Return a rule, or a reason in place of a rule, on one line."""
     if rule is None or isinstance(rule, str):
         return rule or ""
     return (
@@ -105,7 +105,7 @@ PERMISSION_COLUMNS = (
 """Who may do what, by which rules (aclog.analysis.who_can)."""
 
 PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
-"""The same where a prefix is asked about: whether it is ALL of its names, or SOME."""
+"""The same for a question about a prefix: whether it is ALL of its names, or SOME."""
 
 DIFFERENCE_COLUMNS = (
     Column(key="change"),
@@ -131,11 +131,11 @@ def print_permissions(
     premises: Premises = ALL_KNOWN,
     has_extents: bool = False,
 ) -> None:
-    """Print permissions, super users last and apart; `none` if there are none.
+    """Print permissions, super users last and apart; `none` without any.
 
-    What only one of several generations of Kafka allows is marked. `premises`: what is unknown of the settings. What it
-    could add is said at the end; rows are without it. `has_extents`: whether they say how much of a prefix that was
-    asked about they have.
+    Permissions that only one of several generations of Kafka allows are marked. `premises`: unknown settings; text ends
+    with a line about what they could add. `has_extents`: whether permissions have the extent to which they cover the
+    prefix of the question.
     """
     more = premises.turning(allowed=False)
     permissions = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
@@ -201,9 +201,9 @@ def print_intervals(
     last: str = "until now",
     premises: Premises = ALL_KNOWN,
 ) -> None:
-    """Print intervals in the order of the log; `never` as text if there is none.
+    """Print intervals in the order of the log; as text `never` without any.
 
-    `begin`: the offset where the history begins; of the time before one above 0 nothing is known, and it is said so.
+    `begin`: the offset where the history begins; above 0, the time before it is reported as unknown.
     `last`: how an interval ends as text that has not ended. `premises`: what is unknown of the settings.
     """
     if output.is_rows:

@@ -24,10 +24,10 @@ from aclog.terminal.pager import paging
 
 
 class LazyCommand(click.Command):
-    """What stands in a group for a command that is not imported yet: enough for `--help` and completion."""
+    """A placeholder in a group for a command that is not imported yet: enough for `--help` and completion."""
 
     def __init__(self, name: str, line: str) -> None:
-        """Stand for the command of this name, whose help begins with this line."""
+        """Make the placeholder of the command of this name, whose help begins with this line."""
         super().__init__(name, help=line)
         self._name = name
 
@@ -76,7 +76,7 @@ read never change what they read.
 
 _EPILOG = (
     "Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted or damage found; 2 bad input (one "
-    "line on stderr says what and where)."
+    "line on stderr names the problem and its location)."
 )
 
 _COMMANDS = {
@@ -100,16 +100,14 @@ _COMMANDS = {
     "days.",
     "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
     "needed.",
-    "coverage": "Show when each broker logged anything, in an access log or in an index of last use, and where it has "
-    "holes.",
-    "suggest": "Suggest the least rules that keep every access of a log, and give nothing that the rules of now do not "
-    "give.",
+    "coverage": "Show each broker's log coverage and gaps, in an access log or in an index of last use.",
+    "suggest": "Suggest minimal ACLs that keep every access of a log, and grant nothing new.",
     "plan": "Show the changes that would give a target the desired ACLs; nothing is written to it.",
-    "apply": "Make the changes of a plan, if the place is still what the plan was made for.",
+    "apply": "Apply a plan; refused if the target has changed since.",
     "drift": "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
-    "rollback": "Show what would bring a place back to before an apply; nothing is written to it.",
-    "grant": "Show the least rules that a client needs for its work, given what is there; with --yes, add them.",
-    "revoke": "Show which of a principal's own rules let its client do something; with --yes, remove them.",
+    "rollback": "Plan the reversal of an apply; nothing is written to the target.",
+    "grant": "Show the minimal ACLs that a client still needs for its work; with --yes, add them.",
+    "revoke": "Show which of a principal's ACLs grant the access of an intent; with --yes, remove them.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",
@@ -117,19 +115,19 @@ _COMMANDS = {
     "directory becomes a new log.",
     "shell": "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, "
     "/scram, /delegationToken, ...",
-    "serve": "Run a node: a controller, a broker, or both, as process.roles in CONFIG says.",
+    "serve": "Run a node: a controller, a broker, or both, as defined by process.roles in CONFIG.",
     "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
     "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
-    "console": "Show who may what, and why, in a browser; it follows the source, and changes appear by themselves.",
+    "console": "Show access and its reasons in a browser; changes of the source appear automatically.",
     "pdp": "Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.",
     "mcp": "Answer questions of an assistant about a source, over stdin and stdout, and write nothing.",
     "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
     "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
-    "review": "Say what a pull request really gives and takes, what it breaks, and whether that is acceptable.",
+    "review": "Show the effective change of a pull request, what it breaks, and whether it is acceptable.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
-    "doctor": "Check versions, extras, clock, connection, login, rights and the health of a log; say what to do about "
-    "each.",
+    "doctor": "Check versions, extras, clock, connection, login, rights and the health of a log; suggest a fix for "
+    "each problem.",
     "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
     "schema": "Print the JSON schema of what a command prints as JSON, or list these schemas.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
@@ -184,7 +182,7 @@ class _Contexts:
         return complete_values(ctx, values, order)
 
     def announce(self, ctx: click.Context) -> None:
-        """Say what was added, and ask."""
+        """Print what was added, and confirm it."""
         from aclog.cli.context_defaults import announce_use
 
         announce_use(ctx)

@@ -52,7 +52,7 @@ def apply(
     apply_plan(plan, flags, elsewhere)
 
 
-# Applies a plan to its place, and says what was done.
+# Applies a plan to its target, and reports the changes.
 
 
 def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: Callable[[str], None] = say) -> None:
@@ -76,7 +76,7 @@ def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: C
     )
 
     def confirm(name: str, remaining: Remaining) -> None:
-        """Ask whether it is meant."""
+        """Confirm the changes."""
         _confirm(plan, name, remaining)
 
     name, outcome = applied.run(None if flags.yes else confirm, lambda place: progress(f"applying to {place}", "steps"))
@@ -87,7 +87,8 @@ def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
     adds = sum(step.adds for step in remaining.steps)
     what = f"{counted_rules(adds)} to add, {len(remaining.steps) - adds:,} to delete"
     owned = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
-    if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", "stdin is no terminal to ask: expected --yes"):
+    refusal = "stdin is not a terminal, cannot ask for confirmation: expected --yes"
+    if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", refusal):
         raise RefusedError(f"{name}: not confirmed: nothing was changed")
 
 
@@ -95,7 +96,7 @@ def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
 
 
 def apply_plan(path: Path, flags: ApplyFlags, elsewhere: TargetFlags) -> None:
-    """Apply a plan, and say what was done.
+    """Apply a plan, and report the changes.
 
     Raises:
         ConfigError: the file is no plan, or was changed.

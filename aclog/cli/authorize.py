@@ -1,4 +1,4 @@
-"""`aclog authorize`: decides one request, or a file of them."""
+"""`aclog authorize`: decides one request, or a file of requests."""
 
 from typing import Annotated
 
@@ -52,7 +52,7 @@ def authorize(
 
       aclog authorize --log DIR --principal User:bob --operation READ --topic t
       aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
-      aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
+      aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
     from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
     from aclog.ops.policies import each_generation, read_premises

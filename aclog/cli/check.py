@@ -197,7 +197,7 @@ def print_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
 
 
 def print_question(question: Question, source: SourceFlags, authorizer: AuthorizerFlags, output: Output) -> int:
-    """Prove that no principal may do what is asked; print it, and return the exit code. Raises as prove_none."""
+    """Prove the claim of a question; print the proof, and return the exit code. Raises as prove_none."""
     names = source.topics()
     proof = prove_none(question, source.choose(topics=names), authorizer, topics=names)
     if output.is_rows:

@@ -61,7 +61,7 @@ def completion(shell: Annotated[Shell, Argument(metavar="SHELL", help="bash, zsh
     emit(files("aclog.cli").joinpath(f"aclog.{shell}").read_text(encoding="utf-8").rstrip("\n"))
 
 
-# A command line as bash holds it while it is typed: its words without quotes, and what stands for the last one.
+# A command line as bash holds it while it is typed: its words without quotes, and the text that replaces the last one.
 #
 # Bash gives a completion function the line and the part of the last word after its last break character (`:` and `=`
 # are two of them): what is completed must begin there.
@@ -173,11 +173,11 @@ def words_in_child(work: Callable[[], Sequence[str]], *, wait_seconds: float) ->
 
 
 def in_child(work: Callable[[], None], *, wait_seconds: float) -> bool:
-    """Do the work in a forked process, until it is done or the time is over; it then goes on by itself.
+    """Do the work in a forked process, until it is done or the time is over; it then continues by itself.
 
-    Returns whether it has ended. What it raises is nowhere seen.
+    Returns whether it has ended. Its exceptions are not reported.
 
-    The child has no terminal, so that nothing in it can ask for a password, and none of this process' output, whose
+    The child has no terminal, so that nothing in it can prompt for a password, and none of this process' output, whose
     reader waits until every holder has closed it. Without `fork` (Windows) nothing is done.
     """
     if not hasattr(os, "fork"):
@@ -325,7 +325,7 @@ _NOTATED = frozenset(
         "--output-topic",
     )
 )
-"""Whose values are names as questions write them (aclog.authorizer.settings), but for `acls`."""
+"""Options whose values are names as questions write them (aclog.authorizer.settings), except in `acls`."""
 
 
 def kind_of(parameter: Any) -> NameKind | None:
@@ -336,7 +336,7 @@ def kind_of(parameter: Any) -> NameKind | None:
 def names_like(context: Any, parameter: Any, typed: str, *, most: int) -> Iterator[str]:
     """Yield the names of the source that begin with what was typed, at most so many; none if it cannot be read in time.
 
-    What was read is kept for a minute. A source that takes longer than a second goes on being read in the background,
+    What was read is cached for a minute. A source that takes longer than a second is read on in the background,
     so that the next Tab finds it.
     """
     kind, source = kind_of(parameter), _source(context.params)
@@ -390,7 +390,7 @@ def _collect(cache: NameCache, source: _Source) -> None:
     cache.store(collect(evolve(source.flags.selection(), authorizer_properties=source.stores)))
 
 
-# What may stand in the place of a word on a command line of aclog.
+# Candidates for a word on a command line of aclog.
 
 
 _MOST = 1000
@@ -419,7 +419,7 @@ class Candidate:
 
 @frozen(kw_only=True)
 class Candidates:
-    """All of them."""
+    """All candidates."""
 
     kind: Kind = Kind.WORDS
     items: Sequence[Candidate] = ()
@@ -439,7 +439,7 @@ def candidates(command: Any, words: Sequence[str], word: str) -> Candidates:
 
 
 def _values(context: Any, place: click.Parameter, typed: str, *, joined: str) -> Candidates:
-    """Return the values of an option or argument; `joined` is `--flag=` if it stands in the same word."""
+    """Return the values of an option or argument; `joined` is `--flag=` if it is in the same word."""
     items = [Candidate(value=item.value, help=item.help or "") for item in place.shell_complete(context, typed)]
     if kind_of(place) is not None:
         items += [Candidate(value=name) for name in names_like(context, place, typed, most=_MOST)]
@@ -470,10 +470,10 @@ def _displayable(items: Sequence[Candidate]) -> Sequence[Candidate]:
     return [item for item in items if item.value and printable(item.value) == item.value][:_MOST]
 
 
-# The answer to a shell that completes: a line that says what to do with the others, then one line a candidate.
+# The answer to a shell that completes: a line with what to do with the others, then one line per candidate.
 #
 # Each is the word, and after a tab what it means (not for bash, which shows words alone). Nothing else is ever
-# printed, and no error: it would stand in the middle of what the user types.
+# printed, and no error: it would appear within what the user types.
 
 
 def complete(shell: str, arguments: Sequence[str], app: click.Command) -> int:

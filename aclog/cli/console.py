@@ -48,10 +48,10 @@ def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, a
 
 
 def print_password_line(principal: str) -> None:
-    """Ask for a password, twice on a terminal, and print the line of `--login`'s file.
+    """Prompt for a password, twice on a terminal, and print the line of `--login`'s file.
 
     Raises:
-        ConfigError: the principal is none, or the password cannot be one.
+        ConfigError: an invalid principal, or an unusable password.
 
     """
     if sys.stdin.isatty():

@@ -55,7 +55,7 @@ from aclog.usage.window import check_days
 def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> Editing:
     """Return what makes and applies plans. Raises ConfigError: the source is no place, or there is no journal."""
     if findings.journal is None:
-        raise ConfigError("--edit: expected --journal FILE, with what this source of rules owns")
+        raise ConfigError("--edit: expected --journal FILE, the state file of managed rules")
     target = TargetFlags(
         log=source.log,
         bootstrap_server=source.bootstrap_server,
@@ -74,7 +74,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
     )
 
 
-# What looks for findings in the console: the finders that flags ask for, and the thread that uses them.
+# The finders of the console, as its flags select them, and the thread that runs them.
 
 
 _LACKING = {
@@ -146,7 +146,7 @@ class Finding:
                 raise ConfigError(f"{flag} -: expected a file: it is read again and again")
 
     def _commands(self) -> dict[Kind, tuple[str, ...]]:
-        """Return the command that says the same of each kind, and its flags besides those of the source."""
+        """Return the equivalent command of each kind, and its flags besides those of the source."""
         flags, commands = self.flags, dict[Kind, tuple[str, ...]]()
         settings = _words({"--config": flags.config, "--ignore": flags.ignore})
         commands[Kind.LINT] = ("lint", *settings)
@@ -208,7 +208,7 @@ class Finding:
         if flags.want is None:
             return None
         if flags.journal is None:
-            raise ConfigError("--want: expected --journal FILE, with what this source of rules owns")
+            raise ConfigError("--want: expected --journal FILE, the state file of managed rules")
         target = TargetFlags(
             log=source.log,
             bootstrap_server=source.bootstrap_server,
@@ -251,7 +251,7 @@ def _newest(states: States) -> State | None:
 
 
 _FOLLOWED_S = 0.4
-"""Between two looks at a log: with the half second in which a page asks, a change is seen within one."""
+"""Between two looks at a log: with the half second between requests of a page, a change is seen within one second."""
 
 
 def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, authorizer: AuthorizerFlags) -> None:

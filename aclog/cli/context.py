@@ -401,7 +401,7 @@ COLUMNS = (
 def print_contexts(file: ContextFile, current: str | None, output: Output) -> bool:
     """Print a row for each context of the file; `current`: the one that commands use now.
 
-    Returns whether all of them can be used; a warning says what is wrong with one that cannot.
+    Returns whether all of them can be used; a warning names the problem of each that cannot.
     """
     rows, is_sound = [], True
     for name in file.names:

@@ -40,7 +40,7 @@ class Filling:
         return True
 
     def put_settings(self, choice: ChosenContext) -> None:
-        """Give the other options what a context says of them."""
+        """Give the other options the values of a context."""
         context = choice.context
         self.put("--acls-format", context.acls_format)
         self.put("--module", [f"{source}={path}" for source, path in context.modules.items()] or None)
@@ -56,7 +56,7 @@ class Filling:
         context = choice.context
         everyone, never = "--allow-everyone-if-no-acl-found", "--no-allow-everyone-if-no-acl-found"
         if context.allow_everyone is False and not self._has_value(everyone):
-            self.put(never, True)  # aclog.toml may say something else
+            self.put(never, True)  # aclog.toml may have another value
         put = {
             "super_users": self.put("--super-users", context.super_users),
             "allow_everyone": not self._has_value(never) and self.put(everyone, context.allow_everyone),
@@ -66,9 +66,9 @@ class Filling:
         self.deciding += [text for name, text in context.decides().items() if put[name]]
 
     def _put_choice(self, option: str, value: str | None) -> None:
-        """Give `--format` a value if the command knows it, and a person reads: scripts get what they always have.
+        """Give `--format` a value if the command knows it, and a person reads: scripts get the default format.
 
-        Flags that say it in other words win, too.
+        Flags with the same meaning take precedence.
         """
         if not sys.stdout.isatty() or any(map(self._has_value, ("--json", "--columns", "--follow"))):
             return
@@ -127,13 +127,13 @@ def is_about_contexts(command: _Command) -> _Command:
 
 
 def examines_contexts(command: _Command) -> _Command:
-    """Mark a command that says itself what is wrong with a context that it does not name, and goes on without it."""
+    """Mark a command that reports itself the problem of a context that it does not name, and continues without it."""
     setattr(command, _EXAMINES, True)
     return command
 
 
 def goes_on_without(command: Any) -> bool:
-    """Return whether a command goes on without a context that cannot be used."""
+    """Return whether a command continues without a context that cannot be used."""
     return getattr(command.callback, _EXAMINES, False) is True
 
 
@@ -165,7 +165,7 @@ class Unused:
     why: str
 
     def tell(self, *, force: bool) -> None:
-        """Say so."""
+        """Print a note."""
         del force
         from aclog.terminal.output import note
 
@@ -183,7 +183,7 @@ class ContextUse:
     client_properties: Path | None
 
     def tell(self, *, force: bool) -> None:
-        """Say what decides besides the rules; ask before something is written that this command line does not name.
+        """Note what decides besides the rules; confirm a write to a target that this command line does not name.
 
         Raises:
             ConfigError: the answer is no, or there is no terminal.
@@ -206,7 +206,8 @@ class ContextUse:
         what = f"context {context.name} ({context.address}), {self.choice.by}"
         answer = confirms_on_terminal(
             f"Write to {what}? (y/n)",
-            f"writing to {what}: stdin is no terminal to ask: expected -c {context.name} or --force",
+            f"writing to {what}: stdin is not a terminal, cannot ask for confirmation: expected -c {context.name} or "
+            "--force",
         )
         if not answer:
             raise ConfigError(f"nothing was written to context {context.name}")
@@ -223,13 +224,13 @@ _SOURCE_GROUP = (*SOURCES, "--bootstrap-checkpoint")
 _STORE_GROUP = (*STORES, "--to-zookeeper")
 """Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
 _REPOSITORY = "--config"
-"""A command with this flag asks aclog.toml, before a context that its command line does not name."""
+"""A command with this flag reads aclog.toml, before a context that its command line does not name."""
 META = "aclog.cli.context_defaults"
 """The key of click's context for what is to be printed, and confirmed, before the command runs."""
 _NAMED = "_named_context"
 """Under which key the values of a command line have the name of a context that follows the command."""
 _ANYWHERE = click.Option([_NAMED, "--context", "-c"])
-"""That option, which is none of the command's own."""
+"""That option; the command does not define it."""
 
 
 def add_context_option(command: Any, parser: Any) -> None:
@@ -239,14 +240,14 @@ def add_context_option(command: Any, parser: Any) -> None:
 
 
 def announce_use(ctx: click.Context) -> None:
-    """Say what a command took from a context, and ask about it, before it runs. Raises ConfigError: it must not."""
+    """Print what a command took from a context, and confirm it, before it runs. Raises ConfigError: not confirmed."""
     use = ctx.meta.pop(META, None)
     if use is not None:
         use.tell(force=bool(ctx.params.get("force")))
 
 
 def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]) -> list[Any]:
-    """Add what the context of the invocation says to the values of a command line; return what it gives, in its order.
+    """Add the values of the context of the invocation to those of a command line; return what it gives, in its order.
 
     Raises:
         MetadataError, OSError: the context cannot be used.
@@ -256,7 +257,7 @@ def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]
         return order
     name = values.pop(_NAMED, None)
     if ctx.resilient_parsing:
-        with suppress(MetadataError, OSError):  # completion says nothing, and completes the rest
+        with suppress(MetadataError, OSError):  # completion prints no error, and completes the rest
             # No callback of `aclog` itself is called.
             use_context(ctx.find_root().params.get("context") if name is None else name)
             _fill(ctx, values)
@@ -299,7 +300,7 @@ def _parameters(command: Any) -> dict[str, Any]:
 
 
 def _fill(ctx: Any, values: dict[str, Any]) -> None:
-    """Add to the values of a command line what the context says."""
+    """Add the values of the context to those of a command line."""
     parameters = _parameters(ctx.command)
     filling = Filling(parameters, values)
     options = [name for name in (*SOURCES, *STORES) if name in parameters]

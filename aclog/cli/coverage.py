@@ -35,7 +35,7 @@ from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses, unread_text
 
 @frozen(kw_only=True)
 class CoverageFlags:
-    """An access log or an index, and what counts as a hole in it."""
+    """An access log or an index, and what counts as a gap."""
 
     accesses: AccessPaths = field(factory=list)
     index: Annotated[
@@ -57,7 +57,7 @@ class CoverageFlags:
         )
 
 
-# `aclog coverage`: which brokers and hours an access log holds, and where it has holes.
+# `aclog coverage`: which brokers and hours an access log covers, and its gaps.
 
 
 app = Group()
@@ -81,12 +81,12 @@ def coverage(flags: CoverageFlags, output: AnswerFlags) -> None:
     raise Exit(print_coverage(flags, output.choose()))
 
 
-# Stretches of time in which a broker logged lines, and the holes between them.
+# Stretches of time in which a broker logged lines, and the gaps between them.
 
 
 @frozen(kw_only=True)
 class Stretch:
-    """Lines of a broker without a hole among them, or a hole."""
+    """Lines of a broker without a gap, or a gap."""
 
     broker: str | None
     is_hole: bool
@@ -129,7 +129,7 @@ def _lines(mine: Coverage, at: int, end: int) -> Iterator[Stretch]:
         )
 
 
-# What `aclog coverage` prints: for each broker its stretches of lines, and the holes between them.
+# What `aclog coverage` prints: for each broker its stretches of lines, and the gaps between them.
 
 
 NONE, HOLES = 0, 1
@@ -155,7 +155,7 @@ PRINCIPAL_COLUMN: Final = Column(key="principal", cut=True, spare=True)
 
 
 def print_coverage(flags: CoverageFlags, output: Output) -> int:
-    """Print what a log or an index holds; return the exit code: 1 if it has holes.
+    """Print what a log or an index holds; return the exit code: 1 if it has gaps.
 
     Raises:
         MetadataError, OSError: it cannot be read, or holds nothing.
@@ -253,13 +253,13 @@ def _unread_lines(unread: UnreadAccesses) -> Iterator[str]:
 
 
 def _report_lines(covered: Coverage, spans: Sequence[Stretch]) -> Iterator[str]:
-    head = ("broker", "lines", "hours", "first", "last", "holes")
+    head = ("broker", "lines", "hours", "first", "last", "gaps")
     yield from aligned(head, (_broker_line(covered, spans, broker) for broker in covered.brokers))
     holes = [each for each in spans if each.is_hole]
     if not holes:
         return
     yield ""
-    yield "holes:"
+    yield "gaps:"
     for hole in holes[:_SHOWN_HOLES]:
         length = f"{(hole.end - hole.start) / 3_600_000_000:,.1f} h"
         yield f"  {_name(hole.broker)}: {time_text(hole.start // 1000)} to {time_text(hole.end // 1000)} ({length})"

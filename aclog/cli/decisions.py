@@ -1,4 +1,4 @@
-"""Decisions on one request, or on a file of them."""
+"""Decisions on one request, or on a file of requests."""
 
 import json
 import sys
@@ -171,7 +171,7 @@ def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
 
 
 def asked_of(request: Request) -> tuple[RequestContext, Action]:
-    """Return who asks for what. Raises ConfigError: the host is not an IP address."""
+    """Return the context and the action of a request. Raises ConfigError: the host is not an IP address."""
     context = RequestContext(principal=request.principal, host=_canonical(request.host))
     return context, Action(operation=request.operation, resource_pattern=_pattern(request))
 
@@ -279,7 +279,7 @@ class LineDecider:
         """
         cache = self._cache
         outputs = [cache.get(line) or self._add(line) for line in lines]
-        check_mapping(self._acls)  # the lines may go on for days
+        check_mapping(self._acls)  # reading all lines may take days
         if self._malformed:
             self.failed += sum(output in self._malformed for output in outputs)
         return outputs

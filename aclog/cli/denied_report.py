@@ -22,6 +22,7 @@ from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.policies import read_premises
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.acl_lines import change_line
+from aclog.targets.opening import counted_rules
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, warn
 from aclog.terminal.tables import aligned
@@ -83,7 +84,7 @@ def missing_row(rule: StandardAcl) -> dict[str, Any]:
 
 
 def deny_rows(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
-    """Return the DENY rules in the way."""
+    """Return the DENY rules that block an attempt."""
     rows: list[dict[str, Any]] = rules.table.take(np.array(attempt.denies, np.int64)).to_pylist()
     return rows
 
@@ -122,7 +123,7 @@ def text_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, unkno
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
-    yield f"{added:,} added rules would allow what no DENY is in the way of; `--out FILE` writes them"
+    yield f"{counted_rules(added)} would allow everything not blocked by a DENY; `--out FILE` writes the change"
 
 
 def _line_of(attempt: Attempt) -> _Line:
@@ -156,7 +157,7 @@ def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     if line.denies:
         denies = deny_rows(own[0], rules)
         more = f" and {len(denies) - 1:,} more" if len(denies) > 1 else ""
-        parts.append(f"in the way: {rule_text(denies[0])}{more}")
+        parts.append(f"blocked by: {rule_text(denies[0])}{more}")
     missing = {rule for attempt in own for rule in attempt.missing}
     if missing:
         names = sorted({rule.operation for rule in missing})
@@ -184,10 +185,10 @@ def print_denied(
 ) -> int:
     """Print the denied requests, and return the exit code.
 
-    `configs`: the properties of brokers whose values `settings` has. What is unknown and could refuse more is said.
+    `configs`: the properties of brokers whose values `settings` has. Reports unknown settings that could refuse more.
 
     Raises:
-        ConfigError: no line of the log is an access; `--out` names a file that says something else.
+        ConfigError: no line of the log is an access; `--out` names a file with other content.
         MetadataError, OSError: the log or the source cannot be read.
 
     """

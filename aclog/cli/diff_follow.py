@@ -71,7 +71,7 @@ def follow_differences(choice: ChosenSource, options: FollowOptions) -> None:
     """Print the effective difference of each committed change until SIGINT or SIGTERM.
 
     Raises:
-        ConfigError: the source is a single state, the format is none for a stream, or --http cannot listen.
+        ConfigError: the source is a single state, the format is not for streams, or --http cannot listen.
         MetadataError: the log is damaged or deleted, or unconfirmed for too long.
 
     """
@@ -126,7 +126,7 @@ class _Follower:
         self.stopping = True
 
     def idle(self) -> None:
-        """Take note that the log was asked; raise _StoppedError if it is time to end."""
+        """Note that the log was read; raise _DiffStoppedError if it is time to end."""
         freshness = self.choice.source.freshness()
         if freshness is None or freshness.seconds < STALE_SECONDS:
             self.status.succeeded()
@@ -181,7 +181,7 @@ class _Follower:
         return comparison if is_of_brokers else evolve(comparison, differences=_by_controllers(comparison.differences))
 
     def _before(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
-        """Return the policies of the last step if nothing came in between: they know much of what is asked again."""
+        """Return the policies of the last step if nothing came in between: they have many of the answers."""
         last = self._last
         if last and last.keys() == set(kafka.generations):
             first = next(iter(last.values()))

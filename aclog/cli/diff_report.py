@@ -53,7 +53,7 @@ class SideFlags:
             ConfigError: flags that do not go together, or a malformed file of changes; OSError: it cannot be read.
 
         """
-        notify = _once()  # both sides may read one log, and have the same to say of it
+        notify = _once()  # both sides may read one log, and have the same notes
         topics = self.source.topics()
         first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
         return TwoStates(

@@ -64,7 +64,7 @@ class _WantedFiles:
     _notes: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Raise ConfigError: stdin or a pipe, which has nothing more to say when it is read again."""
+        """Raise ConfigError: stdin or a pipe, which cannot be read again."""
         named = {"--want": self.flags.want, "--topics": self.flags.topics_file}
         for flag, path in named.items():
             if path == STDIN or (path is not None and _is_node(Path(path))):

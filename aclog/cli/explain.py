@@ -119,7 +119,7 @@ _LOG_COLUMNS = (Column(key="offset"), Column(key="timestamp", spare=True))
 
 
 def examined_columns(*, in_log: bool = False) -> tuple[Column, ...]:
-    """Return the columns of the ACLs of an explanation; `in_log`: where in a log each was added, too."""
+    """Return the columns of the ACLs of an explanation; `in_log`: also where in a log each was added."""
     placed = (*ORIGIN_COLUMNS, *_LOG_COLUMNS) if in_log else ORIGIN_COLUMNS
     return (Column(key="role"), *RULE_COLUMNS, *placed, Column(key="notes", spare=True, text="; ".join))
 
@@ -166,7 +166,7 @@ def with_log_origins(explanation: Explanation, source: StateSource, image: Image
     """
     if source.log is None:
         return explanation
-    from aclog.sources.logs import past_of  # reads the whole log, which only this asks for
+    from aclog.sources.logs import past_of  # reads the whole log, which only this needs
 
     ids = {each.rule.id: each.rule.acl for each in explanation.rules if each.rule.id is not None}
     past = past_of(source, image.end_offset, ids)

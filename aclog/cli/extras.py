@@ -1,4 +1,4 @@
-"""The extras that commands need besides the base package; an error says how to install the one that is missing."""
+"""The extras that commands need besides the base package; an error shows how to install a missing one."""
 
 from importlib.util import find_spec
 

@@ -128,8 +128,8 @@ class DriftFinder:
 
 
 _APART = 20_000
-"""From so many rules on, lint takes long enough to be in the way of requests."""
-_HERE = "; flags of aclog lint are settings of aclog.toml here"
+"""From so many rules on, lint takes long enough to delay requests."""
+_HERE = "; the console takes lint settings from aclog.toml"
 _CACHE_SIZE = 4
 """Earlier states whose findings are kept."""
 
@@ -220,7 +220,7 @@ def found_by_lint(
 
 @frozen(kw_only=True)
 class PlacedFinder:
-    """Finds what another one does, and adds which records added its rules, if nothing else says where they stand."""
+    """Finds what another one does, and adds which records added its rules, if they have no other location."""
 
     finder: Finder
     choice: ChosenSource
@@ -240,7 +240,7 @@ class PlacedFinder:
         return evolve(outcome, items=_placed(outcome.items, past))
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of what an earlier state had, too."""
+        """Return the keys of what an earlier state also had."""
         return self.finder.had(then, newest)
 
     def signature(self) -> object:
@@ -264,7 +264,7 @@ class TestsFinder:
     """Runs files of tests on states; they are read again each time."""
 
     __test__ = False
-    """It is none for pytest."""
+    """It is not a test for pytest."""
 
     files: Sequence[str]
     authorizer: AuthorizerFlags
@@ -277,7 +277,7 @@ class TestsFinder:
         return tests_result(self._files(subject), self.origins, self.place)
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of tests that failed in an earlier state, too. Raises as `look`."""
+        """Return the keys of tests that also failed in an earlier state. Raises as `look`."""
         among = frozenset(each.key for each in newest.items)
         return failing_keys(self._files(then), among) if among else frozenset()
 

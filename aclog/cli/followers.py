@@ -31,7 +31,7 @@ class FollowerStatus:
 
     registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
     trouble: str | None = field(default="no answer yet", init=False)
-    """Why the newest answer was none; None after a good one."""
+    """Why the newest answer is unusable; None after a good one."""
     _since: float = field(factory=time.monotonic, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -54,7 +54,7 @@ class FollowerStatus:
         self._since, self.trouble = time.monotonic(), None
 
     def failed(self, why: str) -> None:
-        """Note that there was none."""
+        """Note an unusable answer."""
         self.trouble = why
 
     def gauge(self, name: str, text: str) -> Gauge:
@@ -70,8 +70,8 @@ class FollowerStatus:
 def serving(address: HostPort | None, status: FollowerStatus) -> Iterator[None]:
     """Serve a status over HTTP for the duration of the block; nothing without an address.
 
-    In a thread of its own: writing a large change must not keep a probe waiting. /healthz says that the process works,
-    /readyz whether the newest answer was usable.
+    It has its own thread: writing a large change must not keep a probe waiting. /healthz reports that the process
+    works, /readyz whether the newest answer was usable.
 
     Raises:
         ConfigError: it cannot listen there.

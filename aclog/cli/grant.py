@@ -1,4 +1,4 @@
-"""`aclog grant`: the least ACLs that let a client do its work; and what it has in common with `aclog revoke`."""
+"""`aclog grant`: the minimal ACLs that a client needs; and the parts that it shares with `aclog revoke`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -52,7 +52,7 @@ from aclog.targets.place_state import origin_now
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.output import note, say, warn
 
-# `aclog grant`: the least rules that let a client do its work.
+# `aclog grant`: the minimal ACLs that a client needs for its work.
 
 
 app = Group()
@@ -84,7 +84,7 @@ def grant(
     raise Exit(run_grant(target, intent, do, authorizer, output.choose()))
 
 
-# The plan of a grant or a revocation: shown, then written into a file or applied, if that is asked for.
+# The plan of a grant or a revocation: shown, then written into a file or applied, on request.
 
 
 _UNKNOWN = "it is not known whether it is"
@@ -101,15 +101,15 @@ class IntentChange:
     """Whether rules may be removed that the journal does not own."""
     limit: DeleteLimit
     nothing: str
-    """What is said if there is nothing to do."""
+    """Printed if there is nothing to do."""
     more: Sequence[str]
-    """What is said besides the plan."""
+    """Printed besides the plan."""
 
 
 def check_do(do: DoFlags) -> None:
     """Check flags before anything is read. Raises ConfigError: some do not go together; OSError: as take_plan_file."""
     if do.yes and do.out is not None:
-        raise ConfigError("--yes and --out: expected one of them: `aclog apply PLAN` applies what --out wrote")
+        raise ConfigError("--yes and --out: expected one of them, since `aclog apply PLAN` applies what --out wrote")
     take_plan_file(do.out)
 
 
@@ -131,14 +131,14 @@ def finish(place: FoundPlace, intent: IntentChange, do: DoFlags, output: Output)
     effects = _side_effects(place, intent)
 
     def check() -> None:
-        """Raise RefusedError: too much is deleted, or others are concerned; a PLAN says nothing of that any more."""
+        """Raise RefusedError: delete limit exceeded, or other principals affected; a written PLAN has neither."""
         place.check_plan(change, plan.steps, intent.limit)
         if effects and not do.accept_side_effects and (do.yes or do.out is not None):
             nothing = "nothing was changed" if do.out is None else "no plan was written"
             raise RefusedError(f"{place.name}: {_refusal(intent.aside, place)}: {nothing}")
 
     def show() -> None:
-        """Print the plan, and what is said besides it."""
+        """Print the plan, and the lines besides it."""
         print_plan(plan, change, place, output, full=True)
         if intent.more:
             _tell(["", *intent.more] if output.form is not OutputFormat.JSONL else intent.more, output)
@@ -165,7 +165,7 @@ def _side_effects(place: FoundPlace, intent: IntentChange) -> list[str]:
 
 
 def _tell(lines: Iterable[str], output: Output) -> None:
-    """Say something with the plan; beside JSON lines it is no part of the output."""
+    """Print lines with the plan; beside JSON lines they go to stderr."""
     for line in lines:
         if output.form is OutputFormat.JSONL:
             note(printable(line))
@@ -195,7 +195,7 @@ def _refusal(aside: Direction, place: FoundPlace) -> str:
     )
 
 
-# What a grant or a revocation says besides its plan.
+# What a grant or a revocation prints besides its plan.
 
 
 _MAX_LINES = 10
@@ -231,7 +231,7 @@ def grant_lines(principal: str, outcome: Grant, sharing: Sequence[Shared], unkno
 def revocation_lines(
     principal: str, revocation: Revocation, stopped: Iterable[Stranded], premises: Premises
 ) -> Iterator[str]:
-    """Yield what still allows what was to be taken away, or may, and what stops that is not part of it.
+    """Yield what still allows the revoked access, or may, and the other access that stops.
 
     `premises`: what is unknown of what decides.
     """
@@ -263,8 +263,8 @@ def _still_lines(still: Still, *, is_open: bool) -> Iterator[str]:
 def _stranded_line(item: Stranded) -> str:
     kind = code_name(ResourceType, item.lost[0].resource_type)
     return (
-        f"also stops: clients that use {kind} {_patterns_text(item.lost)} to {item.operation.name} "
-        f"TOPIC {_patterns_text(item.topics)}"
+        f"side effect: clients that use {kind} {_patterns_text(item.lost)} to {item.operation.name} "
+        f"TOPIC {_patterns_text(item.topics)} lose access"
     )
 
 
@@ -297,11 +297,11 @@ def _cut(lines: Sequence[str], rest: str) -> Iterable[str]:
 
 
 def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: AuthorizerFlags, output: Output) -> int:
-    """Grant what is asked; return the exit code.
+    """Grant the requested access; return the exit code.
 
     Raises:
         ConfigError: flags that do not go together.
-        RefusedError: a rule denies what is asked, or others would lose access.
+        RefusedError: a rule denies the request, or others would lose access.
         MetadataError, OSError: the place, the journal or a file cannot be read or written.
 
     """
@@ -348,11 +348,11 @@ def run_revoke(
     authorizer: AuthorizerFlags,
     output: Output,
 ) -> int:
-    """Revoke what is asked; return the exit code: 1, too, if something still allows it.
+    """Revoke the requested access; return the exit code: 1 also if something still allows it.
 
     Raises:
         ConfigError: flags that do not go together.
-        RefusedError: the journal does not own a rule, too much is deleted, or others would gain access.
+        RefusedError: a rule that the journal does not manage, an exceeded delete limit, or others would gain access.
         MetadataError, OSError: the place, the journal or a file cannot be read or written.
 
     """
@@ -371,7 +371,7 @@ def run_revoke(
         aside=Direction.GAINED,
         adopt=revoked.adopt,
         limit=limit,
-        nothing=f"nothing to do: no rule of {request.principal} gives this alone",
+        nothing=f"nothing to do: no rule grants this to {request.principal} only",
         more=list(
             revocation_lines(
                 request.principal,

@@ -111,7 +111,7 @@ def help_blocks(text: str) -> Iterator[Block]:
             yield Block(kind=BlockKind.PARAGRAPH, text=" ".join(part.split()))
 
 
-# Help texts as commands have them, in rich's markup, for output that knows nothing of it.
+# Help texts as commands have them, in rich's markup, for output without markup.
 
 
 _SPAN = re.compile(r"(?<!\\)\[(cyan|bold|dim)\](.*?)(?<!\\)\[/\1?\]", re.DOTALL)
@@ -128,7 +128,7 @@ def marked(text: str, begin: str = "", end: str = "") -> str:
     return _SPAN.sub(span, text).replace("\\[", "[")
 
 
-# What there is to say about each command: read from the tree of commands, which is what runs.
+# The help of each command, read from the tree of commands that runs.
 
 
 _OTHER = "Options"

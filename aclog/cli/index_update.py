@@ -1,4 +1,4 @@
-"""Adds what is new in an access log to an index, and says what that was."""
+"""Adds new access-log entries to an index, and reports them."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -83,7 +83,7 @@ app = Group(name="log", help="Print the records of a log, verify it, copy it, or
 def dump(
     paths: Annotated[
         list[Path],
-        Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
+        Argument(metavar="PATH", help="Segments, checkpoints, or directories with such files.", show_default=False),
     ],
     output: AnswerFlags,
     json: Annotated[bool, Option("--json", metavar="", help="One JSON object per record, as --format jsonl.")] = False,
@@ -199,7 +199,7 @@ def copy(
 @app.command()
 def adopt(
     config: Annotated[Path, Argument(metavar="CONFIG", help="The controller's server.properties.", show_default=False)],
-    force: Annotated[bool, Option("--force", metavar="", help="Do not ask.")] = False,
+    force: Annotated[bool, Option("--force", metavar="", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Make a controller on a Kafka topic accept another topic as its log.
 
@@ -498,7 +498,7 @@ class _Adoption:
                 say(_comparison(reader, recorded, end))
             self._check_checkpoints(reader)
         question = value_formatter()(f"Adopt {self.topic.name} as this controller's log? (y/n)")
-        no_answer = "no answer on stdin: nothing is adopted; use --force to adopt without asking"
+        no_answer = "no answer on stdin: nothing is adopted; use --force to adopt without confirmation"
         if not (force or confirms(question, no_answer)):
             return
         write_identity(self._home, current)
@@ -533,7 +533,7 @@ def _identity_text(identity: TopicIdentity) -> str:
 
 
 def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> str:
-    """Say what becomes of what was recorded."""
+    """Return a sentence that compares the topic with the recorded one."""
     wrong, start = difference(reader, recorded.end), reader.start_offset()
     if start > recorded.end.end_offset:
         return f"the topic begins at offset {start}, after what was recorded: whether it held that is unknown"

@@ -21,7 +21,7 @@ from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import CheckpointSource, LogSource
 from aclog.sources.rule_files import AclsSource
 
-# What each tool may be asked: the arguments as values, whose JSON schemas are the tools' input schemas.
+# The arguments of each tool, as values whose JSON schemas are the tools' input schemas.
 
 
 _LONGEST_TEXT, _LONGEST_LIST, _LONGEST_CHANGE = 40_000, 100, 1 << 20
@@ -137,7 +137,7 @@ class WhatCan(Arguments):
 class Explain(Arguments):
     """Of explain: one request."""
 
-    principal: Annotated[_Word, Field(description="Who asks, such as User:alice.")]
+    principal: Annotated[_Word, Field(description="The principal of the request, such as User:alice.")]
     operation: Annotated[_Word, Field(description="The operation, such as READ, WRITE or ALTER_CONFIGS.")]
     topic: Annotated[
         _Word | None, Field(description=f"On this topic. Exactly one resource must be given. {_NAMES}")
@@ -191,10 +191,10 @@ class Unused(Arguments):
         _Word | None, Field(description="The end of the window, as a time; by default that of the latest access.")
     ] = None
     gap: Annotated[
-        _Word | None, Field(description="How long a broker may log nothing before that is a hole: 6h, 1d, 2w.")
+        _Word | None, Field(description="How long a broker may log nothing before that is a gap: 6h, 1d, 2w.")
     ] = None
     ignore_brokers: Annotated[
-        _Words, Field(description="Brokers, by id, that are no more or log nothing: their silence is no hole.")
+        _Words, Field(description="Brokers, by id, that are no more or log nothing: their silence is no gap.")
     ] = []
 
 
@@ -214,7 +214,7 @@ _NOT_OPTIONS = frozenset(("as_of", "skip", "to_as_of", "change", "check", "prefi
 
 
 def option_words(arguments: Arguments) -> Iterator[str]:
-    """Yield the words by which a command takes these arguments, but for those that need more than one look.
+    """Yield the words by which a command takes these arguments, except those that need more than one look.
 
     Each is an option on its own, or `--option=value`, which no value can make into another option.
     """
@@ -247,7 +247,7 @@ def read_arguments(kind: type[Arguments], values: dict[str, Any] | None) -> Argu
 
 @frozen(kw_only=True)
 class Tool:
-    """A question that an assistant may ask."""
+    """A kind of question."""
 
     name: str
     title: str
@@ -256,7 +256,7 @@ class Tool:
     none: str
     """What an answer without rows means."""
     narrow: str
-    """How to ask for less."""
+    """How to get fewer rows."""
     exit_codes: frozenset[int] = frozenset((0,))
     """Those of the command with which its answer is whole."""
 
@@ -275,19 +275,19 @@ TOOLS = (
         description="All principals that may do an operation, or all of an intent, on resources; their hosts, and the "
         f"rules that allow it. Takes operation or intent, and {_RESOURCES}. The list is complete: a row of principals "
         "'except' includes all others, which no rule names. With 'pii-*' it lists access to any name that begins "
-        "so; covers says whether on ALL of them or on SOME.",
+        "so; covers is ALL or SOME of these names.",
         arguments=WhoCan,
-        none="nobody can do this (but for super users)",
+        none="no principal can do this (except super users)",
         narrow="name fewer resources, or give a host",
     ),
     Tool(
         name="what_can",
         title="What a principal can do",
         description="All that a principal may do, on every resource and from every host, with the rules that allow it "
-        "and those that deny some of it; what every principal may do is part of it.",
+        "and those that deny a part. Includes what every principal may do.",
         arguments=WhatCan,
         none="this principal can do nothing",
-        narrow="give a host, or ask explain about one request, or who_can about one resource",
+        narrow="give a host, or use explain for one request, or who_can for one resource",
     ),
     Tool(
         name="explain",
@@ -295,7 +295,7 @@ TOOLS = (
         description="Why one request is ALLOWED or DENIED: the rule that decides (role DECIDES) with its id and, of a "
         "log, the offset and time at which it was added; every other rule that covers the resource; and the least "
         "change that would reverse the decision. Takes principal, operation and exactly one resource. Kafka decides "
-        "WRITE, READ, DESCRIBE and so on each by itself, so ask about the operation that was refused. Without a rule "
+        "WRITE, READ, DESCRIBE and so on each by itself, so explain the operation that was refused. Without a rule "
         "that decides, the answer is DefaultDeny: no rule matches. 'pii-*' is explained if all names that begin so are "
         "decided alike; otherwise it is an error with an example of each.",
         arguments=Explain,
@@ -310,7 +310,7 @@ TOOLS = (
         "second is that of to_as_of, or the first with a change. What changed since yesterday: as_of=yesterday.",
         arguments=Diff,
         none="every request is decided the same in both states",
-        narrow="compare moments that are closer, or ask when or who_can about one resource",
+        narrow="compare moments that are closer, or use when or who_can for one resource",
         exit_codes=_JUDGED,
     ),
     Tool(
@@ -349,8 +349,8 @@ TOOLS = (
         name="unused",
         title="Rules that no access needed",
         description="What accesses needed of each rule in a window of days, by the index of last use or the access "
-        "log that the server was started with: which were never matched, matched but never needed, or needed. What is "
-        "not known for the whole window is not judged, and said so.",
+        "log that the server was started with: which were never matched, matched but never needed, or needed. A rule "
+        "whose use is not known for the whole window is reported as not judged.",
         arguments=Unused,
         none="there is no rule",
         narrow="read on with skip",
@@ -403,7 +403,7 @@ def _default(default: Any) -> Any:
     return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
 
 
-# The end offset of the state that a tool is asked about.
+# The end offset of the state that a tool reads.
 
 
 @frozen(kw_only=True)
@@ -466,7 +466,7 @@ def _newest_checkpoint(source: LogSource) -> int | None:
 
 
 def _no_notes(_text: str) -> None:
-    """Say nothing: the command that answers says the same."""
+    """Print nothing: the command that answers prints the notes."""
 
 
 # The command line that answers a question.
@@ -502,7 +502,7 @@ class CommandLine:
 
 
 def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
-    """Return the command line for a question: about offsets, so that it says the same for ever.
+    """Return the command line for a question: about offsets, so that its answer never changes.
 
     Raises:
         ConfigError: the arguments do not go together, or name no moment.
@@ -528,7 +528,7 @@ def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
 
 
 def _authorizer(flags: AuthorizerFlags, arguments: Arguments) -> AuthorizerFlags:
-    """Return the flags that the server was started with, but for a Kafka that the question names."""
+    """Return the flags that the server was started with, except for a Kafka that the question names."""
     return flags if arguments.kafka_version is None else evolve(flags, kafka_version=None, cidr=None)
 
 

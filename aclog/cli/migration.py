@@ -245,7 +245,7 @@ def suspicion(name: str, current: AccessState, goal: AccessState, limit: Removal
 
 
 def confirmed(name: str, current: AccessState, goal: AccessState, limit: RemovalLimit) -> RemovalLimit:
-    """Ask on a terminal whether a suspicious removal is right; return the limit with what is now accepted.
+    """Confirm a suspicious removal on a terminal; return the limit with what is now accepted.
 
     Raises:
         ConfigError: it is not accepted, or there is no terminal.
@@ -665,7 +665,7 @@ def _compare_zookeeper(options: ReverseOptions, watch: StoreWatch, contents: Tar
     return report_comparison(comparison, options.output)
 
 
-# Checks the flags of `aclog migrate` and runs the migration that they ask for.
+# Checks the flags of `aclog migrate` and runs the migration.
 
 
 _MAX_QUIET_S = 86_400.0

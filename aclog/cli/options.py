@@ -1,6 +1,6 @@
-"""Commands made of functions: the annotations of a function's parameters say which options and arguments it takes.
+"""Commands made of functions: the annotations of a function's parameters define its options and arguments.
 
-A parameter is one option or argument, or a group of them: an attrs class whose fields are annotated in the same way.
+A parameter is one option or argument, or a group: an attrs class whose fields are annotated in the same way.
 
     @frozen
     class Limits:
@@ -40,12 +40,12 @@ _Words: TypeAlias = Iterable[str | tuple[str, str]]
 
 
 class Option:
-    """An option: its flags as they are typed, `--on/--off` for the two of a bool, and what its help says."""
+    """An option: its flags as they are typed, `--on/--off` for the two of a bool, and its help."""
 
     flags: tuple[str, ...]
     help: str
     metavar: str | None
-    """What stands for the value in the help: by default the type."""
+    """The placeholder of the value in the help: by default the type."""
     show_default: bool | str
     """Whether the help has the default, or a text in its place."""
     rich_help_panel: str | None
@@ -189,7 +189,7 @@ def _type(kind: Any, option: Option | Argument) -> click.ParamType[Any]:
     return click.BOOL if kind is bool else click.STRING
 
 
-# click's options and arguments, and what a help says of them.
+# click's options and arguments, and their help.
 
 
 class _Described(click.Parameter):
@@ -225,7 +225,7 @@ class _Described(click.Parameter):
 
     @property
     def default_text(self) -> str:
-        """The default, or what is said in its place; empty if nothing is."""
+        """The default, or the text in its place; empty without one."""
         if isinstance(self.show_default, str):
             return f"({self.show_default})"
         if not self.show_default or self.required or self.default is None or self.default is False:
@@ -245,7 +245,7 @@ class CommandOption(_Described, click.Option):
 
     @property
     def type_text(self) -> str:
-        """What stands for the value: by default its type."""
+        """The placeholder of the value: by default its type."""
         return super().type_text if self.metavar is None else self.metavar
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
@@ -264,11 +264,11 @@ class CommandArgument(_Described, click.Argument):
 
     @property
     def human_readable_name(self) -> str:
-        """What stands for it."""
+        """Its placeholder."""
         return self.name if self.metavar is None else self.metavar
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what stands for it in the usage line."""
+        """Return its placeholder in the usage line."""
         del ctx
         return [
             (f"{{{self.human_readable_name}}}" if self.required else f"[{self.human_readable_name}]")
@@ -281,7 +281,7 @@ class CommandArgument(_Described, click.Argument):
         return f"'{self.human_readable_name}'"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """Return what stands for it, and its help."""
+        """Return its placeholder, and its help."""
         del ctx
         return self.human_readable_name, self._with_extras(self.help or "")
 
@@ -340,7 +340,7 @@ class Defaults(Protocol):
         """Add to the values of a command line; return what it gives, in its order, without that option."""
 
     def announce(self, ctx: click.Context) -> None:
-        """Say what was added, and ask about it, before the command runs."""
+        """Print what was added, and confirm it, before the command runs."""
 
 
 def _defaults(ctx: click.Context) -> Defaults | None:
@@ -358,7 +358,7 @@ class _Parser(_OptionParser):
                 option.process = _once(option, option.process, names)  # type: ignore[assignment, method-assign]
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[click.Parameter]]:
-        """Return the values, the words that are left, and what was given in its order, with what the context says."""
+        """Return the values, with those of the context; the words that are left; and what was given, in its order."""
         parsed, rest, order = super().parse_args(args)
         values = {name: value for name, value in parsed.items() if value is not UNSET}
         if isinstance(self.ctx, click.Context) and (defaults := _defaults(self.ctx)) is not None:
@@ -381,7 +381,7 @@ def _once(option: Any, process: Callable[[Any, Any], None], names: dict[str | No
     return process_once
 
 
-# Commands and groups of them.
+# Commands, and groups of commands.
 
 
 class _Shown(click.Command):
@@ -434,7 +434,7 @@ class Command(_Shown):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Say what the command took from a context, ask about it, and run the function."""
+        """Print what the command took from a context, confirm it, and run the function."""
         if (defaults := _defaults(ctx)) is not None:
             defaults.announce(ctx)
         return super().invoke(ctx)

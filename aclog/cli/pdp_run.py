@@ -59,7 +59,7 @@ class Reload:
         note("rules in files, mapping, tokens and certificate were read again, and files opened again")
 
     def _rules(self) -> StateSource | None:
-        """Return the rules in files, read whole; None if there are none. Raises MetadataError: they cannot be read."""
+        """Return the rules in files, read whole; None without any. Raises MetadataError: they cannot be read."""
         if self.source.acls is None:
             return None
         rules = self.source.choose(note).source
@@ -96,12 +96,12 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
     mapping, tokens = read_mapping(flags.mapping), tokens_of(flags)
     endpoint.check(secrets=None if tokens is None else "tokens", ways="--tokens FILE or --tls-client-ca FILE")
     if endpoint.address.port == 0:
-        raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata says where it is")
+        raise ConfigError(f"--listen {flags.listen}: expected a port above 0: the metadata has the address")
     if not flags.max_age > 0:
         raise ConfigError(f"--max-age {flags.max_age}: expected seconds, more than 0")
     choice = source.choose(FewNotices(tell=note))
     if choice.moment is not None:
-        raise ConfigError("--as-of: a decision point decides from the newest state: ask it with context.as_of")
+        raise ConfigError("--as-of: a decision point decides from the newest state: use context.as_of of a request")
     live = followed(choice, _FOLLOWED_S)
     deciders = Deciders(
         live=live,

@@ -55,7 +55,7 @@ def plan(
     raise Exit(print_new_plan(target, (want, change), ownership, authorizer, output))
 
 
-# What a command says of the plan that it made, and the file that it writes it into.
+# The output of a command about the plan that it made, and the file of the plan.
 
 
 NOTHING, CHANGES = 0, 1
@@ -92,7 +92,7 @@ def print_plan(
 
 
 def print_unless_refused(check: Callable[[], None], show: Callable[[], None], output: Output) -> None:
-    """Check a plan and print it; one that is refused is printed, too, but not as JSON lines. Raises as `check`."""
+    """Check a plan and print it; a refused one is also printed, but not as JSON lines. Raises as `check`."""
     try:
         check()
     except RefusedError:
@@ -167,7 +167,7 @@ def _goal(flags: WantFlags, change: str | None) -> PlanGoal:
     """Read the desired rules: --want, or the file of a change.
 
     Raises:
-        ConfigError: not exactly one of them, or what is in the files is none.
+        ConfigError: not exactly one of the two, or a file without valid rules.
         OSError: a file cannot be read.
 
     """

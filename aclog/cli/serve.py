@@ -86,7 +86,7 @@ def serve(
         ),
     ] = False,
 ) -> None:
-    """Run a node: a controller, a broker, or both, as process.roles in CONFIG says.
+    """Run a node: a controller, a broker, or both, as defined by process.roles in CONFIG.
 
     Kafka's clients and tools work with it. It starts on formatted directories
     only: see `aclog format`. SIGTERM or Ctrl-C shuts it down, a second one
@@ -134,8 +134,8 @@ class AuditLog:
     @property
     def wanted(self) -> int:
         """The outcomes whose level is enabled at this moment, or some more (SelectiveHook)."""
-        # Asked at each decision, since any code may change the level, or that of a parent if it has none of its own.
-        # logging.disable() is left to the hook's call: to ask for it here would take as long again.
+        # Read at each decision, since any code may change the level, or that of a parent if it has none of its own.
+        # logging.disable() is left to the hook's call: a check here would take as long again.
         logger = self._logger
         level = logger.level or logger.getEffectiveLevel()
         if level > INFO:
@@ -149,7 +149,7 @@ class AuditLog:
         level, logger = audit_level(action, decision.result), self._logger
         if logger.isEnabledFor(level):
             event = {"audit_event": audit_event(context, action, decision, timestamp=int(self.clock() * 1000))}
-            # Not Logger.log, which looks for the line of code that logs: that takes as long as to write it, and says
+            # Not Logger.log, which looks for the line of code that logs: that takes as long as to write it, and adds
             # nothing. The audit line is an argument: a % in a name must not be taken for a placeholder.
             line = (audit_line(context, action, decision),)
             logger.handle(logger.makeRecord(logger.name, level, _NOWHERE, 0, "%s", line, None, extra=event))
@@ -171,7 +171,7 @@ def run_node(
 
     Raises:
         ConfigError: a bad file or certificate, or a missing package; nothing has been started.
-        Exit: the node failed, or its directories are not formatted; the log says why.
+        Exit: the node failed, or its directories are not formatted; the log has the reason.
 
     """
     config = load_config(path, strict=strict)
@@ -215,7 +215,7 @@ async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | N
 
 
 async def _id_of_cluster(config: NodeConfig, stop: asyncio.Event) -> str | None:
-    """Ask a broker's controllers for their cluster's id until one returns it; None if `stop` is set first."""
+    """Query a broker's controllers for their cluster's id until one returns it; None if `stop` is set first."""
     last_warning = ""
     while not stop.is_set():
         try:

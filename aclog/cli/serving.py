@@ -37,7 +37,7 @@ from aclog.terminal.notices import FewNotices
 from aclog.terminal.output import say, warn
 
 _POLLED_S = 10.0
-"""Between two reads of what is asked whole each time."""
+"""Between two reads of a source that is read whole each time."""
 _STOP_S = 5
 _MOST_HEADERS = 128 << 10
 """Bytes: addresses of the console hold drafts, and browsers send an address three times."""
@@ -64,14 +64,14 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """How it is reached, if nothing is in front of it."""
+        """Its address, if nothing is in front."""
         return f"{'http' if self.tls_cert is None else 'https'}://{self.address}"
 
     def check(self, *, secrets: str | None, ways: str) -> None:
         """Refuse to serve untrusted clients.
 
-        `secrets` names what those who may ask must show, such as `tokens`; None if they need nothing. `ways` names the
-        flags by which they would. Warns of secrets that go over a network in the clear.
+        `secrets` names the secrets of accepted clients, such as `tokens`; None if they need none. `ways` names the
+        flags for such secrets. Warns of secrets that go over a network in the clear.
 
         Raises:
             ConfigError: others can reach it, and need neither a secret nor a certificate; half of TLS is given; or the
@@ -146,7 +146,7 @@ def serve(
     """Serve an ASGI application until SIGINT or SIGTERM; print `message` once it listens.
 
     `hangup` is called at each SIGHUP, between requests. Requests have to come soon (PatientConnection); with
-    `is_timed` answers, too, may take no longer (TimedConnection). `refusals` counts what is refused, and has the
+    `is_timed`, answers also have a time limit (TimedConnection). `refusals` counts what is refused, and has the
     metrics that `health` shows.
 
     Raises:
@@ -209,7 +209,7 @@ def read_certificate_again(context: ssl.SSLContext | None, endpoint: Endpoint) -
 def followed(choice: ChosenSource, followed_s: float) -> LiveState:
     """Return the newest state of a source, to be started; it warns when the source cannot be read.
 
-    A log is looked at again after `followed_s` seconds; what is asked whole each time, less often.
+    A log is looked at again after `followed_s` seconds; a source that is read whole each time, less often.
     """
     seconds = _POLLED_S if choice.source.log is None else followed_s
     tell = FewNotices(tell=lambda why: warn(f"the state cannot be read: {why}"))
@@ -219,7 +219,7 @@ def followed(choice: ChosenSource, followed_s: float) -> LiveState:
 class _Few(logging.Filter):
     """Lets a few records a minute through: a request that fails is written with all of its traceback.
 
-    One that failed as the client or the server ended before the answer did is none of them.
+    A request that failed because the client or the server ended before the answer is not written.
     """
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class _Few(logging.Filter):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server behind a gate, which says so once it listens, and handles SIGHUP between requests."""
+    """uvicorn's server behind a gate, which prints a message once it listens, and handles SIGHUP between requests."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class Server(uvicorn.Server):
             failures.removeFilter(few)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
+        """Listen, and print where."""
         await super().startup(sockets=[])  # uvicorn itself accepts nothing
         if not self.started or not sockets:
             return
@@ -301,7 +301,7 @@ class Server(uvicorn.Server):
             await self._endpoint.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
-        """End; at once if asked a second time. uvicorn's own would raise the signal again after a clean end."""
+        """End; at once at the second signal. uvicorn's own would raise the signal again after a clean end."""
         self.force_exit = self.should_exit
         self.should_exit = True
 

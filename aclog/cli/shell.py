@@ -77,7 +77,7 @@ def complete_words(context: click.Context, incomplete: str) -> list[str]:
         return [name for name in ONE_SHOT_COMMANDS if name.startswith(incomplete)]
     if before[0] not in ONE_SHOT_COMMANDS:
         return []
-    # The state is read where nothing can ask for a password or keep the user waiting.
+    # The state is read in a process that cannot prompt for a password or keep the user waiting.
     words = words_in_child(lambda: list(_words(before, incomplete, _state(context.params))), wait_seconds=SECONDS)
     return list(words)
 

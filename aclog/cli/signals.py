@@ -56,11 +56,11 @@ class Stop:
     _is_set: bool = field(default=False, init=False)
 
     def set(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._requests.put(None)  # may be called from a handler, at any point
 
     def wait(self, seconds: float) -> bool:
-        """Return whether the end was asked for, at the latest after so many seconds; for one thread."""
+        """Return whether the end was requested, at the latest after so many seconds; for one thread."""
         if not self._is_set:
             with suppress(Empty):
                 self._requests.get(timeout=seconds)

@@ -258,7 +258,7 @@ LISTED_COLUMNS = (
 
 
 def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
-    """Print a line or a row for each file; return the verdict on all of them.
+    """Print a line or a row for each file; return the verdict on all files.
 
     Raises:
         LogError: a path is not a file.

@@ -70,7 +70,7 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
         source = QuorumSource(controllers=tuple(servers), security=security, notify=note)
     else:
         source = AdminSource(servers=tuple(servers), security=security, notify=note)
-    with progress(f"asking {','.join(map(str, servers))}"):
+    with progress(f"querying {','.join(map(str, servers))}"):
         status = asyncio.run(_ask(servers, security, controller=controller))
         kafka = cluster_kafka(source)
     if output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns:
@@ -89,7 +89,7 @@ async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, control
 def _rows(status: Status, kafka: ClusterKafka, now: float) -> Iterator[tuple[str, str]]:
     quorum, features = status.quorum, status.features
     yield "cluster", status.cluster.cluster_id
-    yield "asked", f"{status.address}, a {'controller' if status.controller else 'broker'}"
+    yield "server", f"{status.address}, a {'controller' if status.controller else 'broker'}"
     yield "leader", f"{quorum.leader_id}, in epoch {quorum.leader_epoch}"
     yield "high-water mark", str(quorum.high_watermark)
     for kind, replicas in (("voter", quorum.voters), ("observer", quorum.observers)):

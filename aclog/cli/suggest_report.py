@@ -28,7 +28,7 @@ from aclog.usage.suggestion import NOT_JUDGED, Needs, Question, SuggestedRule, S
 from aclog.usage.suggestion import suggest as suggest_acls
 from aclog.usage.window import UnreadAccesses, Window, of_micros, unread_text
 
-# A row for each suggested rule: the rule, and what stands for it.
+# A row for each suggested rule: the rule, and its evidence.
 
 
 def _texts(values: list[str]) -> str:

@@ -246,10 +246,10 @@ _OUT_OF_REACH = {
     NETWORK_EXCEPTION,
     NOT_CONTROLLER,
 }
-"""How brokers say that no controller has answered. Other errors say nothing about that."""
+"""The errors of a broker without an answer from a controller. Other errors have other causes."""
 
 _MOST_BROKERS = 6
-"""How many are asked again; each response has all ACLs."""
+"""How many are queried again; each response has all ACLs."""
 
 
 class WrongClusterError(ConfigError):
@@ -261,7 +261,7 @@ class Poll:
     """All ACLs of a cluster, its id, and when the response had arrived (ms since 1970).
 
     `is_settled`: the state is no older than that of the poll before. Each broker applies changes in order, but one that
-    has just been connected to may be behind the one that was asked before, or behind itself before it was restarted.
+    has just been connected to may be behind the one that was queried before, or behind itself before it was restarted.
     """
 
     cluster_id: str
@@ -300,9 +300,9 @@ class ClusterPoller:
             raise
 
     async def poll_settled(self) -> Poll:
-        """Poll the broker that was asked last once it must have applied what its controller has committed by now.
+        """Poll the broker that was queried last, once it must have applied what its controller has committed.
 
-        The first that answers, if none was asked. A broker that does not reach its controller has an old state, for
+        The first that answers, if none was queried. A broker that does not reach its controller has an old state, for
         any time.
 
         Raises:
@@ -323,9 +323,9 @@ class ClusterPoller:
             raise
 
     async def poll_again(self, is_plausible: Callable[[Poll], bool]) -> Poll | None:
-        """Ask the same broker again, then others; return the first plausible response, None if there is none.
+        """Query the same broker again, then others; return the first plausible response, None without one.
 
-        A broker that cannot be asked is skipped, and so is one of another cluster that was not given: brokers name
+        A broker that cannot be queried is skipped, and so is one of another cluster that was not given: brokers name
         themselves for their clients, and such a name may be another server's here. The poller stays with the broker
         whose response it returns, if any.
 
@@ -349,7 +349,7 @@ class ClusterPoller:
         return None
 
     async def _brokers(self) -> tuple[HostPort, ...]:
-        """Return the broker that was asked last, the other given ones, and those that the cluster names, a few."""
+        """Return the broker that was queried last, the other given ones, and those that the cluster names, a few."""
         named: tuple[HostPort, ...] = ()
         if self._connection is not None:
             with suppress(MetadataError):  # too old for it, or not allowed
@@ -593,7 +593,7 @@ class RemovalTrust:
         """Poll; return a response that may be recorded.
 
         Raises:
-            RefusedPollError: it would remove too much, also if asked again; the log has a notice of that.
+            RefusedPollError: it would remove too much, also when repeated; the log has a notice of that.
             MetadataError: as ClusterPoller.poll.
 
         """

@@ -1,4 +1,4 @@
-"""`aclog test --follow`: guardrails on a log that goes on."""
+"""`aclog test --follow`: guardrails on a growing log."""
 
 from collections import Counter as Count
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import STALE_SECONDS, AgeWatch
 from aclog.terminal.output import emit, say, time_text
 
-# What became of tests as the log that they are about goes on: which are red, green, or unknown.
+# The results of tests on a growing log: which are red, green, or unknown.
 
 
 Policies: TypeAlias = Mapping[Generation, Policy]
@@ -215,7 +215,7 @@ def follow_tests(selection: SelectingFlags, flags: RunFlags, guard: GuardFlags, 
 
 @frozen(kw_only=True)
 class GuardOptions:
-    """How tests are run on a log that goes on."""
+    """How tests are run on a growing log."""
 
     settings: Settings
     jsonl: bool
@@ -304,7 +304,7 @@ class Guard:
         self.status.succeeded()
 
     def idle(self) -> None:
-        """Take note that the log was asked; raise _StoppedError if it is time to end."""
+        """Note that the log was read; raise _StoppedError if it is time to end."""
         freshness = self.choice.source.freshness()
         if freshness is None or freshness.seconds < STALE_SECONDS:
             self.status.succeeded()

@@ -1,4 +1,4 @@
-"""`aclog test --record`: writes tests that say what is decided today."""
+"""`aclog test --record`: writes tests of the present decisions."""
 
 import os
 import re
@@ -43,12 +43,12 @@ _PLAIN = re.compile(r"[A-Za-z-]+:[A-Za-z0-9._-]+[*]?|[A-Za-z]+:[*]")
 
 
 def record_tests(flags: RecordFlags, source: SourceFlags, repository: RepositoryFlags) -> None:
-    """Write the tests that the flags ask for. Raises as Recording.write; ConfigError: no source is given."""
+    """Write the tests that the flags select. Raises as Recording.write; ConfigError: no source is given."""
     rules, settings = rules_of(source, repository.load())
     if not rules.is_given():
         raise ConfigError("--record: which rules? expected a flag such as --acls PATH or --log DIR")
     check_one_stdin({**rules.files(), "--accesses": flags.accesses})
-    assert flags.record is not None  # noqa: S101  # as RecordFlags.is_given said
+    assert flags.record is not None  # noqa: S101  # checked by RecordFlags.is_given
     authorizer = authorizer_flags(settings)
     choice = rules.choose()
     recording = Recording(path=flags.record, choice=choice, authorizer=authorizer, accesses=flags.accesses)
@@ -152,7 +152,7 @@ def _named(source: AclsSource | LogSource, path: str, directory: Path) -> object
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes equal lists out each time: an alias says nothing to a reader."""
+    """Writes equal lists out each time: an alias does not help a reader."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # of SafeDumper
         """Return True: for nothing."""
@@ -180,7 +180,7 @@ def _yaml(value: dict[str, object]) -> str:
         )
 
     text = dumped(allow_unicode=True)
-    # Marks that turn the direction of a line would let it read as something else than it says.
+    # Marks that turn the direction of a line would make it read differently.
     return text if text.replace("\n", "").isprintable() else dumped(allow_unicode=False)
 
 

@@ -49,7 +49,7 @@ class SelectingFlags:
     source: SourceFlags
     repository: RepositoryFlags
     globs: Sequence[str] = ()
-    """Names of tests; all of them if there is none."""
+    """Names of tests; all tests if empty."""
 
     def load(self, settings: RepositorySettings) -> list[LoadedFile]:
         """Return the files with the rules that they are about. Raises as aclog.ops.test.load_tests.
@@ -245,7 +245,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-# Runs tests of rules, and prints what became of them.
+# Runs tests of rules, and prints their results.
 
 
 PASSED, FAILED = 0, 1

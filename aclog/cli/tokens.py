@@ -118,7 +118,7 @@ def create(
 
       aclog tokens create --bootstrap-server HOST:9092 --command-config FILE --max-life-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_created(flags.broker(), renewer_principal or (), max_life_time_period, owner_principal)
 
@@ -145,7 +145,7 @@ def renew(
 
       aclog tokens renew --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --renew-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_renewed(flags.broker(), hmac, renew_time_period)
 
@@ -172,7 +172,7 @@ def expire(
 
       aclog tokens expire --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --expiry-time-period -1
     """
-    del force  # asked for by aclog.cli.context_defaults
+    del force  # read by aclog.cli.context_defaults
 
     print_expired(flags.broker(), hmac, expiry_time_period)
 
@@ -271,7 +271,7 @@ TOKEN_COLUMNS = (
 
 @frozen(kw_only=True)
 class Broker:
-    """The servers to ask, and the login."""
+    """The servers to query, and the login."""
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity

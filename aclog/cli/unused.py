@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class UnusedFlags:
-    """The index, the window, and what counts as a hole in it."""
+    """The index, the window, and what counts as a gap."""
 
     index: Annotated[
         Path,
@@ -193,7 +193,7 @@ def _uses(last_use: LastUse, lives: Int64s, event: int) -> Iterator[dict[str, An
 
 
 _MAX_RULES = 10
-"""Rules of each answer, and holes."""
+"""Rules of each answer, and gaps."""
 _SORTED = 1_000
 """Up to so many rules of an answer, those that are shown are the first by name."""
 _LOOKED_UP = 20_000
@@ -214,8 +214,8 @@ def text_lines(report: "UnusedReport") -> Iterator[str]:
     brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
     yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
     for silence in result.silences[:_MAX_RULES]:
-        yield f"hole: {silence_text(silence)}"
-    yield from _more(len(result.silences), "holes")
+        yield f"gap: {silence_text(silence)}"
+    yield from _more(len(result.silences), "gaps")
     if result.unread:
         yield f"not judged: {unread_text(result.unread)}"
     yield ""
@@ -388,7 +388,8 @@ def unjudged_text(result: Unused, number: int) -> str:
     if why is Unjudged.YOUNG:
         return f"known since {time_of(int(result.lives.begin[number]))}: younger than the window"
     if why is Unjudged.SILENCE:
-        more = f", and {len(result.silences) - 1:,} more holes" if len(result.silences) > 1 else ""
+        others = len(result.silences) - 1
+        more = f", and {others:,} more gap{'' if others == 1 else 's'}" if others else ""
         return silence_text(result.silences[0]) + more
     if why is Unjudged.UNREAD:
         return unread_of_rule(int(result.unread_counts[number]))

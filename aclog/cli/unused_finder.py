@@ -32,7 +32,7 @@ from aclog.usage.unused import ANSWERS, Answer, StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 from aclog.usage.window import micros_of, unread_text
 
-# What accesses say of the rules of a state, as findings.
+# Findings about the rules of a state, from accesses.
 
 _FIRST, _LAST = EVENTS.index("first matched"), EVENTS.index("last matched")
 _NEVER = (Answer.NEVER_MATCHED, Answer.NEVER_NEEDED)
@@ -60,7 +60,7 @@ def by_index(
 ) -> LookResult:
     """Return the answers of an index.
 
-    `proof`: what a log said to them, if one was asked. `unknown`: of what decides; then no rule is removable.
+    `proof`: the result of a replayed log, if any. `unknown`: of what decides; then no rule is removable.
     """
     result, items, uses = report.unused, list[Item](), dict[StandardAcl, Use]()
     window = f"{time_of(result.window.start)} to {time_of(result.window.until)}"
@@ -74,13 +74,13 @@ def by_index(
         life = int(result.lives.number[number])
         first, latest = last.use(life, _FIRST), last.use(life, _LAST)
         span = "" if first is None or latest is None else f"; matched {time_of(first.time)} to {time_of(latest.time)}"
-        text = f"{_TEXTS[answer]}{span}; {window}, every broker heard"
+        text = f"{_TEXTS[answer]}{span}; {window}, with logs of every broker"
         items.append(_item(acl, answer, text, origins, removable=bool(result.removable[number])))
         uses[acl] = Use(is_unused=True, text=_HEADS[answer])
     brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
-    notes = [f"hole: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
+    notes = [f"gap: {silence_text(each)}" for each in result.silences[:_MAX_NAMES]]
     if len(result.silences) > _MAX_NAMES:
-        notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more holes")
+        notes.append(f"and {len(result.silences) - _MAX_NAMES:,} more gaps")
     if result.unread:
         notes.append(f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(result.unread)}")
     if unknown:
@@ -111,7 +111,7 @@ def by_log(report: UsageReport, acls: AclsImage, origins: Origins, notes: Sequen
 
 
 def unused_then(then: AclsImage, newest: LookResult) -> frozenset[str]:
-    """Return the keys of unused rules that an earlier state had, too: by the same accesses it has them unused."""
+    """Return the keys of unused rules that an earlier state also had: they are unused by the same accesses."""
     return frozenset(each.key for each in newest.items if then.find(each.rules[0].acl) is not None)
 
 
@@ -184,7 +184,7 @@ _HOUR_MS = 3_600_000
 
 @frozen(kw_only=True)
 class IndexFinder:
-    """Asks an index; and proves what it says over a log, if there is one."""
+    """Queries an index; and proves its answers over a log, if there is one."""
 
     index: Path
     question: UnusedQuestion
@@ -208,7 +208,7 @@ class IndexFinder:
             )
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of unused rules that an earlier state had, too."""
+        """Return the keys of unused rules that an earlier state also had."""
         return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:
@@ -248,7 +248,7 @@ class LogFinder:
         return by_log(usage_report, subject.image.acls, self.origins, notes)
 
     def had(self, then: Subject, newest: LookResult) -> frozenset[str]:
-        """Return the keys of unused rules that an earlier state had, too."""
+        """Return the keys of unused rules that an earlier state also had."""
         return unused_then(then.image.acls, newest)
 
     def signature(self) -> object:

@@ -93,7 +93,7 @@ def _answers(rules: pa.Table) -> list[tuple[str, str, str]]:
 
 
 def warn_of_gaps(usage_report: UsageReport) -> None:
-    """Say what the report does not know: when the ACLs were in force, and days without any access."""
+    """Warn of what the report does not know: when the ACLs were in force, and days without any access."""
     if not usage_report.has_times:
         note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
     holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
@@ -174,7 +174,7 @@ def report_usage(
 
 
 def _removable(usage_report: UsageReport) -> Iterator[str]:
-    """Yield the ACLs that can go, the first of them."""
+    """Yield the ACLs that can be removed, at most the first few."""
     rules = usage_report.rules.filter(usage_report.rules.column("removable"))
     if len(rules):
         yield f"{len(rules):,} ACLs can be removed together:"

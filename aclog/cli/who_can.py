@@ -56,4 +56,4 @@ def who_can(
         for generation, policy in policies.items()
     }
     has_extents = any(map(is_set, action.resources()))
-    print_permissions(answers, how, choice.origins, none="nobody", premises=premises, has_extents=has_extents)
+    print_permissions(answers, how, choice.origins, none="no principal", premises=premises, has_extents=has_extents)

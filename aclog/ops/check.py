@@ -40,12 +40,12 @@ from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.progress import tracked
 
-# What is to be proved, and what became of it.
+# Claims, and the verdicts on them.
 
 
 @frozen(kw_only=True)
 class Claim:
-    """What is to be proved: the name of the check, and what it says of the states that are read."""
+    """A claim to prove: the name of the check, and a sentence about the states that are read."""
 
     check: str
     text: str
@@ -141,7 +141,7 @@ def prove_comparison(claim: Claim, states: TwoStates, *, direction: Direction | 
 
 @frozen(kw_only=True)
 class Question:
-    """Whether any of some principals may do what is asked, from a host or from any."""
+    """Whether any of some principals may make a request, from a host or from any."""
 
     claim: Claim
     """That none may."""
@@ -165,7 +165,7 @@ def question_of(
 ) -> Question:
     """Return the question of a check: not-granted, only or no-public; `query` names no principals.
 
-    `needs` and `requests` as in Question; `narrows`: whether less than every operation on everything is asked.
+    `needs` and `requests` as in Question; `narrows`: whether the question is less than every operation on everything.
 
     Raises:
         ConfigError: `only` without principals.
@@ -173,12 +173,13 @@ def question_of(
     """
     named = tuple(principals)
     if check == "not-granted":
-        who = "nobody may" if not named else f"{named[0]} may not" if len(named) == 1 else _none_of(named)
+        who = "no principal may" if not named else f"{named[0]} may not" if len(named) == 1 else _none_of(named)
         query, text = evolve(query, principals=only(*named) if named else EVERYONE), f"{who} do it"
     elif check == "only":
         if not named:
-            raise ConfigError("--principal is missing: expected those who may")
-        query, text = evolve(query, principals=everyone_but(*named)), f"nobody but {', '.join(named)} may do it"
+            raise ConfigError("--principal is missing: expected the principals that may do it")
+        query = evolve(query, principals=everyone_but(*named))
+        text = f"no principal except {', '.join(named)} may do it"
     else:
         what = "none of the given requests" if narrows else "nothing"
         text = f"a principal that no rule names is allowed {what}"
@@ -202,9 +203,9 @@ class PermissionProof:
     claim: Claim
     verdict: Verdict
     policies: Mapping[Generation, Policy]
-    """That are asked, by the generation of Kafka that may decide."""
+    """The queried policies, by the generation of Kafka that may decide."""
     origins: Origins
-    """Where their rules stand."""
+    """The locations of their rules."""
     counterexamples: Sequence[tuple[Permission, Generation | None]]
     """Each with the generation that alone allows it, if it is one of several."""
     topics: ExistingNames | None
@@ -231,7 +232,7 @@ class PermissionProof:
 def prove_none(
     question: Question, choice: ChosenSource, stated: StatedSettings, *, topics: NameFile | None = None
 ) -> PermissionProof:
-    """Prove that no principal may do what is asked; `topics`: those that exist. What is not known is noted.
+    """Prove that no principal may make the requests; `topics`: existing ones. Notes unknown settings.
 
     Raises:
         ConfigError: malformed input.

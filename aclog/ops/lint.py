@@ -108,10 +108,10 @@ class LintInputs:
 def lint_inputs(
     settings: RepositorySettings, topics: ExistingNames | None, *, ignore: Path | None = None
 ) -> LintInputs:
-    """Return what settings say, and the topics that exist; `ignore` is a file of more suppressions.
+    """Return the inputs from settings, and the existing topics; `ignore` is a file of more suppressions.
 
     Raises:
-        ConfigError: a version, a principal or a lint that is none, or a malformed file; OSError: a file cannot be read.
+        ConfigError: an invalid version, principal or lint, or a malformed file; OSError: a file cannot be read.
 
     """
     options, source = settings.lint, settings.source
@@ -318,7 +318,7 @@ def lint_report(
     find: "Find | None" = None,
     pause: Pause = no_pause,
 ) -> LintReport:
-    """Return the report on a state of a source; `tell` receives what is undecided. Raises as run_lint.
+    """Return the report on a state of a source; the first callback receives what is undecided. Raises as run_lint.
 
     `find` lints in another way, such as in a process of its own. `pause` is called again and again while the log is
     read.

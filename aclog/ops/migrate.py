@@ -404,7 +404,7 @@ def _check_metadata_version(directory: Path, image: Image) -> None:
 class LogTargetWriter:
     """An open log. Everything between two commits is one metadata transaction.
 
-    Readers see none of it until its EndTransactionRecord is on disk, and then all of it.
+    Readers see no record before its EndTransactionRecord is on disk, and all records after that.
     """
 
     state: AccessState

@@ -87,13 +87,13 @@ def read_goal(source: WantedRules) -> PlanGoal:
 
 
 def read_changes_goal(path: str) -> PlanGoal:
-    """Return the changes of a file. Raises ConfigError: a line is none; OSError: the file cannot be read."""
+    """Return the changes of a file. Raises ConfigError: a line is not a change; OSError: the file cannot be read."""
     changes = tuple(read_changes(path))
     return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
 
 
 def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
-    """Return the desired rules, and their locations; `tell` is called with what was read.
+    """Return the desired rules, and their locations; the callback gets what was read.
 
     Raises:
         ConfigError: what is in the files is no rule; OSError: a file cannot be read.

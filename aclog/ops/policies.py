@@ -91,7 +91,7 @@ def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
 
 
 def refuse_unless_known(premises: Premises, what: str) -> None:
-    """Refuse to go on if anything but the super users is unknown.
+    """Refuse to continue if anything but the super users is unknown.
 
     Raises:
         ConfigError: it is; the text begins with `what`.

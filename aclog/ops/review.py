@@ -105,7 +105,7 @@ class ReviewedChange:
 
 
 def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
-    """Return what makes a review fail. Raises ConfigError: a word that is none of the kinds."""
+    """Return what makes a review fail. Raises ConfigError: an unknown kind."""
     words = settings.review.fail_on
     return DEFAULT_FAIL_ON if words is None else frozenset(_kinds(words))
 
@@ -175,7 +175,7 @@ _MAX_ROWS = 5
 
 
 def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
-    """Return the resources on which nothing may change. Raises ConfigError: one is none, with file and line."""
+    """Return the resources on which nothing may change. Raises ConfigError: an invalid one, with file and line."""
     patterns = []
     for text in settings.review.untouched or ():
         try:
@@ -214,7 +214,7 @@ def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str
 
 
 def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
-    """Yield the objects (docs/commands); `new` is the report on the findings that the change brings."""
+    """Yield the objects (docs/commands); `new` is the report on the new findings."""
     kinds = review.kinds
     yield {
         "kind": "verdict",
@@ -259,7 +259,7 @@ _PROOF, _TEST = "proof-refuted", "rule-test-fails"
 
 
 def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
-    """Return the log; `new` is the report on the findings that the change brings."""
+    """Return the log; `new` is the report on the new findings."""
     log: dict[str, Any] = dict(lint_log(new, ChangePlace(), version=version, uri_of=repository_path))
     (run,) = log["runs"]
     changed: dict[str, Any] = dict(difference_log([*map(_from_top, review.rows)], version=version, path=None))
@@ -349,12 +349,12 @@ class ReviewSides:
 
     @cached_property
     def generations(self) -> tuple[Generation, ...]:
-        """The generations of Kafka that may decide on both sides, if they do not decide alike; else one of them."""
+        """The generations of Kafka that may decide on both sides, if they do not decide alike; else one generation."""
         sides = (self.base, self.head)
         return max((deciding_kafka(each.image, each.authorizer.generation).generations for each in sides), key=len)
 
     def policies(self, side: Side, authorizer: StatedSettings | None = None) -> dict[Generation, Policy]:
-        """Return the policy of a side for each of them; `authorizer`: by other settings than its own.
+        """Return the policy of a side for each generation; `authorizer`: by other settings than its own.
 
         Warns of super users in other settings that are likely a mistake; those of the sides are checked when read.
 
@@ -541,7 +541,7 @@ def _tests_of(sides: ReviewSides, file: str) -> Iterator[str]:
 
 
 def _patterns(values: dict[str, object], file: str) -> Iterator[str]:
-    """Yield what `test.files` says, from the top of the repository."""
+    """Yield the paths of `test.files`, from the top of the repository."""
     table = values.get("test")
     texts = table.get("files") if isinstance(table, dict) else None
     for text in texts if isinstance(texts, list) else ():
@@ -629,7 +629,7 @@ def _change_text(change: RuleChange) -> str:
     return f"the nearest change: {'adding' if change.added else 'removing'} {acl_text(change.acl)}"
 
 
-# Changed files that hold no rules as far as aclog knows: `no effective change` says nothing of them.
+# Changed files that hold no rules as far as aclog knows: `no effective change` does not cover them.
 
 
 _PROSE = (".md", ".rst", ".adoc")
@@ -637,7 +637,7 @@ _FILES_SHOWN = 3
 
 
 def unread(sides: ReviewSides) -> Iterator[str]:
-    """Yield what is to be said of changed files under the reviewed path that are of no known format."""
+    """Yield a line about changed files under the reviewed path that are of no known format."""
     paths = list(_unread(sides))
     if paths:
         more = f" and {len(paths) - _FILES_SHOWN:,} more" if paths[_FILES_SHOWN:] else ""
@@ -676,7 +676,7 @@ class Reviewed:
 
     review: Review
     new: LintReport
-    """Of the findings that the change brings."""
+    """On the new findings."""
 
     def objects(self) -> Iterator[JsonObject]:
         """Yield the verdict, and an object for each difference, proof, finding and failure (docs/commands)."""

@@ -72,7 +72,7 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
 
 def _by_log(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     log = AccessLog.of(flags)
-    # Whether it will be missed is asked, so what is there now judges, not what was there at the time.
+    # The question is whether it will be missed, so the present rules judge, not those at the time.
     settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)
     rules, settings = Rules.of_image(place.state.acls).by_kafka(settings, lambda: [(ALWAYS, place.kafka.generations)])
     judging = Judging(rules=rules, settings=settings, own_time=False)

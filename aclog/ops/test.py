@@ -54,7 +54,7 @@ class RulesUnderTest:
 
     @property
     def state(self) -> TestedState:
-        """What reports know of the rules; made when it is first asked for."""
+        """The rules as reports need them; made at the first use."""
         if self._state is None:
             place = self.choice.source.change_place
             numbered = {generation: with_ids(policy) for generation, policy in self.policies.items()}
@@ -75,7 +75,7 @@ class LoadedFile:
 
 
 ChooseRules: TypeAlias = Callable[[RepositorySettings], tuple[ChosenSource, RepositorySettings] | None]
-"""Returns the rules that are tested where a file of tests names none, and what is stated of them; None: none."""
+"""Returns the rules to test where a file of tests names none, and their stated settings; or None."""
 
 
 @frozen(kw_only=True)
@@ -89,7 +89,7 @@ class SelectedTests:
     settings_win: Collection[str] = ()
     """The settings of the authorizer that hold regardless of a file, by their names in AuthorizerSettings."""
     globs: Sequence[str] = ()
-    """Names of tests; all of them if there is none."""
+    """Names of tests; all tests if empty."""
 
 
 def read_tests(selection: SelectedTests, settings: RepositorySettings) -> list[tuple[RuleTestFile, tuple[Case, ...]]]:
@@ -117,10 +117,10 @@ def load_tests(selection: SelectedTests, settings: RepositorySettings) -> list[L
     """Return the files with the rules that they are about.
 
     `settings`: those of aclog.toml, with what the caller gives instead; what a file states wins over them, unless the
-    selection says otherwise.
+    selection overrides that.
 
     Raises:
-        ConfigError: as read_tests; or a file that says nothing of its rules, and nothing else does.
+        ConfigError: as read_tests; or a file that names no rules, and there are no other rules.
         MetadataError, OSError: the rules cannot be read.
 
     """

@@ -48,7 +48,7 @@ class ReadAccesses(Protocol):
 
     @property
     def accesses_format(self) -> str | None:
-        """One of AccessForm; None: as the content says."""
+        """One of AccessForm; None: detected from the content."""
 
     @property
     def accesses_timezone(self) -> str:
@@ -56,7 +56,7 @@ class ReadAccesses(Protocol):
 
     @property
     def workers(self) -> int | None:
-        """The number of processes that read it; None: one a core, and one for a small log."""
+        """The number of processes that read it; None: one per core, and one for a small log."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -112,7 +112,7 @@ class AccessLog:
         if window is None:
             if counted.earliest is None or counted.latest is None:
                 raise ConfigError("no access has a timestamp: expected one, or the end of the window (--until)")
-            # an access that could not be read is one, too: without it, the window would leave it out
+            # an access that could not be read also counts: without it, the window would leave it out
             latest = max(counted.latest, counted.unread.latest or counted.latest)
             window = Window.ending(of_micros(latest), days)
             if of_micros(counted.earliest) < window.start:
@@ -163,7 +163,7 @@ class Judging:
     def how(
         self, window: Window | None, *, by_day: bool = False, timeless: bool = False, with_coverage: bool = False
     ) -> HowToCount:
-        """Return how to count accesses for it; `timeless`: those without a time, too."""
+        """Return how to count accesses for it; `timeless`: also those without a time."""
         start = self.rules.intervals.known_from
         return HowToCount(
             intervals=self.rules.intervals,
@@ -194,28 +194,28 @@ def warn_of_unknown_kafka(rules: Rules) -> None:
 
 
 def warn_of_rejects(rejects: Counter[Reason]) -> None:
-    """Say how many lines were no accesses, and why."""
+    """Warn of lines that are not accesses, with their number and the reasons."""
     if rejects:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
         warn(f"{sum(rejects.values()):,} lines are not accesses and were skipped: {reasons}")
 
 
 def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
-    """Say how many accesses could not be read or decided, and what that means for the answers."""
+    """Warn of accesses that could not be read or decided, and of what that means for the answers."""
     if unread:
         warn(f"{unread_text(unread)}: {what}")
 
 
-# The proof of what `aclog unused` says can go: the accesses of the window, decided again without it.
+# The proof of the removals of `aclog unused`: the accesses of the window, decided again without these rules.
 
 
 def prove(report: UnusedReport, choice: ChosenSource, flags: ReadAccesses) -> None:
-    """Replay what can go over a log, and say how many accesses were decided the same. Raises as `proved`."""
+    """Replay a log without the removable rules; print how many accesses were decided the same. Raises as `proved`."""
     note(proved(report, Judging.of(choice, decided_by(report)), flags))
 
 
 def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
-    """Replay what can go over a log; return how many accesses were decided the same, as a sentence.
+    """Replay a log without the removable rules; return how many accesses were decided the same, as a sentence.
 
     Raises:
         ConfigError: an access would be decided otherwise, or may be that cannot be read or decided; or the log cannot

@@ -265,7 +265,7 @@ class Applying:
         return unsure if begun is None else unsure.of(self.place.completion(begun.apply), steps)
 
     def _begun(self) -> Entry | None:
-        """Return the newest entry of an apply of this plan; None if there is none.
+        """Return the newest entry of an apply of this plan; None without one.
 
         Raises:
             JournalError: the journal has changed since the plan was made.
@@ -438,8 +438,8 @@ class Applying:
     def _check_alone(self, completed: set[int]) -> None:
         """Check between two stages that no other writer has changed what the plan touches, where a plan takes a while.
 
-        A DENY that was redundant when the plan was made may be needed now. Brokers with a ZooKeeper learn of changes
-        each in its own order: a cluster is read once all of them show the previous stage. A later step that another
+        A DENY that was redundant when the plan was made may be needed now. Brokers with a ZooKeeper read changes each
+        in its own order: a cluster is read once all of them show the previous stage. A later step that another
         writer has made meanwhile counts as made.
         """
         if self.plan.place.batching is not Batching.RULE:

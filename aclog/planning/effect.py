@@ -156,7 +156,7 @@ def _topmost(prefixes: Iterable[str]) -> list[str]:
 
 def _begins_with_one(name: str, topmost: Sequence[str]) -> bool:
     """Return whether a name begins with one of sorted prefixes, none of which begins with another."""
-    # Every text sorted between a prefix and a name that begins with it begins with the prefix, too.
+    # Every text sorted between a prefix and a name that begins with it also begins with the prefix.
     at = bisect_right(topmost, name)
     return at > 0 and name.startswith(topmost[at - 1])
 
@@ -195,7 +195,7 @@ class TakenAway:
     acl: StandardAcl
     differences: tuple[Difference, ...]
     nothing: Nothing | None = None
-    """The reason if there are none."""
+    """The reason if there are no differences."""
     other: StandardAcl | None = None
     """With ALLOWED and DENIED: the ACL that covers it."""
 
@@ -253,15 +253,15 @@ def _any_id(acl: StandardAcl) -> UUID:
 
 # Transient denials: requests that a change denies between two batches, though they are allowed before and after.
 #
-# Without allow.everyone.if.no.acl.found there are none, and no request is allowed on the way that is denied before and
-# after: DENY ACLs are added first and removed last. With it, a name without ACLs is open to everyone, and the first
-# ACL on it closes it. So only names without ACLs before or after the change matter; the second case is the first one
-# in reverse.
+# Without allow.everyone.if.no.acl.found there are no such denials, and no request is allowed on the way that is denied
+# before and after: DENY ACLs are added first and removed last. With it, a name without ACLs is open to everyone, and
+# the first ACL on it closes it. So only names without ACLs before or after the change matter; the second case
+# is the first one in reverse.
 #
 # On a name without ACLs before, all ACLs are new. The first batch that covers it closes it, and each later ALLOW only
 # opens more: a request that the end state allows and the first batch does not allow is denied meanwhile. If there are
 # DENY ACLs on the name, they are the first batch, and it allows nothing; otherwise the first batch has the widest
-# pattern on the name. Two policies tell all such names apart at once: one closes each name up to the first batch, the
+# pattern on the name. Two policies distinguish all such names at once: one closes each name up to the first batch, the
 # other has all ACLs.
 
 

@@ -179,7 +179,7 @@ class AccessRequest:
 
 
 def least_operations(mask: int) -> tuple[AclOperation, ...]:
-    """Return the fewest operations of a mask whose ALLOWs imply all of it."""
+    """Return the fewest operations of a mask whose ALLOWs imply the whole mask."""
     operations = tuple(operations_of(mask))
     return tuple(
         each for each in operations if not any(each != other and gives(other) >> each & 1 for other in operations)
@@ -209,7 +209,7 @@ def one_address(host: str) -> str | None:
 
 @frozen(kw_only=True)
 class Overruled:
-    """Requested access that stays denied, and an ACL that denies a part of it.
+    """Requested access that stays denied, and an ACL that denies a part.
 
     The ACL is None where Kafka's authorizer throws, because an ACL there has a principal without a colon.
     """
@@ -546,7 +546,7 @@ def _still(request: AccessRequest, after: Policy) -> Iterable[Permission]:
 
 @frozen(kw_only=True)
 class Shared:
-    """A granted pattern, and another principal with access to names of it."""
+    """A granted pattern, and another principal with access to some of its names."""
 
     pattern: ResourcePattern
     principal: str

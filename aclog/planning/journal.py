@@ -177,7 +177,7 @@ class Journal:
 
     @property
     def place(self) -> str | None:
-        """The identity of the target of the newest apply; None if there is none."""
+        """The identity of the target of the newest apply; None without one."""
         return next((entry.place for entry in reversed(self.entries) if entry.place is not None), None)
 
     def check_place(self, identity: str | None, name: str) -> None:
@@ -357,7 +357,7 @@ def _is_whole(line: bytes, before: int) -> bool:
 
 
 def _told_by(line: bytes) -> int | None:
-    """Return the checksum at the end of a line; None if there is none."""
+    """Return the checksum at the end of a line; None without one."""
     try:
         return checksum_of(line)
     except ValueError:

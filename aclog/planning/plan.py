@@ -100,7 +100,7 @@ class _Texts:
         return at < len(self.sorted) and self.sorted[at].startswith(prefix)
 
     def any_begins(self, name: str) -> bool:
-        """Return whether a name begins with one of them."""
+        """Return whether a name begins with one of the texts."""
         return any(name[:length] in self.all for length in self.lengths)
 
 
@@ -109,7 +109,7 @@ _NONE = _Texts.of(())
 
 @frozen(kw_only=True)
 class PatternSet:
-    """A set of resource patterns that answers which other patterns share a name with one of them."""
+    """A set of resource patterns that answers which other patterns share a name with the set."""
 
     _names: Mapping[int, _Texts]
     """Names of LITERAL patterns other than `*`, by resource type."""
@@ -149,7 +149,7 @@ class PatternSet:
 
 
 def overlapping(patterns: Collection[ResourcePattern]) -> set[ResourcePattern]:
-    """Return those of the patterns that share a name with another of them."""
+    """Return the patterns that share a name with another pattern of the collection."""
     overlaps: set[ResourcePattern] = set()
     types = {each.resource_type for each in patterns}
     for kind in types:
@@ -178,7 +178,7 @@ def _overlapping(patterns: list[ResourcePattern]) -> set[ResourcePattern]:
 
 @frozen(kw_only=True)
 class Touched:
-    """The number of ACLs in a touched region, and a digest of them."""
+    """The number of ACLs in a touched region, and their digest."""
 
     rules: int
     digest: str
@@ -675,7 +675,7 @@ def _acls(head: HeadFields, key: str) -> tuple[StandardAcl, ...]:
 
 
 class Completion(Enum):
-    """What a target's own record says of an apply whose steps are atomic: all made, or none."""
+    """The target's own record of an apply whose steps are atomic: all made, or none."""
 
     ALL = "ALL"
     NONE = "NONE"
@@ -725,7 +725,7 @@ def parse_sent(value: Mapping[str, Any], steps: int) -> Sent:
 
 
 def _ranges(numbers: frozenset[int]) -> list[list[int]]:
-    # A target with many small batches calls this before each of them.
+    # A target with many small batches calls this before each batch.
     ordered = np.sort(np.fromiter(numbers, np.int64, len(numbers)))
     is_first = np.diff(ordered, prepend=-2) != 1
     begins = np.flatnonzero(is_first)

@@ -173,7 +173,7 @@ class PlannedChange:
     adopted: tuple[StandardAcl, ...] = ()
     """Desired, existing, unmanaged: managed from now on."""
     released: tuple[StandardAcl, ...] = ()
-    """Managed, no longer desired, and already gone or managed by another journal, too."""
+    """Managed, no longer desired, and already gone or also managed by another journal."""
     present: tuple[StandardAcl, ...] = ()
     """Desired, existing, unmanaged: left as they are."""
     unowned: tuple[StandardAcl, ...] = ()
@@ -181,7 +181,7 @@ class PlannedChange:
     absent: tuple[StandardAcl, ...] = ()
     """Requested to be removed, but not existing."""
     shared: tuple[StandardAcl, ...] = ()
-    """Desired, existing, and managed by another journal, too."""
+    """Desired, existing, and also managed by another journal."""
     foreign: int = 0
     """The number of other existing ACLs, neither desired nor managed."""
     owned: int = 0
@@ -418,7 +418,7 @@ _LEAST_PREFIX = 4
 def change_back(journal: Journal, holdings: Holdings, apply: str | None = None) -> PlannedChange:
     """Return the change that undoes an apply and all later ones of this journal; by default the newest apply.
 
-    `apply` is its id, or a prefix of it. Changes by others since then stay: an ACL that exists again though this
+    `apply` is an id, or a prefix of an id. Changes by others since then stay: an ACL that exists again though this
     journal had removed it, or is gone though the journal had added it, is left as it is, and so is one that another
     journal also manages. An ACL that exists independently of this journal is not managed again: another source may
     manage it now. Every apply of the journal must have ended (aclog.planning.journal).

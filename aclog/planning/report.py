@@ -36,7 +36,7 @@ class RuleUse:
     """When the ACL is first known to be in force, in us since 1970; None: it counts as always in force."""
     unread: int | None = None
     """The number of accesses that may have needed it and could not be read or decided; 0: an unknown number; None:
-    there are none."""
+    no such accesses."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -245,7 +245,7 @@ def _removal_lines(report: PlanReport, effect: PlanEffect, acl: StandardAcl) -> 
 MOST_ITEMS = 20
 """How many rows, ACLs of a kind, adds and deletes are shown by default."""
 _ALL = "--full"
-"""The flag that shows all of them."""
+"""The flag that shows all rows."""
 
 
 def document_of(report: PlanReport, *, full: bool = False) -> Document:

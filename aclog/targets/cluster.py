@@ -205,7 +205,7 @@ class ClusterNodes:
         """Return the quorum as its leader sees it; None if the cluster has none, or this login may not describe it.
 
         A login that may describe ACLs in Kafka may also describe the quorum; a hosted service may serve only one of
-        them.
+        the two requests.
 
         Raises:
             RequestError, LogError: no answer now; UnreachableError if a retry may help.
@@ -404,7 +404,7 @@ async def caught_up(connection: Connection, mark: int, until: float, name: str =
 
     Raises:
         StaleError: it is behind at the moment `until`; with the `name` of the broker.
-        UnreachableError, DecodeError: as Connection.ask.
+        UnreachableError, DecodeError: no response, or one that cannot be decoded.
 
     """
     served = connection.apis.get(API_VERSIONS)

@@ -107,7 +107,7 @@ class ToldSettings:
 
 
 _OLD_KAFKA = DecidingKafka(generations=(Generation.V4_3,))
-"""Stands for any version, where all decide alike."""
+"""Represents any version, where all decide alike."""
 
 
 @frozen(eq=False, kw_only=True)

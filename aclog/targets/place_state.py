@@ -61,9 +61,9 @@ class Applies:
 
 
 def read_applies(directory: Path) -> Applies | None:
-    """Return the content of the file beside a log; None if there is none, or no complete line of an apply.
+    """Return the content of the file beside a log; None without one, or without a complete line of an apply.
 
-    An identity alone counts as none: no journal and no plan can refer to it.
+    An identity alone does not count: no journal and no plan can refer to it.
 
     Raises:
         DecodeError: it is damaged, or of another version.

@@ -168,7 +168,7 @@ class ZooKeeperPlace:
         return (list(batch) for _, batch in groupby(steps, key=lambda step: step.batch))
 
     def write(self, piece: Sequence[Step]) -> None:
-        """Change one resource: in one transaction with the event that tells the brokers.
+        """Change one resource: in one transaction with the event that notifies the brokers.
 
         Before a later stage of overlapping patterns it waits until the brokers have read the earlier ones.
 

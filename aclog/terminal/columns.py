@@ -13,7 +13,7 @@ from aclog.metalog.errors import ConfigError, printable_json
 
 
 class OutputFormat(StrEnum):
-    """A format of `--format`; each command supports some of them."""
+    """A format of `--format`; each command supports some formats."""
 
     TEXT = "text"
     """Lines for people."""

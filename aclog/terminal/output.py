@@ -165,10 +165,10 @@ def confirms(question: str, no_answer: str) -> bool:
 
 
 def confirms_on_terminal(question: str, refusal: str) -> bool:
-    """Ask at the terminal; return whether the answer is yes. stdin may be a pipe, and cannot confirm.
+    """Prompt at the terminal; return whether the answer is yes. stdin may be a pipe, and cannot confirm.
 
     Raises:
-        ConfigError: stdin is no terminal, or ends, or the question cannot be seen; its text is `refusal`.
+        ConfigError: stdin is not a terminal, or ends, or the question cannot be seen; its text is `refusal`.
 
     """
     terminal = next((stream for stream in (sys.stderr, sys.stdout) if stream is not None and stream.isatty()), None)

@@ -26,7 +26,7 @@ Advance: TypeAlias = Callable[[int, int | None], None]
 """Called with the amount done and the total, if it is known."""
 
 BYTES = "bytes"
-"""The unit of amounts that are shown as MB and the like."""
+"""The unit of amounts that are shown as kB, MB, GB and so on."""
 
 DELAY_SECONDS = 1.0
 _STEP = 1024

@@ -106,8 +106,8 @@ def csv_cell(value: object) -> str:
 def formula_free(text: str) -> str:
     """Return a text with an apostrophe before each prefix that a spreadsheet would read as a formula.
 
-    A text that begins with a tab or a line end begins with one, too, and an apostrophe in such a position is doubled:
-    removing the first of each restores the text.
+    A leading tab or line end is such a prefix, and an apostrophe in such a position is doubled: removing the first of
+    each restores the text.
     """
     covered = _FORMULA.sub(r"\g<0>'", text)
     return f"'{covered}" if text.startswith(("\t", "\r", "\n")) else covered

@@ -235,7 +235,7 @@ class TestRemove:
         refused = aclog("acls", "remove", "--log", log, "--topic", "t")
         assert (refused.code, refused.complaint) == (
             2,
-            "no answer on stdin: nothing was removed; use --force to remove without asking",
+            "no answer on stdin: nothing was removed; use --force to remove without confirmation",
         )
         assert rules(log) == [ZOE]
 

@@ -85,7 +85,7 @@ def test_no_public(write):  # noqa: F811
     assert verdict(refuted) == "REFUTED"
     assert refuted.lines[0] == "REFUTED: no-public: a principal that nothing names is allowed nothing"
     narrowed = aclog("check", "no-public", *acls, "--group", "g").lines
-    assert narrowed == ["PROVED: no-public: a principal that nothing names is allowed none of what is asked"]
+    assert narrowed == ["PROVED: no-public: a principal that nothing names is allowed none of these requests"]
     assert "anyone but User:bob: DESCRIBE on TOPIC" in refuted.out
     assert verdict(aclog("check", "no-public", *acls, "--operation", "READ")) == "PROVED"
     assert verdict(aclog("check", "no-public", *acls, "--group", "g")) == "PROVED"
@@ -126,7 +126,7 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
         f"  except DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
         "super users, who may do everything: User:root",
     ]
-    assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["nobody"]
+    assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["no principal"]
     ask = ("--operation", "READ", "--topic", "orders", "--format", "jsonl")
     app, root = map(json.loads, aclog("who-can", *acls, *ask).ok().lines)
     assert (app["principals"], app["rules"], app["denies"]) == (
@@ -184,7 +184,10 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
         ("check not-granted --acls - --operation READ --topic t --host here", "'here' is not an IPv4 or IPv6 address"),
         ("check not-granted --operation READ --topic t", "exactly one state source must be given"),
         ("check not-granted --acls - --operation READ --topic t --topics none", "none: No such file or directory"),
-        ("check only --acls - --operation READ --topic t", "--principal is missing: expected those who may"),
+        (
+            "check only --acls - --operation READ --topic t",
+            "--principal is missing: expected the principals that may do it",
+        ),
         ("check no-public --acls - --operation READ --intent admin", "expected one of them"),
         ("check no-public --acls - --topics -", "--acls - and --topics -: only one of them can be stdin"),
         ("check equal --acls - --to-super-users= --topics -", "--acls - and --topics -: only one of them can be stdin"),

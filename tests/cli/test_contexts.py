@@ -150,7 +150,7 @@ def test_what_decides_besides_the_rules_is_said_once_and_flags_win_over_it(path)
     request = ("-c", "it", "authorize", "--principal", "User:nobody", "--operation", "READ", "--topic", "none")
     allowed = aclog(*request)
     assert (allowed.code, allowed.out) == (0, "ALLOWED SuperUser\n")
-    assert allowed.err == "aclog: note: decided with what context it says: super.users=User:nobody\n"
+    assert allowed.err == "aclog: note: decided with settings of context it: super.users=User:nobody\n"
     assert (aclog(*request, "--super-users", "").code, aclog(*request, "--super-users", "").err) == (1, "")
     assert aclog("-c", "it", "acls", "list").ok().err == ""
 
@@ -222,7 +222,7 @@ def test_a_migration_takes_either_side_from_a_context(path):
     write(path, 'log = "/c/log"', current="it")
     assert str(parameters("migrate", ["--zookeeper", "y:2181"])["log"]) == "/c/log"
     assert parameters("migrate", ["--zookeeper", "y:2181", "--bootstrap-checkpoint", "b"])["log"] is None
-    assert "stdin is no terminal" in aclog("migrate", "--zookeeper", "y:2181").complaint
+    assert "stdin is not a terminal" in aclog("migrate", "--zookeeper", "y:2181").complaint
     for harmless in ("--dry-run", "--compare"):
         assert not taken("migrate", ["--zookeeper", "y:2181", harmless]).writes
     assert not taken("migrate", ["--to-zookeeper", "y:2181"]).writes
@@ -244,7 +244,7 @@ def test_a_second_state_is_decided_with_the_settings_of_its_context(path, tmp_pa
     write(path, f'acls = "{rules}"', 'super-users = "User:boss"')
     said = aclog("diff", "--acls", rules, "--to-context", "it", "--format", "jsonl")
     assert (said.code, "User:boss" in said.out) == (1, True)
-    assert "decided with what context it says: super.users=User:boss" in said.err
+    assert "decided with settings of context it: super.users=User:boss" in said.err
     assert aclog("diff", "--acls", rules, "--to-context", "it", "--to-super-users", "").code == 0
     both = aclog("diff", "--acls", rules, "--to-context", "it", "--to-acls", rules).complaint
     assert both.startswith("exactly one second state must be given")
@@ -381,8 +381,8 @@ def test_a_write_in_a_pipe_names_its_context_or_is_refused(path, log, monkeypatc
     refused = aclog("acls", "add", *RULE, stdin=b"y\n")
     assert refused.code == 2
     assert refused.complaint == (
-        f"writing to context it (--log {log}), named by ACLOG_CONTEXT: stdin is no terminal to ask: "
-        "expected -c it or --force"
+        f"writing to context it (--log {log}), named by ACLOG_CONTEXT: stdin is not a terminal, cannot ask for "
+        "confirmation: expected -c it or --force"
     )
     assert not has_rule(log)
     aclog("-c", "it", "acls", "add", *RULE).ok()
@@ -451,6 +451,6 @@ def test_the_end_of_the_terminal_is_no_answer(path, log):
     write(path, f'log = "{log}"', current="it")
     with asked("acls", "add", *RULE) as terminal:
         terminal.sendeof()
-        terminal.expect("stdin is no terminal to ask")
+        terminal.expect("stdin is not a terminal, cannot ask for confirmation")
         terminal.expect(pexpect.EOF)
     assert (terminal.exitstatus, has_rule(log)) == (2, False)

@@ -49,7 +49,7 @@ def test_granted_and_revoked_again(log):
     aclog("revoke", "--log", log, *CONSUME, KNOWN, "--yes").ok()
     assert rules_of(log) == set()
     nothing = aclog("revoke", "--log", log, *CONSUME, KNOWN, "--yes").ok()
-    assert nothing.lines == ["nothing to do: no rule of User:a gives this alone"]
+    assert nothing.lines == ["nothing to do: no rule grants this to User:a only"]
 
 
 def test_a_saved_plan_is_applied_by_apply(log, tmp_path):
@@ -102,7 +102,7 @@ def test_what_still_allows_it_is_told_by_the_exit_code_too(log):
     assert "still allowed: User:a: READ on TOPIC t, from any host" in revoked.err
     assert "User:a" not in "".join(rules_of(log))
     left = aclog("revoke", "--log", log, *CONSUME, KNOWN, "--yes")
-    assert (left.code, left.lines[-1]) == (1, "nothing to do: no rule of User:a gives this alone")
+    assert (left.code, left.lines[-1]) == (1, "nothing to do: no rule grants this to User:a only")
 
 
 def test_a_journal_owns_what_is_granted_and_nothing_else_is_revoked(log, tmp_path):
@@ -131,9 +131,9 @@ def _made(log):
 def test_what_else_stops_is_told(log):
     aclog("grant", "--log", log, *CONSUME, "--topic", "u", KNOWN, "--yes").ok()
     shown = aclog("revoke", "--log", log, *CONSUME, KNOWN)
-    assert shown.lines[-1] == "also stops: clients that use GROUP LITERAL 'g' to READ TOPIC LITERAL 'u'"
+    assert shown.lines[-1] == "side effect: clients that use GROUP LITERAL 'g' to READ TOPIC LITERAL 'u' lose access"
     topic = aclog("revoke", "--log", log, *A, "--intent", "consume", "--topic", "t", KNOWN)
-    assert "also stops" not in topic.out
+    assert "side effect" not in topic.out
 
 
 def test_many_deletes_are_refused(log):

@@ -190,7 +190,7 @@ def test_without_tokens_it_answers_only_under_this_machines_names_and_its_own(lo
         (("--max-age", "0"), "expected seconds, more than 0"),
         (("--tls-cert", "x"), "expected --tls-cert and --tls-key together"),
         (("--tls-client-ca", "x"), "expected --tls-cert and --tls-key"),
-        (("--as-of", "0"), "ask it with context.as_of"),
+        (("--as-of", "0"), "use context.as_of of a request"),
         (("--mapping", "none.yaml"), "No such file"),
         (("--tokens", "open"), "chmod 600"),
         (("--tokens", "short"), "can be guessed"),

@@ -255,7 +255,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
     ),
     "check no-public": (Row(words="check no-public", strong="^PROVED", check=True, object_=PROVED),),
     "test": (Row(words="test {}/cases.yaml", strong="1 passed$", check=True, object_=verdict("PASSED")),),
-    "who-can": (Row(words="who-can --operation WRITE --topic t", strong="^nobody$"),),
+    "who-can": (Row(words="who-can --operation WRITE --topic t", strong="^no principal$"),),
     "what-can": (Row(words="what-can --principal User:z", strong="^nothing$"),),
     "when": (Row(words="when --operation WRITE --topic t", strong="^never$", live=False),),
     "lint": (
@@ -483,7 +483,7 @@ AT = "--principal User:r --operation READ --topic ranged --host 10.1.2.3"
 RANGES = (
     Row(words=f"authorize {AT}", strong="^DENIED DefaultDeny$"),
     Row(words=f"explain {AT}", strong="^DENIED: User:r(?![^\0]*^On Kafka)"),
-    Row(words="who-can --operation READ --topic ranged", strong="^nobody$"),
+    Row(words="who-can --operation READ --topic ranged", strong="^no principal$"),
     Row(words="what-can --principal User:r", strong="^nothing$"),
     Row(words="when --operation READ --topic ranged", strong="^never$"),
     Row(words="check not-granted --operation READ --topic ranged", strong="^PROVED", check=True, object_=PROVED),
@@ -625,7 +625,7 @@ NAMED: dict[str, tuple[Row, ...] | str] = {
         Row(words="authorize --principal User:a --operation READ --topic pii*", strong="^DENIED DefaultDeny$"),
     ),
     "explain": (Row(words="explain --principal User:a --operation READ --topic pii*", strong="^DENIED: User:a"),),
-    "who-can": (Row(words="who-can --operation READ --topic pii*", strong="^nobody$"),),
+    "who-can": (Row(words="who-can --operation READ --topic pii*", strong="^no principal$"),),
     "when": (Row(words="when --operation READ --topic pii*", strong="^never$"),),
     "check not-granted": (
         Row(words="check not-granted --operation READ --topic pii*", strong="^PROVED", check=True, object_=PROVED),
@@ -897,7 +897,7 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
 # tools of assistants
 
 TOOL_ROWS = {
-    "who_can": (Row(words="who-can --operation WRITE --topic t", strong="nobody can do this"),),
+    "who_can": (Row(words="who-can --operation WRITE --topic t", strong="no principal can do this"),),
     "what_can": (Row(words="what-can --principal User:z", strong="can do nothing"),),
     "explain": (
         Row(

@@ -104,14 +104,14 @@ def test_a_hole_leaves_nothing_judged(place):
     assert {answer for answer, _ in answers("--days", "20").values()} == {"NOT_JUDGED"}
     found = aclog(*UNUSED, "--days", "20")
     assert found.code == 0
-    assert "hole: broker 1: no line before 2024-10-04T00:00:00.000Z\n" in found.out
+    assert "gap: broker 1: no line before 2024-10-04T00:00:00.000Z\n" in found.out
     with UsageIndex.open(place / "index", writable=True) as index:
         rules = Rules.of_image(AclsSource("acls.jsonl").image().acls)
         take(index, [access(each, broker="2") for each in (0, 0.5, 1, 4, 5, 5.5)], rules, own_time=False)
         take(index, [access(each / 2, broker=None) for each in range(20)], rules, own_time=False)
     found = aclog(*UNUSED, *NINE, "--format", "jsonl", "--gap", "2d").out
     rows = [json.loads(each) for each in found.splitlines()]
-    reason = "broker 2: no line after 2024-10-05T00:00:00.000Z until 2024-10-08T00:00:00.000Z, and 1 more holes"
+    reason = "broker 2: no line after 2024-10-05T00:00:00.000Z until 2024-10-08T00:00:00.000Z, and 1 more gap"
     assert {row["reason"] for row in rows} == {reason}
     assert answers("--gap", "2d", "--ignore-broker", "2")["User:b"] == ("NEVER_MATCHED", True)
     assert answers("--gap", "13h", "--ignore-broker", "2")["User:b"] == ("NEVER_MATCHED", True)

@@ -175,7 +175,7 @@ def test_coverage_tells_brokers_and_holes(tmp_path, acls):
         ["2", "1", "1", "2026-11-11T10:00:00.000Z", "2026-11-11T10:00:00.000Z", "1"],
     ]
     assert text[5:7] == [
-        "holes:",
+        "gaps:",
         "  (not named): 2026-11-10T10:00:00.000Z to 2026-11-14T10:00:00.000Z (96.0 h)",
     ]
     assert aclog("coverage", "--accesses", log, "--gap", "2w").code == 0

@@ -137,7 +137,7 @@ def test_the_last_interval_of_an_older_moment_does_not_last_until_now(log):
         (("--topic", "t"), "expected --operation NAME or --intent INTENT"),
         ((*ASK, "--principal", "User:a", "--except-principal", "User:b"), "not both"),
         ((*ASK, "--except-principal", "bob"), "--except-principal 'bob': expected TYPE:NAME"),
-        ((*ASK, "--except-principal", "User:*"), "leave the flag out"),
+        ((*ASK, "--except-principal", "User:*"), "omit the flag"),
         ((*ASK, "--host", "nowhere"), "not an IPv4 or IPv6 address"),
     ],
 )

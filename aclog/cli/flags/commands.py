@@ -65,7 +65,7 @@ class ConsoleFlags:
         Option(
             "--hash-password",
             metavar="PRINCIPAL",
-            help="Ask for a password, print the line of --login's file for it, and end.",
+            help="Prompt for a password, print its line for the file of --login, and exit.",
         ),
     ] = None
     tls_cert: common.TlsCert = None
@@ -206,7 +206,7 @@ class FindingsFlags:
 
 @frozen(kw_only=True)
 class PdpFlags:
-    """Where it listens, who may ask, and how foreign questions are mapped."""
+    """Where it listens, which clients it serves, and how foreign questions are mapped."""
 
     listen: Annotated[str, Option("--listen", metavar="HOST:PORT", help="Where to listen.", show_default=True)] = (
         "127.0.0.1:8180"
@@ -392,7 +392,7 @@ class ModeFlags:
         Option(
             "--until-quiet",
             metavar="SECONDS",
-            help="Follow changes until there is none for this long, then switch over.",
+            help="Follow changes until none arrives for this long, then switch over.",
             show_default=False,
         ),
     ] = None
@@ -514,7 +514,7 @@ class GuardFlags:
 
 @frozen(kw_only=True)
 class RecordFlags:
-    """Writing tests that say what is decided today."""
+    """Writing tests of the present decisions."""
 
     record: Annotated[
         Path | None,
@@ -737,7 +737,7 @@ def parse_principal(text: str) -> str:
 
 @frozen(kw_only=True)
 class DeniedFlags:
-    """Whose denials, and what becomes of them."""
+    """Whose denials, and the rules that would allow them."""
 
     principal: Annotated[
         list[str],
@@ -815,7 +815,7 @@ class SuggestFlags:
     ] = None
 
     def least(self) -> int | None:
-        """Return the number in --fold; None for never. Raises ConfigError: it is none, or under 2."""
+        """Return the number in --fold; None for never. Raises ConfigError: not a number, or under 2."""
         text = self.fold.strip()
         if text == "none":
             return None

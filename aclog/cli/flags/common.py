@@ -55,7 +55,7 @@ _QUESTION_PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 def pattern_type_option(panel: str, *, more: str = "") -> Option:
-    """Return the flag that says whether the names of a question are prefixes; `more`: a sentence for its help."""
+    """Return the flag that selects whether the names of a question are prefixes; `more`: a sentence for its help."""
     return Option(
         "--resource-pattern-type",
         parser=named(_QUESTION_PATTERNS),
@@ -157,7 +157,7 @@ class ExportFormat(StrEnum):
         return self not in {ExportFormat.AVRO, ExportFormat.JSONL}
 
 
-# The flags that say how a list or an answer is printed.
+# The flags that select how a list or an answer is printed.
 
 
 PANEL = "Output"
@@ -238,7 +238,7 @@ class OutputFlags:
 
 
 def format_option(*formats: OutputFormat, default: str, help: str = "How to print it.") -> Option:  # noqa: A002 - click's
-    """Return the option `--format` with these values; `default` says what is printed without it."""
+    """Return the option `--format` with these values; `default` describes the output without it."""
     return Option(
         "--format",
         metavar=f"[{'|'.join(formats)}]",
@@ -485,7 +485,7 @@ Workers: TypeAlias = Annotated[
         metavar="N",
         min=1,
         help="The number of processes that read it.",
-        show_default="one a core, and one for a small log",
+        show_default="one per core, and one for a small log",
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -576,7 +576,7 @@ def window_end(text: str | None) -> "datetime | None":
     return moment
 
 
-# How long a broker must be silent for it to count as a hole.
+# How long a broker must be silent for it to count as a gap.
 
 
 _UNITS = {"h": 1, "d": 24, "w": 7 * 24}

@@ -30,7 +30,7 @@ ContextName: TypeAlias = Annotated[
 
 
 class _Invocation:
-    """What one command line says of contexts. A plain class: `aclog --help` imports no attrs."""
+    """What one command line states about contexts. A plain class: `aclog --help` imports no attrs."""
 
     __slots__ = ("_choice", "_is_found", "name")
 
@@ -72,7 +72,7 @@ def named_context() -> str | None:
 
 
 def chosen_context() -> "ChosenContext | None":
-    """Return the context of this invocation; None if there is none. The file is read once, when this is first called.
+    """Return the context of this invocation; None without one. The file is read once, when this is first called.
 
     Raises:
         ConfigError, OSError: as aclog.sources.contexts.choose_context.

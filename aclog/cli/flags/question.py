@@ -178,7 +178,7 @@ class Request:
     name: str | None
     pattern_type: int = PatternType.LITERAL
     host_given: bool = True
-    """Whether `host` was asked for, or is the default."""
+    """Whether `host` was given, or is the default."""
 
 
 @frozen(kw_only=True)
@@ -389,11 +389,11 @@ class AskedFlags:
             raise ConfigError("--operation and --intent: expected one of them")
 
     def narrows(self) -> bool:
-        """Return whether a flag says what is asked; without one it is every operation on everything."""
+        """Return whether a flag narrows the question; without one it is every operation on everything."""
         return self.operation is not None or self.intent is not None or bool(self.resources())
 
     def requests(self) -> tuple[tuple[int, int], ...] | None:
-        """Return the resource type and the operation of all requests that are asked about; None if they may be any."""
+        """Return the resource type and the operation of all requests in question; None if they may be any."""
         if self.operation is None or not (resources := self.resources()):
             return None
         return tuple((each.resource_type, self.operation) for each in resources)
@@ -440,7 +440,7 @@ class WhoFlags:
     host: AskedHost = None
 
     def principals(self) -> "Principals":
-        """Return the principals that are asked about. Raises ConfigError: both flags, or a malformed principal."""
+        """Return the principals in question. Raises ConfigError: both flags, or a malformed principal."""
         from aclog.analysis.regions import everyone_but, only
 
         if self.principal and self.except_principal:
@@ -456,7 +456,7 @@ def asked_principals(principals: list[str], *, flag: str = "--principal") -> tup
         if ":" not in principal:
             raise ConfigError(f"{flag} {principal!r}: expected TYPE:NAME, such as User:alice")
         if principal == "User:*":
-            raise ConfigError(f"{flag} User:*: no client has that name: leave the flag out to ask about everyone")
+            raise ConfigError(f"{flag} User:*: no client has that name: omit the flag for all principals")
     return tuple(typed_text(principal) for principal in principals)
 
 
@@ -466,7 +466,7 @@ def _resource(kind: ResourceType, name: str, pattern: PatternType | None) -> Res
     return asked_pattern(kind, typed_text(name), pattern)
 
 
-# The flags that say how an answer about many requests is printed.
+# The flags that select how an answer about many requests is printed.
 
 
 ANSWER_FORMATS = (OutputFormat.TEXT, *ROW_FORMATS)

@@ -87,7 +87,7 @@ class RepositoryFlags:
         """Return the settings of the file, with those that flags give instead.
 
         Raises:
-            ConfigError: the file says something that it cannot, or a flag is given with its opposite.
+            ConfigError: an invalid value in the file, or a flag with its opposite.
             OSError: the file cannot be read.
 
         """
@@ -145,8 +145,8 @@ def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFl
 def rules_of(flags: SourceFlags, settings: "RepositorySettings") -> "tuple[SourceFlags, RepositorySettings]":
     """Return the source that flags or the settings name, and the settings.
 
-    If neither names one it is that of the context of this invocation, and then so is what decides, unless flags or the
-    settings say it.
+    If neither names one, the source and the settings of the authorizer are those of the context of this invocation;
+    flags and the settings of the file take precedence.
     """
     named = source_flags(flags, settings)
     choice = None if named.is_given() else chosen_context()

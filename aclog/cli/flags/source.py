@@ -206,7 +206,7 @@ class SourceFlags:
     ) -> "ChosenSource":
         """Return the source that is given; notes of its recovery go to `notify`, by default to stderr.
 
-        `topics`: those of `topics`, if the command reads them, too.
+        `topics`: those of `topics`, if the command also reads them.
 
         Raises:
             ConfigError: not exactly one source, an invalid address, or a bad properties file.
@@ -283,11 +283,11 @@ def context_source(context: "Context") -> SourceFlags:
 
 
 def tell_what_decides(context: "Context", settings: Iterable[str]) -> None:
-    """Say that settings of a context decide, besides the rules; nothing if there are none."""
+    """Note that settings of a context decide, besides the rules; nothing without settings."""
     from aclog.terminal.output import note
 
     if text := ", ".join(settings):
-        note(f"decided with what context {context.name} says: {text}")
+        note(f"decided with settings of context {context.name}: {text}")
 
 
 def context_authorizer(context: "Context") -> AuthorizerFlags:

@@ -184,7 +184,7 @@ class PlanOutputFlags:
 class ApplyFlags:
     """What an operator has accepted, and where the journal is."""
 
-    yes: Annotated[bool, Option("--yes", metavar="", help="Do not ask.")] = False
+    yes: Annotated[bool, Option("--yes", metavar="", help="Do not ask for confirmation.")] = False
     accept_transient: Annotated[
         bool,
         Option(
@@ -224,7 +224,7 @@ class ApplyFlags:
 
 @frozen(kw_only=True)
 class DoFlags:
-    """What becomes of the plan: it is shown, and written into a file or applied if that is asked for."""
+    """What happens to the plan: it is shown, and on request written into a file or applied."""
 
     yes: Annotated[bool, Option("--yes", metavar="", help="Apply the plan without confirmation.")] = False
     out: PlanOut = None
@@ -343,7 +343,7 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
     """Return the place that the flags name; None if they name none.
 
     Raises:
-        ConfigError: several, an address that is none, or properties without a place that takes them.
+        ConfigError: several, an invalid address, or properties without a place that takes them.
 
     """
     from aclog.planning.plan import PlaceAddress, PlaceKind

@@ -105,7 +105,7 @@ def authorize(
 
     [bold]Examples[/]
 
-      aclog spark authorize --requests asked.jsonl.gz --log DIR --out decided
+      aclog spark authorize --requests requests.jsonl.gz --log DIR --out decided
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """

@@ -144,7 +144,7 @@ def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:
     return counts.get
 
 
-# What `aclog spark ingest` says of the lines that it has read: a table, or JSON.
+# The report of `aclog spark ingest` on the lines that it has read: a table, or JSON.
 
 
 STDOUT = "-"
@@ -268,7 +268,7 @@ class _Rounds:
     _noted: str = field(default="", init=False)
 
     def once(self) -> None:
-        """Append once, and say what was found."""
+        """Append once, and report the lines."""
         done = self._steadily()
         if self.report.summary != STDOUT:
             say_counts(done.counts, self.ledger.out / "rejects")

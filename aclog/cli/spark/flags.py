@@ -163,7 +163,7 @@ class AppendFlags:
 
 @frozen(kw_only=True)
 class ReportFlags:
-    """What is said of the lines, and how many rejects are too many."""
+    """The report on the lines, and how many rejects are too many."""
 
     summary: Annotated[
         str | None,

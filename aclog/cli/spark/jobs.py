@@ -64,8 +64,8 @@ def rules_of(
 ) -> tuple[Rules, Settings]:
     """Return the ACLs of one state, or with `own_time` all of a log with their intervals; and the settings that decide.
 
-    What decides in a running cluster, and is unknown but for the properties in `configs`, is noted; with `proves`, what
-    cannot be proved without it, refused. If the settings name no Kafka, that decides which the brokers run, with
+    Settings of a running cluster that are unknown, except for the properties in `configs`, are noted; with `proves`, a
+    proof that needs them is refused. If the settings name no Kafka, that decides which the brokers run, with
     `own_time` at the time; a warning reports what is not decided, as that is not known.
 
     Raises:
@@ -116,8 +116,8 @@ class TwoPolicies:
     ) -> Self:
         """Read a state and a second one (checked: SecondStateFlags.check): of a source, or the first one, changed.
 
-        `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and where a state
-        does not say so, that of the other one. `configs`, of both, and `proves` as for `rules_of`.
+        `settings`: of both; if they name no Kafka, that decides which the brokers of a state run, and for a state
+        without it, that of the other one. `configs`, of both, and `proves` as for `rules_of`.
 
         Raises:
             ConfigError: as `changed_rules`, or a malformed file.
@@ -151,7 +151,7 @@ def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation],
 
 
 def _states_kafka(image: Image) -> bool:
-    """Return whether a state says which Kafka decides: by its metadata.version, or of at least one broker."""
+    """Return whether a state records which Kafka decides: by its metadata.version, or of at least one broker."""
     kafka = deciding_kafka(image, None, controllers=False)
     return kafka.stated is not None or bool(kafka.nodes.of_generation or kafka.nodes.unknown)
 

@@ -45,7 +45,7 @@ def is_written_through(path: Path) -> bool:
 
 
 def _is_descriptor(path: Path) -> bool:
-    """Return whether a path that exists is `/dev/stdout`, `/dev/fd/3` and the like, or a link to one."""
+    """Return whether an existing path is a descriptor, such as `/dev/stdout` or `/dev/fd/3`, or a link to one."""
     while path.is_symlink():
         if path.parent.resolve().is_relative_to(_DESCRIPTORS):
             return True
@@ -120,7 +120,7 @@ def write_change_file(path: Path, lines: Iterable[str], flag: str) -> str:
     """Write the lines of a change; return "written", or "already there" if the file has exactly these.
 
     Raises:
-        ConfigError: `path`, which `flag` named, is stdout, or exists and says something else.
+        ConfigError: `path`, which `flag` named, is stdout, or exists with other content.
         OSError: it cannot be written.
 
     """

@@ -331,7 +331,7 @@ def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
 
 
 def _content(value: bytes) -> bytes:
-    """Return what an AccessControlEntryRecord says, without its id and tagged fields."""
+    """Return the content of an AccessControlEntryRecord, without its id and tagged fields."""
     record = decode_record(value)
     if isinstance(record, AccessControlEntryRecord) and record.tagged_fields:
         value = encode_acl(record, record.id)
@@ -522,7 +522,7 @@ class _CurrentAcls:
 
 
 def export_acls(image: Image, export_format: ExportFormat, out: Path | None) -> None:
-    """Write the ACLs of a state; a note says what else the state has, and a warning names each ACL that does not fit.
+    """Write the ACLs of a state; a note lists what else the state has, and a warning names each ACL that does not fit.
 
     Raises:
         ConfigError: the format cannot hold some of them, or names that would steer a terminal.

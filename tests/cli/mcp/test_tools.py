@@ -261,7 +261,7 @@ def test_a_log_is_read_as_it_is_now_and_not_changed(tmp_path):
 
     async def questions(asking):
         before = await asking.ask("who_can", operation="READ", topics=["t"])
-        assert (before["total"], before["note"]) == (0, "none: nobody can do this (but for super users)")
+        assert (before["total"], before["note"]) == (0, "none: no principal can do this (except super users)")
         aclog(*add).ok()
         held = content()
         after = await asking.ask("who_can", operation="READ", topics=["t"])

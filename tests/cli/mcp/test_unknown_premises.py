@@ -31,10 +31,10 @@ def test_a_check_without_a_proof_has_its_verdict():
 
 @pytest.mark.parametrize(("name", "code"), [("diff", 1), ("who_can", 0), ("what_can", 0)])
 def test_nothing_is_no_proof(name, code):
-    assert answer(name, b"", code=code)["note"].startswith("none is known, and there may be some")
+    assert answer(name, b"", code=code)["note"].startswith("no row is known, and there may be some")
 
 
 def test_a_command_that_fails_without_a_word_is_still_an_error():
     with pytest.raises(ConfigError, match="printed nothing"):
         answer("diff", b"", code=1, notices=())
-    assert answer("who_can", b"", code=0, notices=())["note"].startswith("none: nobody")
+    assert answer("who_can", b"", code=0, notices=())["note"].startswith("none: no principal")
