@@ -128,7 +128,7 @@ def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
 
 
 def find_name(values: Iterable[_Enum], text: str) -> _Enum | None:
-    """Return the value with this name in any spelling, as `parse_name`; None if there is none."""
+    """Return the value with this name in any spelling, as `parse_name`; None if no value has it."""
     folded = folded_name(text)
     return next((value for value in values if folded_name(value.name) == folded), None)
 
@@ -343,7 +343,7 @@ def shell_word(text: str) -> str | None:
 def _escaped(character: str) -> str:
     if character in _PLAIN_ESCAPES:
         return _PLAIN_ESCAPES[character]
-    # An interactive bash expands `!` inside of $'...', too.
+    # An interactive bash also expands `!` inside of $'...'.
     if character.isprintable() and character != "!":
         return character
     return "".join(f"\\{byte:03o}" for byte in character.encode())
@@ -464,7 +464,7 @@ def _id(value: dict[str, object]) -> UUID | None:
 
 
 def _codes(kind: type[IntEnum]) -> Mapping[str, int]:
-    """Return the codes by name: plain numbers, as a million lines ask four times each."""
+    """Return the codes by name: plain numbers, as a million lines look up four each."""
     return MappingProxyType({name: int(member) for name, member in kind.__members__.items()})
 
 
@@ -543,7 +543,7 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""ALL is supported on each type, too (AclEntry.supportedOperations of Kafka 4.3.1)."""
+"""Each type also supports ALL (AclEntry.supportedOperations of Kafka 4.3.1)."""
 
 
 # Command lines that add or remove one ACL: kafka-acls.sh for a cluster, `aclog acls` for a log.
@@ -561,8 +561,8 @@ _RESOURCE_FLAGS: dict[int, str] = {
 def acl_command(acl: StandardAcl, *, add: bool, place: ChangePlace) -> str | None:
     """Return the command that adds or removes the ACL, quoted for a shell.
 
-    None if no flags can express the ACL. Both commands ask before they remove: `--force` is left out, which for aclog
-    would also allow writing to a log that belongs to a Kafka node.
+    None if no flags can express the ACL. Both commands ask for confirmation before a removal: `--force` is left
+    out, because aclog would then also write to a log that belongs to a Kafka node.
     """
     flags, command = acl_flags(acl), place.command("add" if add else "remove")
     return None if flags is None or command is None else f"{command} {flags}"
@@ -582,7 +582,7 @@ def acl_flags(acl: StandardAcl) -> str | None:
 
 
 def _accepts(resource_type: int, operation: int) -> bool:
-    """Return whether the commands accept the operation: servers store others, which no request asks for."""
+    """Return whether the commands accept the operation: servers store others, which no request needs."""
     supported = SUPPORTED_OPERATIONS.get(ResourceType(resource_type), ())
     return operation == AclOperation.ALL or operation in supported
 
@@ -758,7 +758,7 @@ def parse_cidr(text: str) -> CidrRange:
 
 
 def cidr_range(text: str) -> CidrRange | None:
-    """Return a range such as `10.0.0.0/8`; None for a text that is none."""
+    """Return a range such as `10.0.0.0/8`; None for any other text."""
     if "/" not in text:  # most are not, and an error takes longer
         return None
     try:
@@ -862,7 +862,7 @@ def is_no_principal(acl: StandardAcl) -> bool:
 def host_problem(host: str, *, cidr: bool) -> str | None:
     """Return why the host of an ACL matches no client's address; None for `*`, and for an address as Java formats it.
 
-    With `cidr`, a range is valid, too.
+    With `cidr`, a range is also valid.
     """
     if host == WILDCARD:
         return None

@@ -1,4 +1,4 @@
-"""The ACL part of a metadata image: all ACLs of one moment, immutable, their content as bytes, and changes of them."""
+"""The ACL part of a metadata image: all ACLs at one moment, immutable, their content as bytes, and their changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum

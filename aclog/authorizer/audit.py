@@ -14,7 +14,7 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, Standa
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 
-# A decision with its reason, for explanations and the audit log; plain authorize() does without.
+# A decision with its reason, for explanations and the audit log; plain authorize() does not need one.
 
 
 class Basis(Enum):
@@ -98,7 +98,7 @@ class _EveryDecision:
 
 
 def selective(hook: AuditHook) -> SelectiveHook:
-    """Return the hook itself if it selects outcomes, otherwise a hook that selects all of them."""
+    """Return the hook itself if it selects outcomes, otherwise a hook that selects every outcome."""
     return hook if isinstance(hook, SelectiveHook) else _EveryDecision(hook)
 
 
@@ -415,7 +415,7 @@ def api_name(api_key: int) -> str:
     """Return the name of a request.
 
     Raises:
-        InvalidRequestError: Kafka 4.4.0 does not know the key; its ApiKeys.forId throws, too.
+        InvalidRequestError: Kafka 4.4.0 does not know the key; its ApiKeys.forId also throws.
 
     """
     if not 0 <= api_key < len(API_NAMES):

@@ -206,7 +206,7 @@ def create_acls(
     new = dict.fromkeys(
         acl for acl, error in zip(acls, results, strict=True) if error is None and image.find(acl) is None
     )
-    # Only new ACLs count, and at this point ACLs that the controller rejects get this error, too: AclControlManager
+    # Only new ACLs count, and here ACLs that the controller rejects also get this error: AclControlManager
     # checks the size of the whole request and throws. Errors found by the broker before are kept.
     if len(new) > MAX_RECORDS_PER_USER_OP:
         too_large = AclRequestError(POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
@@ -293,7 +293,7 @@ def failure_in_kafka(acl: StandardAcl) -> str | None:
     """Return what fails in a Kafka 4.3.1 whose log contains this ACL; None if nothing does.
 
     Seen on a real one (tests/data/kafka-4.3.1-admin/odd-rules.json): StandardAcl.toBinding throws on ANY and MATCH,
-    before any filter is asked; the checks of responses on UNKNOWN; StandardAcl.kafkaPrincipal without a colon.
+    before it applies any filter; the checks of responses on UNKNOWN; StandardAcl.kafkaPrincipal without a colon.
     """
     if filter_value(acl) is not None:
         return "every listing and every removal of ACLs, with any filter"

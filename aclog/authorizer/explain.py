@@ -373,7 +373,7 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
         return f"{hidden}As documented they would, and there would be no answer: {error}."
     if other is verdict:
         return f"{hidden}The answer would be the same if they did."
-    return f"{hidden}As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."
+    return f"{hidden}As documented they would, and the result would be {other.name} instead of {verdict.name}."
 
 
 def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:
@@ -416,7 +416,7 @@ def _shared(a: bytes, b: bytes) -> int:
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 _DEFAULT_ALLOW = (
-    "which denies the resource to all others, too: allow.everyone.if.no.acl.found is for resources without any ACL",
+    "which also denies the resource to all others: allow.everyone.if.no.acl.found is for resources without any ACL",
     "or turn off allow.everyone.if.no.acl.found",
 )
 
@@ -475,7 +475,7 @@ def _removing(acls: Iterable[StandardAcl], place: ChangePlace) -> tuple[Change, 
 def _adding(
     permission: AclPermissionType, context: RequestContext, action: Action, options: ExplainOptions
 ) -> Change | None:
-    """Return the narrowest ACL for what was asked; None if Kafka would reject its creation."""
+    """Return the narrowest ACL for the requested action; None if Kafka would reject its creation."""
     pattern = action.resource_pattern
     known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
     known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY
@@ -539,7 +539,7 @@ def explain_set(
     rules: Iterable[StandardAclWithId],
     options: ExplainOptions = _DEFAULTS,
 ) -> Explanation:
-    """Explain a decision that is the same for all names that begin so; `rules` are the ACLs that cover any of them.
+    """Explain a decision that is the same for all names that begin so; `rules` are the ACLs that cover any such name.
 
     `decision` is that on the example. Quirks of Kafka are those of single names and are left out.
     """
@@ -602,7 +602,7 @@ def _sorted(
 
 
 def _covers_all(acl: StandardAcl, pattern: ResourcePattern) -> bool:
-    """Return whether an ACL that covers a name of a question covers all of them."""
+    """Return whether an ACL that covers one name of a question covers all its names."""
     if not is_set(pattern):
         return True
     if acl.pattern_type == PatternType.LITERAL:

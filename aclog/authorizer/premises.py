@@ -105,7 +105,7 @@ class Premises:
         return [premise.to_dict() for premise in self.unknown]
 
     def key(self) -> dict[str, list[Row]]:
-        """Return the JSON key with the premises; empty if there are none."""
+        """Return the JSON key with the premises; empty without any."""
         return {"premises": self.to_dicts()} if self.unknown else {}
 
 
@@ -218,7 +218,7 @@ class ClusterSettings:
                 problems.setdefault("it is set on {}, where the value is hidden", []).append(node.node)
             elif not is_default(value):
                 values.add(value)
-                problems.setdefault(f"on {{}} it is {value!r}, which no flag or context says", []).append(node.node)
+                problems.setdefault(f"on {{}} it is {value!r}, which no flag or context sets", []).append(node.node)
         if not problems:
             return None
         return Premise(

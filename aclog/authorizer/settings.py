@@ -142,7 +142,7 @@ _MAX_EXCERPT = 80
 
 
 def parse_name(text: str) -> tuple[str, PatternType]:
-    """Return the name or prefix that a text stands for. Raises ConfigError: a star neither at the end nor escaped."""
+    """Return the name or prefix that a text means. Raises ConfigError: a star neither at the end nor escaped."""
     parts, end = [], 0
     for star in _STAR.finditer(text):
         backslashes = star[1]
@@ -221,7 +221,7 @@ def rule_pattern(kind: ResourceType, text: str) -> ResourcePattern:
 
 
 def is_set(pattern: ResourcePattern) -> bool:
-    """Return whether a pattern of a question stands for all names that begin so."""
+    """Return whether a pattern of a question means all names that begin so."""
     return pattern.pattern_type == PatternType.PREFIXED
 
 
@@ -288,7 +288,7 @@ def _resource_pattern(resource_type: ResourceType, name: str, pattern: str | Pat
 RANGES_LEVEL = 32
 """The level of metadata.version (4.4-IV1) that only software of the generation 4.4 supports."""
 CIDR_FEATURE = "aclog.cidr"
-"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports level 1 of it; it is never finalized."""
+"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports its level 1; it is never finalized."""
 _BY_CONTROLLERS: Mapping[int, AbstractSet[int]] = {
     ResourceType.TOPIC: frozenset(
         {
@@ -386,7 +386,7 @@ def deciding_level(newest: int, *, has_ranges: bool) -> int:
 def controllers_decide(resource_type: int, operation: int) -> bool:
     """Return whether a controller may decide a request, by the codes of its type and operation.
 
-    Brokers decide all other requests, and some of these, too (ALTER on the cluster for AlterReplicaLogDirs).
+    Brokers decide all other requests, and also some of these (ALTER on the cluster for AlterReplicaLogDirs).
     """
     return operation in _BY_CONTROLLERS.get(resource_type, frozenset())
 

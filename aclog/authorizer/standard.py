@@ -185,7 +185,7 @@ class Answers:
         return mask
 
     def _look(self) -> None:
-        """Check whether caching all names has paid since the last check; if not, cache only a sample of them."""
+        """Check whether caching all names has paid since the last check; if not, cache only a sample."""
         if self._hits < PAYS * self._added:
             self._old, self._young, self._size, self._skip = {}, {}, 0, SAMPLE - 1
         self._hits = self._added = 0
@@ -219,9 +219,9 @@ class View:
     is_heard: bool
     """Whether there is a receiver."""
     core: Core | None
-    """The native core, if there is one. It has no memory before it: to look there takes as long as to ask the core."""
+    """The native core, if there is one. No cache comes before it: a look-up takes as long as the core."""
     mask_of: Callable[[str, str, int, str], int]
-    """AclsImage.computed_mask, with or without a memory; asked where the core does not decide."""
+    """AclsImage.computed_mask, with or without a cache; used where the core does not decide."""
     semantics: int
     """Of the core (AclsImage.semantics)."""
     has_colonless: bool
@@ -363,7 +363,7 @@ class StandardAuthorizer(Authorizer):
     """Decides from one image at a time; `load` swaps it atomically. Safe for any number of threads."""
 
     documented: bool = False
-    """Whether LITERAL `*` covers names that begin with `*`, too, as documented; in Kafka it does not."""
+    """Whether LITERAL `*` also covers names that begin with `*`, as documented; in Kafka it does not."""
     cidr: bool = False
     """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
     cache: bool = True
@@ -493,7 +493,7 @@ class StandardAuthorizer(Authorizer):
         return results
 
     def decide(self, context: RequestContext, action: Action) -> Decision:
-        """Return the result for one action and its reason, without telling the audit hook. Raises as `authorize`."""
+        """Return the result for one action and its reason, without a call of the audit hook. Raises as `authorize`."""
         view = self._view
         return view.decision(context, action, view.result(context, action, ready=self._ready))
 
@@ -595,7 +595,7 @@ ACL_AUTHORIZERS = frozenset({*KAFKAS_ACL_AUTHORIZERS, _ACL_AUTHORIZER, _OLD_ACL_
 def load_authorizer_class(name: str) -> type[Authorizer]:
     """Return the class with this name: ours for the names of Kafka's own, else the Python class `package.module.Class`.
 
-    `package.module:Class` is accepted, too. The caller creates an instance and calls its `configure`.
+    It also accepts `package.module:Class`. The caller creates an instance and calls its `configure`.
 
     Raises:
         ConfigError: there is no such module or class, its import failed, or it is not an Authorizer.

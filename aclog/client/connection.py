@@ -159,7 +159,7 @@ class Connection:
     async def send(self, api_key: int, version: int, body: bytes, timeout: float | None = None) -> tuple[bytes, int]:
         """Send a request with an encoded body; return the response's payload, and the position of its body.
 
-        Raises as `ask`. If the caller is cancelled, the response is dropped on arrival.
+        Raises as Connection.ask. If the caller is cancelled, the response is dropped on arrival.
         """
         try:
             return await self._send(api_key, version, body, timeout)
@@ -362,7 +362,7 @@ _UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
 
 
 def mismatch(security: ClientSecurity, peer: Peer) -> str | None:
-    """Return the error of the address or of security.protocol; None if there is none, or it is unknown."""
+    """Return the error of the address or of security.protocol; None without one, or if it is unknown."""
     if peer.service is Service.ZOOKEEPER:
         return (
             "a ZooKeeper server listens there: expected a Kafka listener's address; ACLs in ZooKeeper are read with "

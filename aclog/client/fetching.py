@@ -160,7 +160,7 @@ def _endpoint(node: Any) -> tuple[int, HostPort]:
 
 
 def _epoch_end(epoch_end: Any) -> EpochEnd | None:
-    """Return None for the default (-1, -1), which stands for an absent tagged field."""
+    """Return None for the default (-1, -1), which means an absent tagged field."""
     if epoch_end.epoch < 0 or epoch_end.end_offset < 0:
         return None
     return EpochEnd(epoch=epoch_end.epoch, end_offset=epoch_end.end_offset)
@@ -171,7 +171,7 @@ def _epoch_end(epoch_end: Any) -> EpochEnd | None:
 
 @frozen(kw_only=True)
 class ObserverOptions:
-    """Sizes are in bytes, times in seconds unless the name says otherwise."""
+    """Sizes are in bytes, times in seconds unless the name has another unit."""
 
     fetch_bytes: int = 8 << 20
     """The maximum size of one Fetch response."""
@@ -671,7 +671,7 @@ class OlderLeaders:
     """Since when servers have been leading in an older epoch than the newest known one, on the clock of `note`.
 
     A leader that is cut off does so until it notices (one and a half times controller.quorum.fetch.timeout.ms); one
-    that goes on has voters that have forgotten the newer epoch.
+    that continues has voters that have forgotten the newer epoch.
     """
 
     _since: dict[HostPort, float] = field(factory=dict, init=False)
@@ -739,7 +739,7 @@ class Fetcher:
     notify: Callable[[str], None] | None = None
     """Called once with each warning about a server, on the event loop."""
     cluster_id: str | None = None
-    """The only cluster to follow; learned from the first server unless given."""
+    """The only cluster to follow; by default that of the first server."""
     state: ObserverState = field(factory=ObserverState)
     identity: LogIdentity = field(factory=LogIdentity)
     leader: HostPort | None = field(default=None, init=False)

@@ -49,7 +49,7 @@ async def fetch_committed(side: SideConnection, offset: int, max_bytes: int) -> 
     async with side.lock:
         deadline = side.deadline
         while True:
-            # Read before fetching. A mark learned while the fetch is under way may be the next leader's; the one
+            # Read before fetching. A mark received while the fetch is under way may be the next leader's; the one
             # that responds may have records below it that were never committed and have been replaced since.
             mark = shared.high_watermark
             try:

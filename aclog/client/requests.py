@@ -263,7 +263,7 @@ class FeaturesDescription:
     def upgrade_warning(self, server: HostPort, newest: int = NEWEST_METADATA_VERSION) -> str | None:
         """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop.
 
-        `newest` is the highest level that the node asking supports.
+        `newest` is the highest level that the requesting node supports.
         """
         _, most = self.supported.get(METADATA_VERSION, (0, 0))
         if most <= newest:

@@ -312,7 +312,7 @@ class SnapshotDownload:
         # Off the event loop: the check reads the whole file, and must not delay fetches.
         before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
         if before is not None and before.path != self._newest.path:
-            # After the newer one is complete, so that a caller always finds one of them.
+            # After the newer one is complete, so that a caller always finds a complete one.
             before.path.unlink(missing_ok=True)
 
     def _directory(self) -> Path:
@@ -347,7 +347,7 @@ class SnapshotDownload:
         return connection.address, self.side.fetcher.state.leader_epoch
 
     async def _refresh_snapshot_id(self, deadline: float) -> None:
-        """Learn which snapshot the leader has now: the wanted one may have been deleted by retention."""
+        """Query which snapshot the leader has now: retention may have deleted the requested one."""
         try:
             response = await self.side.fetch(0, 1)
         except MetadataError as error:

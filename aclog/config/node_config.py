@@ -159,7 +159,7 @@ class BrokerSettings:
     rack: str | None = None
     """broker.rack, of brokers"""
     auto_create_topics: bool = True
-    """auto.create.topics.enable, of brokers: whether Metadata of a missing topic needs the right to create it, too"""
+    """auto.create.topics.enable, of brokers: whether Metadata of a missing topic also needs the right to create it"""
 
 
 @frozen(kw_only=True)

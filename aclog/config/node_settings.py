@@ -27,7 +27,7 @@ INTERNAL_SEGMENT = "internal.metadata.log.segment.bytes"
 _LEAST_SEGMENT = 8 << 20
 _FAILED_DELAY_MS = 100
 _NO_LIMIT_SECONDS = 10 * 365 * 86_400.0
-"""Stands for no limit: event loops do not accept infinity."""
+"""Used as no limit: event loops do not accept infinity."""
 
 
 def read_limits(properties: Properties) -> Limits:

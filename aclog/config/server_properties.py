@@ -222,7 +222,7 @@ _OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.", "inter.broker.protocol.v
 """The prefixes of AclAuthorizer's keys; unknown ones are left to that authorizer."""
 _ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url", "inter.broker.protocol.version")
 _OF_KIP_11 = {"kafka.superusers": SUPER_USERS_CONFIG, "allow.everyone": ALLOW_EVERYONE_CONFIG}
-"""KIP-11's names of two keys, which AclAuthorizer reads, too, and today's."""
+"""KIP-11's names of two keys, which AclAuthorizer also reads, and today's names."""
 _SUGGESTIONS = _OF_KIP_11 | {
     "kafka.super.users": SUPER_USERS_CONFIG,
     "delegation.token.master.key": SECRET,

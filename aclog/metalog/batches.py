@@ -19,7 +19,7 @@ from aclog.metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths
 
 def crc32c(data: Buffer, value: int = 0) -> int:
     """Return the CRC of some bytes, or of those before, whose CRC is `value`, with these after them."""
-    # Imported when first asked: the package imports importlib.metadata, which decisions on rules in a file do without.
+    # Imported on the first call: it imports importlib.metadata, which decisions on rules in a file do not need.
     from crc32c import crc32c as computed  # noqa: PLC0415
 
     checksum: int = computed(data, value)

@@ -10,5 +10,5 @@ def current_time_ms() -> int:
 
 
 def elapsed_seconds() -> float:
-    """Return seconds since an arbitrary moment; never goes back, and where the system can tell, counts suspension."""
+    """Return seconds since an arbitrary moment; never goes back, and counts suspension where the system does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

@@ -537,7 +537,7 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
             permission_type=permission,
         )
     except (IndexError, ValueError):
-        # Not UTF-8, a length past the end, or trailing bytes: decoding by the schema says what is wrong.
+        # Not UTF-8, a length past the end, or trailing bytes: decoding by the schema reports which.
         return None
 
 
@@ -596,7 +596,7 @@ class AclFields(Protocol):
 def encode_acl(acl: AclFields, id: UUID) -> bytes:  # noqa: A002  # the record's own name for it
     """Return the value of the AccessControlEntryRecord, without tagged fields, that adds an ACL under an id.
 
-    All after the id, from `ACL_CONTENT` on, says what the ACL is: equal ACLs have equal bytes there.
+    All bytes after the id, from `ACL_CONTENT` on, are the ACL's content: equal ACLs have equal bytes there.
 
     Raises:
         EncodeError: a field that the format cannot represent.
@@ -632,5 +632,5 @@ def _plain_acl_value(acl: AclFields, id_: UUID) -> bytes | None:
             len(principal) + 1, principal, len(host) + 1, host, operation, permission,
         )  # fmt: skip
     except (AttributeError, TypeError, ValueError):
-        # A value that does not fit its field: encoding by the schema says which.
+        # A value that does not fit its field: encoding by the schema reports which.
         return None

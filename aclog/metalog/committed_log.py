@@ -149,7 +149,7 @@ class CommittedLog:
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not known within `timeout` seconds, or cannot become known; says why.
+            MetadataError: it is not known within `timeout` seconds, or cannot become known; with the reason.
 
         """
         with self._changed:
@@ -175,7 +175,7 @@ class CommittedLog:
             raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
 
     def reason(self, default: str) -> MetadataError:
-        """Return the error to raise: closed, else the failure, else the current error, else one that says `default`."""
+        """Return the error to raise: closed, else the failure, else the current error, else `default` as a LogError."""
         if self.closed:
             return LogError(f"{self.name}: closed")
         cause = self.failure or self.error

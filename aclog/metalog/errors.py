@@ -1,6 +1,6 @@
-"""The one escaper of what steers a terminal, forges a line or makes a name look like another.
+"""The one escaper of characters that control a terminal, forge a line or make a name look like another.
 
-Which characters these are is said once: all that Unicode does not call printable (C0, C1, DEL, line ends, format
+This module alone defines these characters: all that Unicode does not call printable (C0, C1, DEL, line ends, format
 characters such as bidirectional ones, blanks other than a space, surrogates, and what is not assigned).
 """
 
@@ -19,8 +19,8 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     r"""Return JSON on one line with the same characters in its strings as JSON escapes (`\u001b`, `\u202e`).
 
-    It is the same value: outside of strings JSON has none of them, but for line ends, which `text` must not have. A
-    lone surrogate stays as it is: it is no text, and writing it as UTF-8 fails.
+    It is the same value: outside of strings JSON has none of these except line ends, which `text` must not have. A
+    lone surrogate stays as it is: it is not text, and writing it as UTF-8 fails.
     """
     return _escaped(text, _json_escape)
 
@@ -36,7 +36,7 @@ def _json_escape(character: str) -> str:
     return "".join(f"\\u{units[begin : begin + 4]}" for begin in range(0, len(units), 4))
 
 
-# The exceptions of aclog, one tree. A message says what is wrong, where (path, offset, byte) and what was expected.
+# The exceptions of aclog, one tree. A message states what is wrong, where (path, offset, byte) and what was expected.
 
 
 class MetadataError(Exception):

@@ -139,8 +139,8 @@ class GroupCommit:
         If `base_offset` is given, the batch must get exactly this offset.
 
         Raises:
-            LogError: the batch is over 8 MiB, too many bytes are queued, the log is closed or has failed, or it does
-                not end at `base_offset`.
+            LogError: the batch is over 8 MiB, the queue has no room for its bytes, the log is closed or has failed, or
+                does not end at `base_offset`.
 
         """
         if len(batch) > MAX_BATCH_BYTES:
@@ -247,7 +247,7 @@ class GroupCommit:
         self._in_commit, self._waiting, self._waiting_bytes = [], [], 0
         self._failed, self._refused_as, self._refusal = True, kind, why
         if group:
-            # None of the failed batches is in the log as far as callers know: the log ends before the first of them.
+            # For callers, none of the failed batches is in the log: it ends before the first failed batch.
             self._end_offset = group[0].appended.base_offset
         return group
 

@@ -15,7 +15,7 @@ NATIVE_VERSION: Final = "0.2.0"
 
 
 def load_native(environment: "os._Environ[str] | dict[str, str]", name: str = "aclog_native") -> tuple[Any, str]:
-    """Return the module, or None, and a message: its version, or the reason why there is none."""
+    """Return the module, or None, and a message: its version, or the reason why it is not used."""
     if environment.get(NATIVE_VARIABLE) == "0":
         return None, f"no native core: {NATIVE_VARIABLE} is 0"
     try:

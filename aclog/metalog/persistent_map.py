@@ -37,7 +37,7 @@ class _Get(Protocol[_W_co]):
 
 
 class Map(Generic[_K, _V]):
-    """An immutable mapping; two are equal if their entries are. Its repr says how many there are: some are secrets.
+    """An immutable mapping; two are equal if their entries are. Its repr has only their number: some are secrets.
 
     A plain class: one is made for every change, and a frozen attrs class takes several times as long to make.
     """

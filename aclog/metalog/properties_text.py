@@ -1,4 +1,4 @@
-"""Small Java properties files: those that say whose a directory is, and how far it was committed.
+"""Small Java properties files: those that record the owner of a directory, and how far its log was committed.
 
 javaproperties imports XML, HTTP and TLS, which takes longer than replaying a thousand rules. So lines that are a key,
 `=` and a value are read here, and files that have anything else, such as an escape, by the library.
@@ -13,7 +13,7 @@ _PLAIN = re.compile(rb"(?:[ \t]*[#!][^\\\r\n]*\n|[ \t]*\n|[\w.-]+=[!-\[\]-~]*\n)
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Return the values of a file by key. Raises ValueError: an escape in it is none."""
+    """Return the values of a file by key. Raises ValueError: it has an invalid escape."""
     whole = data if data.endswith(b"\n") else data + b"\n"
     if _PLAIN.fullmatch(whole):
         lines = (line for line in whole.decode("latin-1").split("\n") if "=" in line and line.lstrip()[0] not in "#!")

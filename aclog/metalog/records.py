@@ -94,7 +94,7 @@ class UserScramCredentialRecord:
 
 @frozen(kw_only=True)
 class RemoveUserScramCredentialRecord:
-    """Removes the user's credential for this mechanism; no effect if there is none."""
+    """Removes the user's credential for this mechanism; no effect if it does not exist."""
 
     api_key: ClassVar[RecordType] = RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD
     name: str
@@ -119,7 +119,7 @@ class DelegationTokenRecord:
 
 @frozen(kw_only=True)
 class RemoveDelegationTokenRecord:
-    """Removes a delegation token; no effect if there is none."""
+    """Removes a delegation token; no effect if it does not exist."""
 
     api_key: ClassVar[RecordType] = RecordType.REMOVE_DELEGATION_TOKEN_RECORD
     token_id: str

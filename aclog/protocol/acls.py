@@ -23,8 +23,8 @@ from aclog.protocol.messages import NO_ERROR, NO_THROTTLE, FieldWriter, field_wr
 # DescribeAcls responses read without kio, and without an object per ACL, because they may hold a hundred thousand.
 #
 # In versions 2 and 3 a response has the fields of an ACL in the order and encoding of an AccessControlEntryRecord,
-# with the resource once for all its ACLs. So the content of a record (aclog.metalog.codec.ACL_CONTENT) is two slices
-# of it.
+# with the resource once for all its ACLs. So the content of a record (aclog.metalog.codec.ACL_CONTENT) is two
+# slices of the response.
 
 
 FIRST_COMPACT = 2

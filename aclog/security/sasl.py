@@ -262,14 +262,14 @@ def _bytes(text: str) -> bytes:
 
 # The key from which nodes derive the salts that they return for unknown users.
 #
-# All nodes of a cluster must return the same salt for a user, otherwise a client that compares two of them learns that
+# All nodes of a cluster must return the same salt for a user, otherwise a client that compares two salts can infer that
 # the user is unknown. So the key is derived from data of all nodes: the directory ids of the quorum's voters, which are
 # random and which DescribeQuorum returns only to clients that may list the users anyway, and the cluster id. No
-# password, SCRAM key or other secret that a person may have chosen is part of it: salts are sent to every client, so
+# password, SCRAM key or other secret that a person may have chosen is in the key: salts are sent to every client, so
 # that it could be guessed offline.
 #
 # Where the log names no voters (a static quorum, or a log on a topic) only the cluster id is left, which every client
-# with a login can learn: `aclog.scram.decoy.secret` then makes up for it.
+# with a login can get: `aclog.scram.decoy.secret` then makes up for it.
 
 
 def decoy_key(cluster_id: str, voters: KRaftVoters | None, secret: str | None) -> bytes:

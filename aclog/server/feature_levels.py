@@ -80,7 +80,7 @@ SUPPORTED_FEATURES: Mapping[Generation, Mapping[str, tuple[int, int]]] = {
 
 
 def supported_features(generation: Generation, *, cidr: bool) -> Mapping[str, tuple[int, int]]:
-    """Return the features that a node tells others it supports."""
+    """Return the features that a node announces to others as supported."""
     supported = SUPPORTED_FEATURES[generation]
     return {**supported, CIDR_FEATURE: (1, 1)} if cidr else supported
 
@@ -97,7 +97,7 @@ def decides_by_ranges(broker: RegisterBrokerRecord) -> bool:
 class FeatureLevels:
     """A new cluster's metadata.version, by name and level, and the records of all features.
 
-    `generation` is the oldest that can run on them, or the one that was asked for.
+    `generation` is the oldest that can run on them, or the requested one.
     """
 
     generation: Generation

@@ -30,7 +30,7 @@ ASYNCIO = LoopKind(name="asyncio", factory=asyncio.new_event_loop)
 def loop_for(config: NodeConfig) -> LoopKind:
     """Return the kind of event loop for a node.
 
-    A node with a TLS listener gets asyncio's: what a client learns of a failed handshake depends on asyncio's TLS
+    A node with a TLS listener gets asyncio's: what a client receives on a failed handshake depends on asyncio's TLS
     (aclog.server.network.listeners).
     """
     if any(each.security_protocol.tls for each in config.listeners):
@@ -127,8 +127,8 @@ class LoopFuture(Future[T], Generic[T]):
         """Return the result or raise the error; other threads than the loop's wait for it, `timeout` seconds at most.
 
         Raises:
-            TimeoutError: There is none yet.
-            RuntimeError: There is none, and the loop is closed.
+            TimeoutError: There is no result yet.
+            RuntimeError: There is no result, and the loop is closed.
 
         """
         self._wait(timeout)

@@ -338,7 +338,7 @@ class Node:
     """The same object as `_controller` if the log is shared: another controller may be active."""
     _follower: MetadataFollower | None = field(default=None, init=False)
     _lifecycle: BrokerLifecycle | None = field(default=None, init=False)
-    """The broker's registration; None for one that follows a real Kafka's quorum, which must not know of it."""
+    """The broker's registration; None for one that follows a real Kafka's quorum, which must not know the broker."""
     _own_broker: Mapping[int, Handler] = field(factory=dict, init=False)
     """The handlers of the controller in this process for its broker, if there is one that is always active."""
     _failure: "asyncio.Future[None]" = field(init=False)
@@ -371,7 +371,7 @@ class Node:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
             if self._usage is not None:
-                # Closed after the last authorizer: its last decisions are written, too.
+                # Closed after the last authorizer, so that its last decisions are also written.
                 self._usage.start()
                 stack.push_async_callback(asyncio.to_thread, self._usage.close)
             self._watch()

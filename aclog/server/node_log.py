@@ -91,7 +91,7 @@ def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapp
 
 
 def _traceback(out: TextIO, exc_info: ExcInfo) -> None:
-    """Write a traceback, indented: the text of an error may hold names, too, and line ends."""
+    """Write a traceback, indented: the text of an error may also hold names and line ends."""
     text = StringIO()
     # not rich's: its tracebacks include local variables, hence secrets
     structlog.dev.plain_traceback(text, exc_info)

@@ -134,7 +134,7 @@ class MetaProperties:
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """Read a directory's meta.properties; None if there is none, so the directory is not formatted.
+    """Read a directory's meta.properties; None without one: the directory is not formatted.
 
     Raises:
         ConfigError: not as Kafka in KRaft mode writes it.
@@ -286,7 +286,7 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
 
 
 def _first_checkpoint(config: NodeConfig, plan: FormatPlan) -> bytes | None:
-    """Return the contents of the 0-0 checkpoint of the metadata log's directory; None if there is none."""
+    """Return the contents of the 0-0 checkpoint of the metadata log's directory; None if the node gets none."""
     voters = None if plan.voter is None else plan.voter.as_voters(config.controller_listener_names[0])
     if plan.generation is not Generation.V4_3:
         if not config.is_controller:
@@ -430,7 +430,7 @@ def check_meta_properties(directory: Path, meta: MetaProperties, *, node_id: int
 
 
 def foreign_file(directory: Path) -> str | None:
-    """Return a file name that is not from a file system, a lock or an interrupted formatting; None if there is none.
+    """Return a file name that is not from a file system, a lock or an interrupted formatting; None without one.
 
     Raises:
         LogError: the directory cannot be read.

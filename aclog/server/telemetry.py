@@ -151,7 +151,7 @@ class CountingAuthorizer(Authorizer):
 # The Prometheus metrics of a node: base units, `_total` on counters, prefix aclog_.
 
 
-# ruff: noqa: RUF009 - _gauge and the like return attrs fields, which ruff cannot see
+# ruff: noqa: RUF009 - _gauge and similar functions return attrs fields, which ruff cannot see
 
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -199,7 +199,7 @@ class Metrics:
     native: Gauge = _gauge("aclog_native_core", "1 if the native core decides (the package aclog-native), 0 if Python.")
     cidr: Gauge = _gauge("aclog_cidr_enabled", "1 if the host of an ACL may be a CIDR range (aclog.cidr.enabled).")
     event_loop: Gauge = _gauge("aclog_event_loop_info", "Always 1; kind: uvloop with its version, or asyncio.", "kind")
-    ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
+    ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the first known high-water mark (KIP-801).")
     active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
     applied_offset: Gauge = _gauge(
         "aclog_last_applied_record_offset", "Offset of the last record that readers see (LastAppliedRecordOffset)."
@@ -225,12 +225,12 @@ class Metrics:
         "aclog_merge_duration_seconds", "Time to merge ACL changes into the index, in the background."
     )
     merge_failures: Counter = _counter(
-        "aclog_merge_failures_total", "Merges of ACL changes that failed; the log says why."
+        "aclog_merge_failures_total", "Failed merges of ACL changes; the log has the reasons."
     )
     decisions: Decisions = _decisions()
 
     access_warning: Gauge = _gauge(
-        "aclog_access_warning", "1 while the node is open, or locked, as is hardly meant.", "warning"
+        "aclog_access_warning", "1 while the node is open or locked, probably by mistake.", "warning"
     )
 
     connections: Gauge = _gauge("aclog_connections", "Open connections.", "listener")
@@ -301,7 +301,7 @@ class Metrics:
 
 @frozen(kw_only=True)
 class UsageMetrics:
-    """A node without aclog.usage.index has none of them."""
+    """A node without aclog.usage.index has no such metrics."""
 
     accesses: Counter
     failures: Counter
@@ -315,14 +315,14 @@ class UsageMetrics:
         return cls(
             accesses=Counter(
                 "aclog_usage_index_accesses",
-                "Decisions by what the index of last use made of them; only judged ones are in it, dropped ones are "
+                "Decisions by their handling in the index of last use; it has only judged ones, and dropped ones are "
                 "lost.",
                 ["kind"],
                 registry=registry,
             ),
             failures=Counter(
                 "aclog_usage_index_failures",
-                "Attempts to write the index of last use that failed; the log says why.",
+                "Failed writes of the index of last use; the log has the reasons.",
                 registry=registry,
             ),
         )

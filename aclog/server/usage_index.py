@@ -238,7 +238,7 @@ class ImageTally:
     def decided(
         self, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
     ) -> None:
-        """See AccessTally. Counts decisions that ask for a line in the audit log."""
+        """See AccessTally. Counts decisions that require a line in the audit log."""
         recorder, principal, host = self.recorder, context.principal, context.host
         # The hot path of a server that keeps an index: little is called, and nothing divided.
         now = recorder.clock()
@@ -333,7 +333,7 @@ class JudgedRules:
     def within(self, place: int, times: Int64s) -> Int64s:
         """Return times (us since 1970) as times at which the image at an index decided.
 
-        A request goes on with the image that it began with, so that its accesses may come after the image's time.
+        A request keeps the image that it began with, so that its accesses may come after the image's time.
         """
         limits = np.iinfo(np.int64)
         low = limits.min if place == 0 else self.begins[place] * 1000
@@ -361,7 +361,7 @@ _MOST_REMEMBERED = 1 << 16
 
 @frozen(eq=False, kw_only=True)
 class _Judge:
-    """A judge by the rules of one interval. If these did not change meanwhile it serves the next one, too."""
+    """A judge by the rules of one interval. If these did not change meanwhile, it also serves the next one."""
 
     indexes: tuple[AclIndex, ...]
     """The indexes of the images."""
@@ -435,10 +435,10 @@ _LONGEST_SECONDS = 60.0
 _REST = 500
 """How many times as long as the work of an interval the next one lasts at least: 0.2% of a core.
 
-Most of the work is for distinct accesses, and in a longer interval there are hardly more of them.
+Most of the work is for distinct accesses, and a longer interval has few more.
 """
 _LEAST_REST = 4
-"""The same where clients ask for so much that is new that memory would run out: 20% of a core."""
+"""The same where clients make so many new requests that memory would run out: 20% of a core."""
 _READY_SECONDS = 0.2
 """How often to check whether the log has been replayed: the index covers later decisions."""
 _STOP_SECONDS = 10.0

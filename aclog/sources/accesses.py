@@ -236,7 +236,7 @@ def _audited(text: str) -> Request | None:
 
 
 def audited_access(line: bytes) -> Request | None:
-    """Return the access that an audit line tells; None if it is about none."""
+    """Return the access that an audit line records; None for a line without one."""
     try:
         text = line.decode()
     except UnicodeDecodeError:

@@ -219,7 +219,7 @@ def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[Standar
     return FoundRules(rules=table.filled_by(parse_acls(numbered_lines(lines), name, check)), origins=table)
 
 
-# A file of names, one a line, such as that of `--topics`.
+# A file of names, one per line, such as that of `--topics`.
 
 
 @define(eq=False)

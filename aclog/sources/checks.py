@@ -345,7 +345,7 @@ async def _server(address: HostPort, security: ClientSecurity, role: Role) -> As
 
 
 def certificate_finding(certificate: x509.Certificate, now: datetime) -> Finding:
-    """Return whether a server's certificate is in its time; whether it is trusted, the login tells."""
+    """Return whether a server's certificate is valid now; the login checks whether it is trusted."""
     remaining, name = certificate.not_valid_after_utc - now, certificate.subject.rfc4514_string()
     text = f"{name}, issued by {certificate.issuer.rfc4514_string()}, until {certificate.not_valid_after_utc:%Y-%m-%d}"
     if remaining < timedelta(0) or certificate.not_valid_before_utc > now:
@@ -407,7 +407,7 @@ def _right(cluster: ClusterDescription, operation: AclOperation, purpose: str) -
     todo = f"allow it: --operation {operation.name} --cluster"
     if may:
         return ok("rights", f"{operation.name} on the cluster, for {purpose}")
-    # Without DESCRIBE a broker tells no right at all.
+    # Without DESCRIBE a broker returns no right at all.
     what = "is unknown" if may is None or not cluster.operations else "is denied"
     text = f"{operation.name} on the cluster {what}, which is needed for {purpose}"
     return (warn if operation is AclOperation.ALTER else fail)("rights", text, todo)

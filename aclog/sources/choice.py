@@ -120,7 +120,7 @@ class ChosenSource:
         return parse_git_place(self.source.name) if is_ref else None
 
     def topic_names(self) -> list[str]:
-        """Return the topics that the source tells besides its images: those of an admin API; else none.
+        """Return the topics that the source has besides its images: those of an admin API; else empty.
 
         Raises:
             MetadataError: no server responds, or one refuses.
@@ -158,7 +158,7 @@ class ChosenSource:
         return self.source.origins if isinstance(self.source, AclsSource) else NO_ORIGINS
 
     def warn_of_age(self) -> None:
-        """Warn if the state that was returned has become old since; a command calls this that goes on using it."""
+        """Warn if the returned state has become old since; called by a command that still uses it."""
         if self._freshness is not None and self.moment is None:
             passed = elapsed_seconds() - self._freshness_at
             self._age.tell(evolve(self._freshness, seconds=self._freshness.seconds + passed, followed=False))

@@ -85,7 +85,7 @@ def config_file() -> Path | None:
         from platformdirs import user_config_path
 
         return user_config_path("aclog", appauthor=False) / _NAME
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))  # a relative one is ignored, as its specification says
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))  # a relative one is ignored, as specified
     if not base.is_absolute():
         home = _home()
         if home is None:
@@ -187,14 +187,14 @@ class ChosenContext:
 
     @property
     def is_ambient(self) -> bool:
-        """Whether it was chosen before this command, so that its user may not be aware of it."""
+        """Whether it was chosen before this command, so that its user may be unaware."""
         return self.by is not ChosenBy.NAME
 
 
 def choose_context(name: str | None = None) -> ChosenContext | None:
-    """Return the context of this name, else that of $ACLOG_CONTEXT, else the current one; None if there is none.
+    """Return the context of this name, else that of $ACLOG_CONTEXT, else the current one; None without any.
 
-    An empty name or variable means none at all.
+    An empty name or variable selects no context.
 
     Raises:
         ConfigError: no context has the name, or the file is not the user's own, or invalid.

@@ -46,7 +46,7 @@ def git_arguments(*arguments: str) -> list[str]:
 def git_environment() -> dict[str, str]:
     """Return the environment of git: ours, and variables that keep it from running or fetching anything.
 
-    GIT_DIR, GIT_INDEX_FILE and the like stay: in a hook they name the repository and the index that is committed.
+    GIT_DIR, GIT_INDEX_FILE and similar variables stay: in a hook they name the repository and the committed index.
     """
     return {**os.environ, **_ENVIRONMENT}
 
@@ -377,7 +377,7 @@ def way_out(ref: str, name: str) -> str:
         return f"; fetch it: git fetch {origin} {ref}"
     if re.search(r"[~^@]", ref):
         is_shallow = _lines("rev-parse", "--is-shallow-repository") == ["true"]
-        return f"; the clone is shallow, fetch the rest of it: git fetch --unshallow {origin}" if is_shallow else ""
+        return f"; the clone is shallow, fetch its history: git fetch --unshallow {origin}" if is_shallow else ""
     remote, _, branch = ref.partition("/")
     if remote in remotes and branch:
         return f"; fetch it: git fetch {remote} {branch}:refs/remotes/{remote}/{branch}"
@@ -426,7 +426,7 @@ class GitFiles:
         self._objects.close()
 
     def find(self, path: str) -> TreeNode | None:
-        """Return the entry at a path from the top of the repository, symbolic links followed; None if there is none.
+        """Return the entry at a path from the top of the repository, symbolic links followed; None if not found.
 
         Raises:
             ConfigError: the path leads out of the repository, or into a submodule; a symbolic link leads nowhere; an
@@ -523,7 +523,7 @@ def top_directory() -> Path:
 def path_from_top(path: str, top: Path | None = None) -> str:
     """Return a path of the file system from the top of the repository; empty for the top itself.
 
-    `top` saves asking git for it.
+    `top` saves a call of git.
 
     Raises:
         ConfigError: it is not in the repository of the working directory.
@@ -596,7 +596,7 @@ _POINTERS = {
 
 @define(eq=False, kw_only=True)
 class GitTree:
-    """Files below a path; `..` leads to others of the repository, not out of it.
+    """Files below a path; `..` leads to other files of the repository, not outside.
 
     Close it, or use it in a `with` block: a process of git runs until then.
     """

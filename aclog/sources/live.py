@@ -117,7 +117,7 @@ class LiveNodes:
     nodes: Sequence[ClusterNode]
     security: ClientSecurity
     first: Connection | None = None
-    """To the server that named the nodes, if it is one of them."""
+    """To the server that named the nodes, if it is in `nodes`."""
 
     @classmethod
     async def brokers(cls, connection: Connection, security: ClientSecurity) -> Self:
@@ -772,7 +772,7 @@ class ClusterKafka:
 def cluster_kafka(source: AdminSource | QuorumSource, image: Image | None = None) -> ClusterKafka:
     """Return which Kafka the nodes of a cluster run.
 
-    Brokers are queried, and with --bootstrap-server the controllers that they name, too. With --bootstrap-controller
+    Brokers are queried, and with --bootstrap-server also the controllers that they name. With --bootstrap-controller
     the controllers are queried; the versions of brokers are those of their registrations. `image`: the state of the
     source, if it was read already.
 

@@ -86,7 +86,7 @@ class _Marked:
     """Where it begins."""
     batch: bytes
     directory: tuple[int, int]
-    """Which one it was in: where retention seems to have deleted the batch, this alone tells."""
+    """The directory's identity: the only evidence if retention seems to have deleted the batch."""
 
 
 @define(eq=False, kw_only=True)
@@ -234,10 +234,10 @@ def refuse_other_writers(directory: Path) -> None:
 
 
 def cluster_id_of(directory: Path) -> str | None:
-    """Return the id of the cluster whose log this is; None if nothing beside the log tells.
+    """Return the id of the cluster whose log this is; None if no file beside the log has it.
 
     Raises:
-        MetadataError: what should tell is malformed, or cannot be read.
+        MetadataError: the file with the id is malformed, or cannot be read.
 
     """
     synced = read_sync_properties(directory)
@@ -386,7 +386,7 @@ class LogSource:
             self._mark.compare()
 
     def _begin(self) -> Recovered:
-        """Read the newest state anew, to go on from there."""
+        """Read the newest state anew, to continue from there."""
         self._newest, log = self._recover(None), self.log
         self._mark = None if log is None else LogMark(log=log)
         if self._mark is not None:

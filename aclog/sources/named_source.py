@@ -190,7 +190,7 @@ def _place(node: Node) -> str:
 
 
 def selection_of(context: Context, *, as_of: str | None = None) -> SourceSelection:
-    """Return what aclog.sources.choice.choose_source opens for a context; its settings are not part of it.
+    """Return what aclog.sources.choice.choose_source opens for a context, without its settings.
 
     Raises:
         ConfigError, OSError: the ZooKeeper properties that it names cannot be read.

@@ -85,7 +85,7 @@ def with_modules(
 ) -> tuple[FileTree, dict[str, str]]:
     """Return a tree in which the directories of modules are within reach, and their paths in it, by source.
 
-    A module that the commit has, if the tree is of one, is read as of it; others are as they are.
+    If the tree is of a commit, modules that the commit has are read from it; others are as they are.
 
     Raises:
         ConfigError: a directory does not exist.

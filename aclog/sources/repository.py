@@ -174,7 +174,7 @@ _DIRECTIVE = re.compile(
     r"\s+(?P<lints>[\w-]+(?:\s*,\s*[\w-]+)*)(?P<reason>.*?)(?:\s+until\s+(?P<until>\d{4}-\d\d-\d\d))?\s*(?:\*/)?\s*"
 )
 _MOST, _LONGEST = 1000, 2000
-"""Comments in a file, and characters of a line with one: a file may come from a stranger."""
+"""Comments in a file, and characters of a line with one: a file may be untrusted."""
 
 
 def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
@@ -231,7 +231,7 @@ def _depth(line: str) -> int | None:
 
 
 def _next_statement(depths: Sequence[int | None], at: int) -> int:
-    """Return the first line from one on that is neither blank nor a comment; the last line if there is none."""
+    """Return the first line from one on that is neither blank nor a comment; the last line without one."""
     return next((each for each in range(at, len(depths)) if depths[each] is not None), len(depths) - 1)
 
 
@@ -327,7 +327,7 @@ _REVIEW = ("fail-on", "untouched")
 def load_repository_settings(config: Path | None = None) -> RepositorySettings:
     """Return the settings of a file, or of the aclog.toml of the working directory's repository, with a note on which.
 
-    Empty ones if there is none. Paths in the file are relative to it, and those of a file that was not named lead to
+    Empty ones without a file. Paths in the file are relative to it, and those of a file that was not named lead to
     no path outside its repository.
 
     Raises:

@@ -300,7 +300,7 @@ _MORE = ("except", "from", "not_from")
 
 
 def parse_listed(node: Node) -> tuple[ListedAccess, ...]:
-    """Return the accesses that a mapping of operations to resources lists; `{}` is none.
+    """Return the accesses that a mapping of operations to resources lists; empty for `{}`.
 
     Raises:
         ConfigError: something is not understood; with file and line.

@@ -67,7 +67,7 @@ class _OneFile:
         return SourceFile(self, self.paths()[0])
 
     def guesses(self) -> "Iterator[_OneFile]":
-        """Yield the file as it is named, then, if its name tells no format, as JSON and as YAML."""
+        """Yield the file as it is named, then, if its name indicates no format, as JSON and as YAML."""
         yield self
         if "." not in self.paths()[0]:
             yield from (evolve(self, suffix=suffix) for suffix in (".json", ".yaml"))

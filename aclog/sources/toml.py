@@ -252,7 +252,7 @@ VERSION, RANGES = "kafka-version", "cidr"
 
 
 def ranges_of(table: TomlTable) -> bool | None:
-    """Return whether the Kafka that decides takes a host with a slash for a range; None if the table does not say.
+    """Return whether the Kafka that decides takes a host with a slash for a range; None if the table does not set it.
 
     Raises:
         ConfigError: no version of a known Kafka, or the two keys differ, with file and line.

@@ -124,7 +124,7 @@ class AclStore:
                 yield e
 
     def _resource_paths(self, unknown: list[DecodeError]) -> Iterator[str]:
-        # Kafka ignores directories of unknown types, and so must this; but an operator should learn about them.
+        # Kafka ignores directories of unknown types, and so must this; but an operator should know about them.
         for tree in TREES:
             directories = self.client.children(tree.root)
             for directory in sorted(directories.names) if directories is not None else ():

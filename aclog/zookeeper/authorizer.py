@@ -129,7 +129,7 @@ def _id(pattern: ResourcePattern, entry: AclEntry) -> UUID:
 PROTOCOL_VERSION = "inter.broker.protocol.version"
 
 _CLOSED = re.compile(r"(0\.\d+\.\d+|1\.[01])(-IV\d+)?|2\.0-IV0")
-"""Before 2.0-IV1, in which brokers learned of prefixed ACLs."""
+"""Before 2.0-IV1, since which brokers support prefixed ACLs."""
 
 _OPEN = re.compile(r"(2\.[0-8]|3\.\d|4\.0)(-IV\d+)?")
 """Later ones that Kafka 3.9 defines; 2.0 alone is 2.0-IV1."""
@@ -143,7 +143,7 @@ def takes_prefixed(properties: Mapping[str, str]) -> bool:
 
     """
     text = properties.get(PROTOCOL_VERSION, "3.9").strip()
-    # As in Kafka, a release's name may go on: 2.0.1 is 2.0 (MetadataVersion.fromVersionString).
+    # As in Kafka, a release's name may be longer: 2.0.1 is 2.0 (MetadataVersion.fromVersionString).
     version = ".".join(text.split(".")[: 3 if text.startswith("0.") else 2])
     is_closed = _CLOSED.fullmatch(version) is not None
     if not is_closed and _OPEN.fullmatch(version) is None:

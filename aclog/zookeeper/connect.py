@@ -60,7 +60,7 @@ class KraftController:
     @property
     def warning(self) -> str:
         """Return the warning about ACLs read from this ZooKeeper."""
-        return f"{self._text}: its ACLs may not be in ZooKeeper any more; ask its brokers (--bootstrap-server)"
+        return f"{self._text}: its ACLs may no longer be in ZooKeeper; read them from its brokers (--bootstrap-server)"
 
     @property
     def error(self) -> AclRequestError:

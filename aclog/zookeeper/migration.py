@@ -325,7 +325,7 @@ class NodeContent:
 
 @frozen(kw_only=True)
 class StoreState:
-    """The access state of a whole store, and the entries that are not part of it."""
+    """The access state of a whole store, and the entries left out."""
 
     state: AccessState
     left_out: tuple[LeftOut, ...]
@@ -570,7 +570,7 @@ def store_plan(target: AccessState, change: StateChange) -> StorePlan:
         (acl for acl in change.added_acls if acl.permission_type != deny),
         (acl for acl in change.removed_acls if acl.permission_type == deny),
     )
-    # A user's znode is written as a whole, so a user with one changed credential needs all of them.
+    # A user's znode is written as a whole, so a user with one changed credential needs all credentials.
     users: dict[str, list[UserScramCredentialRecord]] = {each.name: [] for each in change.credentials}
     for record in target.credentials.values():
         if record.name in users:
@@ -647,7 +647,7 @@ class StoreWatch:
         return any(path in self._children for path in _LISTS)
 
     def catch_up(self, patience: float) -> int:
-        """Read changed znodes until there are none; return how many were read.
+        """Read changed znodes until no change is left; return how many were read.
 
         After a lost connection, which may last `patience` seconds, everything is read again.
 

@@ -243,7 +243,7 @@ class ZkClient:
         self._check_connected()
         self._wait(self._kazoo.sync_async("/"), "/")
         # The server sends watch events before the response to sync, and kazoo calls them in that order in one thread:
-        # an own callback in that queue runs after all of them.
+        # a callback of ours in that queue runs after all events.
         handler = self._kazoo.handler
         called = handler.event_object()
         handler.dispatch_callback(Callback("fence", called.set, ()))

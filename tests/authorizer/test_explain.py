@@ -138,7 +138,7 @@ def test_only_user_star_is_everyone():
 def test_star_does_not_cover_a_name_that_begins_with_it():
     shown = ask([acl(ALLOW, name="*")], name="*foo")
     assert not shown.allowed
-    assert "would say ALLOW instead of NO_CANDIDATE" in shown.quirks[0]
+    assert "the result would be ALLOW instead of NO_CANDIDATE" in shown.quirks[0]
     assert ask([acl(ALLOW, name="*")], name="*").quirks == ()
     documented = ask([acl(ALLOW, name="*")], name="*foo", documented=True)
     assert (documented.allowed, documented.quirks) == (True, ())

@@ -42,21 +42,21 @@ def test_a_property_that_is_as_if_it_were_not_set_is_known(values):
         (
             [node(super_users="User:a b")],
             SUPER_USERS_CONFIG,
-            "on broker 1 it is 'User:a b', which no flag or context says",
+            "on broker 1 it is 'User:a b', which no flag or context sets",
             "--super-users 'User:a b'",
         ),
         (
             [node(allow="TRUE"), node(2, allow="false")],
             ALLOW_EVERYONE_CONFIG,
-            "on broker 1 it is 'TRUE', which no flag or context says",
+            "on broker 1 it is 'TRUE', which no flag or context sets",
             "--allow-everyone-if-no-acl-found",
         ),
         (
             [node(super_users="User:{}"), node(2, super_users="nobody")],
             SUPER_USERS_CONFIG,
             (
-                "on broker 1 it is 'User:{}', which no flag or context says; "
-                "on broker 2 it is 'nobody', which no flag or context says"
+                "on broker 1 it is 'User:{}', which no flag or context sets; "
+                "on broker 2 it is 'nobody', which no flag or context sets"
             ),
             "--super-users USERS",
         ),

@@ -57,7 +57,7 @@ def test_a_first_acl_on_a_resource_shuts_out_all_others(copy):
     asked = ("--operation", "DESCRIBE_TOKENS", "--user-principal", "Svc:x", "--allow-everyone-if-no-acl-found")
     lines = aclog("explain", "--log", copy, "--principal", "User:bob", *asked).ok().lines
     (command,) = [line for line in lines if line.startswith("    aclog acls add ")]
-    assert "  which denies the resource to all others, too: " in lines[-2]
+    assert "  which also denies the resource to all others: " in lines[-2]
     other = ("authorize", "--log", copy, "--principal", "User:other", *asked)
     assert aclog(*other).code == 0
     aclog(*shlex.split(command)[1:]).ok()

@@ -496,7 +496,7 @@ def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
 def test_a_viewer_of_few_rules_is_not_told_who_the_super_users_are():
     shown = Premise(
         name=SUPER_USERS_CONFIG,
-        problem="on broker 1 it is 'User:root', which no flag or context says",
+        problem="on broker 1 it is 'User:root', which no flag or context sets",
         unless="the principal is a super user",
         settled_by="--super-users User:root",
     )

@@ -76,4 +76,4 @@ def test_an_older_copy_in_a_nodes_directory_has_a_note_and_a_log_that_is_gone_is
         path.unlink()
     found = aclog(*LISTED, log)
     assert (found.code, found.out) == (2, "")
-    assert f"{log}: no log, but {mark.path} says that one was committed up to offset 9999" in found.err
+    assert f"{log}: no log, but {mark.path} records one committed up to offset 9999" in found.err

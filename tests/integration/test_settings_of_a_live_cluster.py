@@ -167,7 +167,7 @@ def test_a_node_of_ours_answers_as_a_kafka_but_shows_its_values(node, tmp_path):
             asked = ("check", "no-public", *place, "--command-config", config)
             told = aclog(*asked)
             assert (told.code, unknown(told)) == (1, UNKNOWN)
-            assert " 1 it is 'User:admin;User:bob', which no flag or context says" in told.err
+            assert " 1 it is 'User:admin;User:bob', which no flag or context sets" in told.err
             given = aclog(*asked, *GIVEN)
             assert (given.code, given.err) == (1, "")  # refuted, by what is known
 

@@ -53,12 +53,12 @@ def test_what_a_node_had_committed_and_is_not_there_any_more_is_said(tmp_path):
     mark.moved(7, 1).write()
     said, *others = recover(directory).notes
     assert said == (
-        f"{directory}: ends at offset 6, but {mark.path} says that the log was committed up to 7: this state is older "
+        f"{directory}: ends at offset 6, but {mark.path} records the log as committed up to 7: this state is older "
         "than the node's, and no node starts on it"
     )
     assert others == list(before)
     (directory / segment_name(0)).unlink()
-    with pytest.raises(LogError, match=r"no log, but .*aclog\.committed says that one was committed up to offset 7"):
+    with pytest.raises(LogError, match=r"no log, but .*aclog\.committed records one committed up to offset 7"):
         recover(directory)
 
 

@@ -64,7 +64,7 @@ class TouchedResource(NamedTuple):
     rules: int
     """How many ACLs it has now, those of untouched cells included."""
     shrunk: bool
-    """Whether an ACL of the base was removed: then masks of the base may say too much and cannot just be or-ed."""
+    """Whether an ACL of the base was removed: then masks of the base may have extra bits and cannot just be or-ed."""
     number: int
     """Its number in the base, or -1."""
 
@@ -177,7 +177,7 @@ class AclIndex:
         """Return the mask of all ACLs that cover a name and match the subject (denied << 16 | allowed).
 
         A decision is this mask shifted by the operation: any DENY wins at any level, so the order in which Kafka visits
-        the ACLs does not matter here. `documented`: LITERAL `*` covers names that begin with `*`, too.
+        the ACLs does not matter here. `documented`: LITERAL `*` also covers names that begin with `*`.
         """
         # Hot path: dicts are indexed and misses caught, since a try that does not raise is free, and the base is read
         # without a call where its memo has the answer.
@@ -229,7 +229,7 @@ class AclIndex:
                 continue
             if touched.shrunk:
                 return self._shrunk_prefix_mask(subject, resource_type, name)
-            # Only additions: what they say is or-ed to the base's chain, whose own cells need no second look (0, 0).
+            # Only additions: their masks are or-ed to the base's chain, whose own cells need no second look (0, 0).
             mask |= self._resource_mask(0, 0, touched, subject)
         node = base.lookup(resource_type, name)[2]
         chain = subject.prefix_masks.get(node)
@@ -539,7 +539,7 @@ def _with_cell(
     """Return the cells with one of them recomputed from these added ACLs and the base's rows that are not removed."""
     if not added and not rows:
         return cells.delete(pair)
-    # A bit cannot be taken out of an or-ed mask: another ACL of the cell may set it, too.
+    # A bit cannot be taken out of an or-ed mask: another ACL of the cell may also set it.
     mask = 0
     for record in added:
         mask |= rule_mask(record.operation, record.permission_type)

@@ -49,7 +49,7 @@ from aclog.metalog.vectors import Bools, Bytes, Int64s, unsigned_varints
 #
 # The columns are a sparse matrix in CSR form. Its rows are resource patterns, its columns are (principal, host)
 # pairs, and a cell holds the ACLs of one pair on one pattern, together with one mask of what they deny and allow.
-# Nothing is kept per ACL but numbers; objects are made when an ACL is asked for.
+# Nothing is kept per ACL but numbers; objects are made when an ACL is requested.
 
 
 NameLookup: TypeAlias = tuple[int, int, int, bool]
@@ -79,9 +79,9 @@ class Subject:
     pairs: tuple[int, ...]
     """The numbers of those of `keys` that the base has."""
     wildcard_masks: dict[int, int] = Factory(dict)
-    """By resource type: the mask of LITERAL `*`; filled as types are asked about (Base.wildcard_mask)."""
+    """By resource type: the mask of LITERAL `*`; filled when a type is first read (Base.wildcard_mask)."""
     prefix_masks: dict[int, int] = Factory(lambda: {-1: 0})
-    """By node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about (Base.chain_mask).
+    """By node: the mask of a prefix and all its shorter prefixes; filled when a node is first read (Base.chain_mask).
     Node -1, "no prefix", ends every chain."""
 
     def renewed(self) -> "Subject":
@@ -128,12 +128,12 @@ class Memo:
     readings: object = None
     """What aclog.analysis.policy has read."""
     touched_names: object = None
-    """Of an overlay that was asked last: those of others are made from it (aclog.authorizer.index.acl_index)."""
+    """Of the overlay that was read last, from which those of others are made (aclog.authorizer.index.acl_index)."""
 
     def count_masks(self, count: int) -> None:
         """Count chain masks that were added to subjects; these age when there are too many."""
         self.mask_count += count
-        # Chain masks live in subjects and go with them. A subject that is asked for again is renewed.
+        # Chain masks live in subjects and go with them. A subject that is used again is renewed.
         if self.mask_count > _MAX_MASKS:
             self.mask_count = 0
             self.subjects.age()
@@ -660,7 +660,7 @@ def base_of(flat: memoryview) -> Base:
 
 
 def _check_sizes(view: Mapping[Column, memoryview], counts: tuple[int, ...], *, one_row_each: bool) -> None:
-    """Check that every column has as many items as the others say, and that the last offsets point to the ends."""
+    """Check that every column has as many items as the others require, and that the last offsets point to the ends."""
     rows, resources, pairs, cells, nodes = counts
     expected = {
         Column.RESOURCE_OFFSETS: resources + 1,

@@ -48,7 +48,7 @@ def expanded(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def changes(*columns: NDArray[np.generic]) -> Int64s:
-    """Return the rows at which a value differs from the row before; the first row is one of them."""
+    """Return the rows at which a value differs from the row before; these include the first row."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     differs = np.ones(len(columns[0]), np.bool_)
@@ -74,7 +74,7 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
 
 # The flat form of a base: one buffer of little-endian columns that is mapped, not built (docs/format.md).
 #
-# A header says where each column is; nothing else has to be read before the first decision. Only the bounds of
+# A header records where each column is; nothing else has to be read before the first decision. Only the bounds of
 # columns are checked here, and that their sizes fit together: the storage of a base guards its bytes with a checksum.
 
 
@@ -160,7 +160,7 @@ def unpack(flat: memoryview) -> dict[Column, memoryview]:
     """Return the columns of a flat base, as views of their items.
 
     Raises:
-        DecodeError: it is none, of another version, cut off, or its columns do not lie within it.
+        DecodeError: it is not a flat base, is of another version or cut off, or its columns do not lie within it.
 
     """
     if sys.byteorder != "little":
@@ -198,7 +198,7 @@ def _aligned(position: int) -> int:
 
 # The native core (aclog-native), if it is installed: the same decisions over the same flat base, in compiled code.
 #
-# A core is asked first. It returns -1 or -2 to leave the request to the Python path, which is complete without it and
+# A core decides first. It returns -1 or -2 to leave the request to the Python path, which is complete without it and
 # is the reference for every result.
 
 
@@ -209,7 +209,7 @@ NO_RULE, RULE_OF_PYTHON = -1, -2
 """A core's rule if none matches, and where it leaves the order of the scan to the Python path."""
 
 DOCUMENTED, IN_RANGES = 1, 2
-"""Bits of a core's semantics: LITERAL `*` covers names that begin with `*`, too; the host of an ACL may be a range."""
+"""Bits of a core's semantics: LITERAL `*` also covers names that begin with `*`; the host of an ACL may be a range."""
 
 
 class Core(Protocol):
@@ -262,9 +262,9 @@ _Value = TypeVar("_Value")
 class Generations(Generic[_Key, _Value]):
     """Holds up to twice `limit` entries: a young generation, which grows, and an old one.
 
-    When the young one is full it becomes the old one, and the former old one is dropped, but for the entries that were
-    asked for in the meantime: those are in the young one again. So nothing is ever lost at once, and an entry that is
-    in use is never lost.
+    When the young one is full it becomes the old one, and the former old one is dropped, except for the entries that
+    were read in the meantime: those are in the young one again. So entries are never lost all at once, and an entry
+    that is in use is never lost.
 
     Threads need no lock: reading and setting one attribute or one key are atomic. Two threads that race lose an entry,
     or drop a generation early, which costs time and nothing else; values follow from their keys.
@@ -473,7 +473,7 @@ def split_pair(key: bytes) -> tuple[str, str]:
 class KeyTable:
     """Distinct keys, numbered 0..n-1 in the order of their buckets: bucket b has `buckets[b]` to `buckets[b + 1]` - 1.
 
-    The leading bits of a key's hash say its bucket. Nothing is kept per key but its bytes and its offset.
+    The leading bits of a key's hash are its bucket. Only a key's bytes and its offset are kept.
     """
 
     data: memoryview
@@ -527,7 +527,7 @@ _BLOCK = 1 << 14
 
 
 _MANY = 1 << 12
-"""From this many slices on, they are compared as words of eight bytes and no objects are made of them."""
+"""From this many slices on, they are compared as words of eight bytes, without an object per slice."""
 
 _WORD = 8
 _LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)

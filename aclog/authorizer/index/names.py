@@ -106,7 +106,7 @@ _LISTED_AFTER = 64
 
 @define(eq=False)
 class Prefixes:
-    """The prefixed names of all types by type and name. A node is an index into these columns, -1 stands for none."""
+    """The prefixed names of all types by type and name. A node is an index into these columns, -1 means no node."""
 
     _keys: KeyTable
     resources: memoryview
@@ -126,7 +126,7 @@ class Prefixes:
         return name_bytes(self._keys.key(self.resources[node]))
 
     def longest(self, resource_type: int, name: bytes) -> int:
-        """Return the node of the longest name that `name`, in UTF-8, begins with or equals; -1 if there is none."""
+        """Return the node of the longest name that `name`, in UTF-8, begins with or equals; -1 without one."""
         low, high = self.type_nodes[resource_type], self.type_nodes[resource_type + 1]
         if low == high:
             return -1
@@ -253,7 +253,7 @@ class IdIndex:
         return cls(ids, order, starts, 128 - (len(starts) - 2).bit_length())
 
     def find(self, number: int) -> int:
-        """Return the row of the uuid with this integer value; -1 if there is none."""
+        """Return the row of the uuid with this integer value; -1 if not found."""
         bucket = number >> self._shift
         low, high = self._starts[bucket], self._starts[bucket + 1]
         if low == high:  # most ids that are added are new
@@ -291,7 +291,7 @@ def id_order(ids: NDArray[np.uint8]) -> tuple[Int32s, Int32s, bool]:
     order = np.argsort(high)
     ordered = high[order]
     repeated = False
-    # Random uuids hardly ever share their high halves; only if two do are the low halves sorted as well.
+    # Random uuids almost never share their high halves; only if two do are the low halves sorted as well.
     if (ordered[1:] == ordered[:-1]).any():
         order = np.lexsort((halves[:, 1], high))
         ordered, low = high[order], halves[:, 1][order]

@@ -93,8 +93,8 @@ def determining(
     index: AclIndex, subject: Subject, operation: int, *, resource_type: int, name: str, documented: bool
 ) -> StandardAclWithId | None:
     """Return the ACL that Kafka names: the first that denies, else the last that allows, else None."""
-    # The mask says whether to look for a DENY or an ALLOW, so only resources with such an ACL are looked at, and of
-    # them only the level that Kafka visits first or last.
+    # The mask shows whether to look for a DENY or an ALLOW, so only resources with such an ACL are read, and of
+    # these only the level that Kafka visits first or last.
     mask = index.mask(subject, resource_type, name, documented)
     if mask & DENIED << operation:
         denying = SubjectRules(index, subject, DENIED << operation)

@@ -35,8 +35,8 @@ from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
 # each goes down to the empty name and, at a name that is no prefix of the resource's, jumps to what the two names
 # share. A DENY ends the scan and is named; otherwise the last ALLOW that was visited is named. So a DENY is named by
 # the order of first visits, an ALLOW by the order of last visits. Nearly always both are the same: longest name
-# first, then LITERAL `*`, then the empty name. Both functions below say where they are not. The exceptions were found
-# by differential tests against the real class.
+# first, then LITERAL `*`, then the empty name. Both functions below describe their exceptions. Differential tests
+# against the real class found these.
 
 
 _ALL_PATTERNS = range(5)
@@ -102,7 +102,7 @@ def _second_section(index: AclIndex, resource_type: int, name: str) -> tuple[boo
 
     Going down from LITERAL `*` it comes past the names that sort below. At one that shares no character with the
     resource's it jumps. At one that does and is no prefix, Kafka 4.3.1 loops or throws ("Quirks" in docs/semantics.md);
-    here it goes on.
+    here the scan continues.
     """
     first = first_unit(name) if name else -1
     # PREFIXED `*` sorts right after LITERAL `*`, and is a prefix of nothing that does not begin with `*`.
@@ -155,13 +155,13 @@ def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
 
 # Kafka's scan order as one number per ACL, for deciding in bulk.
 #
-# All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs for any
-# request: by length of the name, then by `scan_key`. LITERAL `*` and the empty name have levels of their own.
+# All ACLs that cover a name have that name or one of its prefixes. So "longest name first" orders all ACLs for any
+# request: by length of the name, then by `scan_key`. LITERAL `*` and the empty name have their own levels.
 
 
 NAMED, STAR, EMPTY, ODD = 0, 1, 2, 3
 """Levels: ACLs on a name or a non-empty prefix, on LITERAL `*`, on the empty name; and those on the empty name whose
-pattern type only a record can carry, which Kafka may visit earlier than their rank says."""
+pattern type only a record can carry, which Kafka may visit earlier than their rank."""
 
 _FIRST_ABOVE_SURROGATES = 0xEE
 """UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
@@ -246,7 +246,7 @@ def _text_ranks(texts: ByteStrings) -> Int32s:
 class NameRanks:
     """Ranks of names by code points, for all resource types together; 8 bytes per resource.
 
-    It is kept with its base, and holds no more of it than the keys: a cycle would keep both of them.
+    They are kept with their base, and refer to its keys only: a cycle would keep both alive.
     """
 
     resources: KeyTable

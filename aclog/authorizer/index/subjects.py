@@ -55,7 +55,7 @@ def check_principal(principal: str) -> None:
     """
     if principal == WILDCARD_PRINCIPAL:
         raise InvalidRequestError(
-            f"{principal} cannot be the principal of a request: in an ACL it stands for every principal"
+            f"{principal} cannot be the principal of a request: in an ACL it means every principal"
         )
     if ":" not in principal:
         raise InvalidRequestError(f"invalid principal {principal!r}: expected principalType:principalName")
@@ -107,7 +107,7 @@ def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
 
 
 def _ranges(base: Base, principal: str, added: tuple[str, ...]) -> RangeHosts | None:
-    """Return the ranges of a principal, in the base and of an overlay; None if there are none."""
+    """Return the ranges of a principal, in the base and of an overlay; None without ranges."""
     ranges = base.memo.range_hosts.get(principal)
     if ranges is None:
         pairs = base.pairs_of(principal, base.range_pairs) if len(base.range_pairs) else []
@@ -222,7 +222,7 @@ class SubjectRules:
 
 # ACLs whose principal has no colon, on which Kafka's authorizer throws when its scan comes to one.
 #
-# CreateAcls refuses them, so hardly any log has one. But one is enough to ask, at each decision, whether Kafka would
+# CreateAcls refuses them, so almost no log has one. But one is enough to check, at each decision, whether Kafka would
 # throw: whether its scan comes to such an ACL before the first DENY that matches.
 
 
@@ -376,7 +376,7 @@ class RangePairs:
     _of_principal: Mapping[str, Mapping[str, int]]
     """By host, including hosts with a slash that are not ranges and match no client."""
     _hosts: RangeHosts
-    """The hosts of all of them: an address is looked up once for all principals."""
+    """The hosts of all principals: an address is looked up once for all."""
 
     @classmethod
     def of(cls, base: Base) -> Self:
@@ -425,7 +425,7 @@ class RangePairs:
 def range_masks(index: AclIndex) -> list[int]:
     """Return the masks of all ACLs whose host is a range, or-ed, by the code of the resource type.
 
-    What an ACL said that was removed since the base was built may still be in them.
+    They may still have the bits of ACLs that were removed since the base was built.
     """
     masks = list(_base_masks(index.base))
     if index.overlay.ranges:

@@ -32,8 +32,8 @@ class PairedTable:
         shift = np.uint64(64 - bits)
         remaining = np.arange(len(pair_keys))
         slots = (pair_keys * _MULTIPLIER >> shift).astype(np.int64)
-        # All keys probe in lockstep. Several may write to one free slot: the last write wins, and the others go on to
-        # their next slot.
+        # All keys probe in lockstep. Several may write to one free slot: the last write wins, and the others continue
+        # with their next slot.
         while remaining.size:
             free = keys[slots] == 0
             keys[slots[free]] = pair_keys[remaining[free]]
@@ -77,7 +77,7 @@ class Tables:
     """By pair."""
 
     def pair(self, principals: Int32s | Int64s, hosts: Int32s | Int64s) -> Int32s:
-        """Return the pair of each principal and host by number; -1 if there is none."""
+        """Return the pair of each principal and host by number; -1 if not found."""
         return self.pairs.get(principals, hosts).astype(np.int32) - 1
 
 

@@ -88,12 +88,12 @@ class CommittedMark:
         """Check that there is a log.
 
         Raises:
-            LogError: there is none; says where it is expected, and how to start over.
+            LogError: there is no log; with the expected location, and how to start over.
 
         """
         if not self.directory.is_dir() or not list_segments(self.directory):
             raise self._refusal(
-                f"no log, but {self.path} says that one was committed up to offset {self.end_offset}",
+                f"no log, but {self.path} records one committed up to offset {self.end_offset}",
                 "start over without it, remove the whole directory and format it again",
             )
 
@@ -106,7 +106,7 @@ class CommittedMark:
         """
         if end_offset < self.end_offset:
             raise self._refusal(
-                f"the log ends at offset {end_offset}, but {self.path} says that it was committed up to "
+                f"the log ends at offset {end_offset}, but {self.path} records it as committed up to "
                 f"{self.end_offset}: records are missing, as in an older copy",
                 f"accept this log as it is, remove {self.path}",
             )
@@ -114,8 +114,8 @@ class CommittedMark:
         # None: a Kafka node's retention has removed that part of the log since.
         if epoch not in {None, self.epoch}:
             raise self._refusal(
-                f"the record of offset {self.end_offset - 1} is of leader epoch {epoch}, but {self.path} says "
-                f"that it was of {self.epoch}: another log",
+                f"the record of offset {self.end_offset - 1} is of leader epoch {epoch}, but {self.path} "
+                f"records epoch {self.epoch}: another log",
                 f"accept this log as it is, remove {self.path}",
             )
 
@@ -128,7 +128,7 @@ class CommittedMark:
         """
         if crc != self.batch_crc:
             raise self._refusal(
-                f"the batch before offset {self.end_offset} is not the one that was committed, as {self.path} says: "
+                f"the batch before offset {self.end_offset} is not the committed one that {self.path} records: "
                 "another log",
                 f"accept this log as it is, remove {self.path}",
             )
@@ -137,7 +137,7 @@ class CommittedMark:
         """Return the notes for a reader of a log with this end: empty if it contains the committed batches."""
         if end_offset >= self.end_offset:
             return ()
-        ends = f"{self.directory}: ends at offset {end_offset}, but {self.path} says that the log was committed up to"
+        ends = f"{self.directory}: ends at offset {end_offset}, but {self.path} records the log as committed up to"
         return (f"{ends} {self.end_offset}: this state is older than the node's, and no node starts on it",)
 
     def check_cluster(self, cluster_id: str) -> None:
@@ -164,7 +164,7 @@ def committed_path(directory: Path) -> Path:
 
 
 def read_committed(directory: Path) -> CommittedMark | None:
-    """Return the mark of the log in a directory; None if there is none, or if the directory is not a node's.
+    """Return the mark of the log in a directory; None without one, or if the directory is not a node's.
 
     Raises:
         DecodeError: the file is damaged.
@@ -298,7 +298,7 @@ class MarkFile:
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool = False) -> Self | None:
-        """Open the file of a log directory; None if there is none.
+        """Open the file of a log directory; None if it has no such file.
 
         Raises:
             LogError: it cannot be opened.

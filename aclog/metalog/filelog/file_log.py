@@ -234,7 +234,7 @@ def create_log(directory: Path) -> None:
     if marks is not None:
         mark = marks.read()
         marks.close()
-        # A new log at offset 0 would silently replace committed records that someone may still restore.
+        # A new log at offset 0 would silently replace committed records that an operator may still restore.
         if mark.offset > 0:
             raise LogError(
                 f"{directory}: a log was committed here up to offset {mark.offset}, but its segments are missing"
@@ -412,7 +412,7 @@ class FileLog(Closeable):
         return remove_segments_below(self._segments, min(offset, self._high_watermark))
 
     def keep_mark(self, cluster_id: str | None = None) -> None:
-        """Write the committed mark if it is behind; given a cluster's id, make one if there is none yet.
+        """Write the committed mark if it is behind; given a cluster's id, create a missing one.
 
         It never promises more than what is fsynced, and costs the commits nothing: the owner calls this once a second.
 
@@ -610,11 +610,11 @@ def open_log(
 ) -> FileLog:
     """Open a log directory for writing; this process is its only writer until the log is closed.
 
-    `create` makes a new log if there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
-    stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970, default
-    now). `force` is required next to Kafka's meta.properties. Bytes above the high-water mark that are not a whole
+    `create` makes a missing log: its epoch 1 begins with a LeaderChange of `node_id`. An existing log stays in
+    its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970, default now).
+    `force` is required next to Kafka's meta.properties. Bytes above the high-water mark that are not a whole
     batch are truncated; whole batches there are kept (`log.notes`). A node's log must contain what its committed mark
-    says (committed_mark.py).
+    records (committed_mark.py).
 
     Raises:
         LockedError: another process writes to it, or a Kafka node is running on it.

@@ -435,8 +435,8 @@ def _decode_line(line: bytes, position: int, before: EpochStart | None) -> Epoch
 
 # The `mirror.properties` file: marks a directory as a mirror, with its cluster id and where its log begins.
 #
-# A mirror is a log directory that `aclog mirror` fills with what a quorum has committed. The file tells every other
-# writer not to append to it. Replacing it is also the commit point when a mirror restarts after a snapshot.
+# A mirror is a log directory that `aclog mirror` fills with what a quorum has committed. The file keeps every other
+# writer from appending to it. Replacing it is also the commit point when a mirror restarts after a snapshot.
 
 
 MIRROR_FILE = "mirror.properties"
@@ -446,7 +446,7 @@ _VERSION = "1"
 
 @frozen(kw_only=True, order=True)
 class LogEnd:
-    """The end of a log, or of a part of it: the offset after its last record, and that record's epoch."""
+    """The end of a log, or of part of a log: the offset after its last record, and that record's epoch."""
 
     end_offset: int
     epoch: int
@@ -461,7 +461,7 @@ class MirrorProperties:
 
 
 def read_mirror_properties(directory: Path) -> MirrorProperties | None:
-    """Return the content of a directory's file; None if there is none, so that it is not a mirror.
+    """Return the content of a directory's file; None if the directory has none, so that it is not a mirror.
 
     Raises:
         DecodeError: the file is not in the format of `write_mirror_properties`.
@@ -572,7 +572,7 @@ class QuorumState:
 
 
 def read_quorum_state(directory: Path) -> QuorumState | None:
-    """Return the quorum state of a log directory; None if there is none.
+    """Return the quorum state of a log directory; None if it has none.
 
     Raises:
         DecodeError: the file is not in Kafka's format.
@@ -650,7 +650,7 @@ def _int(content: dict[str, object], key: str) -> int:
     return value
 
 
-# Files that get their names once they are whole, and what killed processes leave of them.
+# Files that get their names once they are whole, and partial ones that killed processes leave.
 
 
 _PARTIAL = re.compile(rf".+-[0-9a-f]{{16}}\.[a-z]+{re.escape(PARTIAL_SUFFIX)}")
@@ -672,7 +672,7 @@ def written_whole(path: Path) -> Iterator[int]:
                 # Content before name, and the name before anything relies on it.
                 os.fsync(fd)
             finally:
-                os.close(fd)  # before the rename: on a network, this may say that the disk is full
+                os.close(fd)  # before the rename: on a network, this may report that the disk is full
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)

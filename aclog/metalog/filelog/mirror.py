@@ -243,7 +243,7 @@ def establish_start(directory: Path, start: LogEnd) -> None:
     mark = _read_mark(directory)
     try:
         if mark is not None and mark.offset < start.end_offset:
-            # The mark is below the new start: what is here is the old log, or what a crash left of it.
+            # The mark is below the new start: this directory has the old log, or the part that a crash left.
             _archive(directory, old, mark, start)
         if not list_segments(directory):
             _create_log(directory, start, mark)
@@ -404,8 +404,8 @@ class MirrorLog(Closeable):
             # The snapshot comes first: from here on the state is complete, even if the old log is lost.
             add_checkpoint(self.directory, snapshot)
         self._close_writer()
-        # The commit point: a crash before this write leaves the old log with a checkpoint ahead of it; after it, the
-        # next open completes the switch.
+        # The commit point: a crash before this write leaves the old log with a checkpoint beyond its end; after it,
+        # the next open completes the switch.
         properties = evolve(self._properties, start=start)
         write_mirror_properties(self.directory, properties)
         self._properties = properties
@@ -421,7 +421,7 @@ class MirrorLog(Closeable):
         self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
 
     def outer_batches(self) -> tuple[bytes, bytes]:
-        """Return the first and the last mirrored batch; both empty if there is none.
+        """Return the first and the last mirrored batch; both empty without any.
 
         Raises:
             LogError: they cannot be read.

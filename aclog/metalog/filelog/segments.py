@@ -386,7 +386,7 @@ _CRC_BUDGET = 4
 
 _SMALLEST_WINDOW = 1 << 16
 _LARGEST_WINDOW = 1 << 24
-"""Twice the largest batch: with windows that overlap by half, any batch is entirely inside one of them."""
+"""Twice the largest batch: with windows that overlap by half, any batch is entirely inside one window."""
 
 
 @frozen(kw_only=True)

@@ -141,7 +141,7 @@ class Finding:
 
 
 def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
-    """Yield every problem of a log directory in its present state; nothing if there is none.
+    """Yield every problem of a log directory in its present state; an intact log yields nothing.
 
     Raises:
         LogError: there is neither a log nor a checkpoint, or a file cannot be read.
@@ -307,7 +307,7 @@ def _verify_segments(
     if mark is not None and end < mark:
         yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
     if committed is not None and end < committed.end_offset:
-        what = f"the log ends here, but {committed.path} says that it was committed up to {committed.end_offset}"
+        what = f"the log ends here, but {committed.path} records it as committed up to {committed.end_offset}"
         yield Finding(path=last, offset=end, what=what)
     for start in epochs or ():
         if start.start_offset > end:
@@ -361,7 +361,7 @@ class FileLogReader(Closeable):
     """Reads a log that another process may be writing (aclog.metalog.committed_log.LogReader). Made by `open_reader`.
 
     If an aclog writer publishes a high-water mark, nothing beyond it is read. In a directory that Kafka wrote, the end
-    of the last whole batch is used instead; `notes` says so. Thread-safe.
+    of the last whole batch is used instead, with a note in `notes`. Thread-safe.
     """
 
     directory: Path

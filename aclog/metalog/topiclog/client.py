@@ -259,7 +259,7 @@ class Transactions:
     def _or_fenced(self, error: LogError) -> LogError:
         """Return the error, or a FencedError if the producer was fenced.
 
-        A message of a fenced producer fails with an error that does not say so; the producer's fatal error does.
+        A message of a fenced producer fails with another error; only the producer's fatal error names the fencing.
         """
         fatal = None if isinstance(error, FencedError) else self._fatal_fencing()
         return error if fatal is None else fatal

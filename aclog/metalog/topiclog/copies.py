@@ -66,9 +66,9 @@ _POLL_SECONDS = 0.5
 
 @frozen(kw_only=True)
 class Damage:
-    """Why a log cannot be read on, and which messages stand from there to the last stable offset.
+    """Why a log cannot be read further, and its messages from there to the last stable offset.
 
-    `position` is Kafka's offset of the first of them. `records` is the number of those that have the headers of a
+    `position` is Kafka's offset of the first such message. `records` is the number of those that have the headers of a
     record, `offsets` the lowest and the highest offset in these.
     """
 
@@ -114,7 +114,7 @@ class SalvagedLog(Closeable):
         return b"" if offset == mark else self._reads.read(offset, mark, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:  # noqa: ARG002 - as in LogReader
-        """Return whether there is a batch after `offset`; there is none to wait for."""
+        """Return whether there is a batch after `offset`, at once: a copy does not grow."""
         return self.high_watermark() > offset
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class SalvagedLog(Closeable):
 
 
 def salvage(settings: TopicSettings) -> SalvagedLog:
-    """Read a log from its start to its first damage, or to its end. Reads all of it; blocks.
+    """Read a log from its start to its first damage, or to its end. Reads the whole log; blocks.
 
     What makes no sense is read twice before it counts as damage (TopicReader).
 
@@ -162,7 +162,7 @@ class _Scan:
     last: StoredMessage | None = None
 
     def run(self, partition: Partition) -> DecodeError | None:
-        """Go on to the end; return the error that prevents it."""
+        """Read on to the end; return the error that prevents it."""
         assembler, begin = Assembler(self.offset, self.epoch), None
         try:
             for message in partition.messages_from(self.position):
@@ -187,13 +187,13 @@ class _Scan:
 
 
 def _scanned(settings: TopicSettings, scan: _Scan) -> DecodeError | None:
-    """Go on with a scan, by a connection of its own."""
+    """Continue a scan over a new connection."""
     with closing(_connected(settings)) as partition:
         return scan.run(partition)
 
 
 def _completes(assembler: Assembler, message: StoredMessage, name: str) -> bool:
-    """Add a message to its batch; return whether it is the last one of it."""
+    """Add a message to its batch; return whether it completes the batch."""
     try:
         leader_of(message)
         return assembler.add(message.place, message.value, message.timestamp) is not None

@@ -160,7 +160,7 @@ class Partition:
         return [first, *others]
 
     def _records(self, messages: list[Message]) -> list[StoredMessage]:
-        """Return the records before the first error; that error is raised at once only if there are none."""
+        """Return the records before the first error; that error is raised at once only if no record precedes it."""
         records: list[StoredMessage] = []
         try:
             for message in messages:

@@ -43,7 +43,7 @@ class Messages(Protocol):
 
 
 def find_last(messages: Messages, start: int, end: int) -> StoredMessage | None:
-    """Return the last message in positions from `start` to before `end`; None if there is none."""
+    """Return the last message in positions from `start` to before `end`; None without one."""
     # The search window grows: an aborted transaction of any size leaves that many positions without a visible message.
     back, limit = _LOOK_BACK, end
     while limit > start:

@@ -411,7 +411,7 @@ class TopicReader(Closeable):
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not known within `timeout` seconds, or cannot become known; says why.
+            MetadataError: it is not known within `timeout` seconds, or cannot become known; with the reason.
 
         """
         self._tail.wait_known(timeout)

@@ -30,8 +30,8 @@ _T = TypeVar("_T")
 class TopicAdmin:
     """Requests through one admin client, which is replaced after a request without a response. Not thread-safe.
 
-    librdkafka sends such requests to the broker that it takes for the controller, and goes on doing so when that broker
-    has died: only a new client asks the others.
+    librdkafka sends such requests to the broker that it takes for the controller, even after that broker
+    has died: only a new client tries the others.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], timeout: float) -> None:
@@ -55,7 +55,7 @@ class TopicAdmin:
         return str(cluster.cluster_id)
 
     def describe(self, topic: str) -> TopicDescription | None:
-        """Return the topic; None if there is none."""
+        """Return the topic; None if it does not exist."""
         topics = TopicCollection([topic])
         try:
             description: TopicDescription = self._ask(
@@ -253,14 +253,14 @@ def _accepted(requirement: _Requirement, actual: str | None) -> bool:
 
 @define(eq=False)
 class TopicInspector:
-    """Asks about the topic; connects with the first question. Thread-safe."""
+    """Reads the topic's state; connects with the first request. Thread-safe."""
 
     settings: TopicSettings
     _topic_admin: TopicAdmin | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def identify(self, timeout: float) -> TopicId | None:
-        """Return the topic's identity; None if there is none. Never creates it.
+        """Return the topic's identity; None if it does not exist. Never creates it.
 
         Raises:
             LogError: no broker responds within `timeout` seconds, or one refuses.
@@ -308,7 +308,7 @@ def _url_safe(text: str) -> str:
     return text.replace("+", "-").replace("/", "_")
 
 
-# The start and end of a topic log, found without reading all of it.
+# The start and end of a topic log, found without reading the whole log.
 
 
 @frozen(kw_only=True)
@@ -354,7 +354,7 @@ def survey(partition: Partition, timeout: float = RESPONSE_SECONDS) -> Survey:
     if first is None or last is None:
         if start:
             raise RemovedError(
-                f"{partition.name}: all messages below Kafka's offset {start} were removed, and there are none above it"
+                f"{partition.name}: all messages below Kafka's offset {start} were removed, and no later ones exist"
             )
         return Survey(start=start, end=end, first=None, last=None)
     if last.place.offset != last.place.end_offset - 1:

@@ -46,7 +46,7 @@ _PAUSE_SECONDS = 0.01
 
 @define(eq=False)
 class ReadBack(Closeable):
-    """Proves that batches can be read, by a read_committed reader that learns of them from the topic alone.
+    """Proves that batches can be read, by a read_committed reader that gets them from the topic alone.
 
     Kafka takes messages from anyone with the right to write. What follows a message that is not a record can be
     committed, but never read again: acknowledging it would be a lie. Only `abandon` is thread-safe.
@@ -108,7 +108,7 @@ _TRANSACTION_RECORDS = 20_000
 
 @define(eq=False)
 class TopicLog(Closeable):
-    """The topic's one writer until Kafka fences it, and a reader of it. Thread-safe.
+    """The topic's one writer until Kafka fences it, and one of its readers. Thread-safe.
 
     All waiting batches go into one transaction, and are acknowledged once they were read back. After a failed or
     uncertain transaction, or one that cannot be read back, the log is dead: all pending and later calls raise its
@@ -364,7 +364,7 @@ _WAKE_SECONDS = 0.1
 _RETRY_SECONDS = 1.0
 """The backoff before joining the group again after an error."""
 _HEARTBEATS_PER_SESSION = 12
-"""Per session timeout: with 6 s, candidates learn of a rebalance within half a second."""
+"""Per session timeout: with 6 s, candidates notice a rebalance within half a second."""
 
 
 @define(eq=False)

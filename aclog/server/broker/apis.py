@@ -303,7 +303,7 @@ class MetadataApis:
     def _topic_error(
         self, request: Request, name: str | None, may_create: Callable[[str], bool]
     ) -> tuple[ErrorCode, bool]:
-        """Return the error, and whether the topic is internal, which clients without DESCRIBE may not learn."""
+        """Return the error, and whether the topic is internal, which clients without DESCRIBE may not know."""
         if name is None:
             return ErrorCode.unknown_topic_id, False
         if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):

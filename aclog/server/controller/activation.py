@@ -91,7 +91,7 @@ def complete_activation(
 
     Raises:
         CheckpointError: The file with these records is incomplete or corrupt.
-        LogError: The records cannot be written, or the log goes on without them.
+        LogError: The records cannot be written, or the log continues without them.
         NewerKafkaError: Their metadata.version is above those that this node supports.
 
     """

@@ -670,7 +670,7 @@ class ControllerApis:
 
     def _check_active(self) -> None:
         serving = self.serving()
-        # Kafka's clients go on to the active controller with NOT_CONTROLLER, and give up with an error of KIP-801.
+        # Kafka's clients try the active controller on NOT_CONTROLLER, and give up on an error of KIP-801.
         if self.contested and (serving is None or serving.controller is None):
             raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
         self._serving().active()

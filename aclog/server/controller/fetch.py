@@ -70,7 +70,7 @@ class ReplicaState:
 
 @frozen(kw_only=True)
 class LeaderAndEpoch:
-    """The known leader and epoch; leader_id is -1 if there is none (org.apache.kafka.raft.LeaderAndEpoch)."""
+    """The known leader and epoch; leader_id is -1 without a leader (org.apache.kafka.raft.LeaderAndEpoch)."""
 
     leader_id: int = -1
     epoch: int = 0
@@ -411,7 +411,7 @@ class OpenCheckpoints:
     """Descriptor, size and time of last use by file name, least recently used first."""
 
     def find(self, end_offset: int, epoch: int) -> tuple[int, int] | None:
-        """Return the descriptor and size of a checkpoint; None if there is none with this id.
+        """Return the descriptor and size of a checkpoint; None if no checkpoint has this id.
 
         Raises:
             LogError: The file cannot be opened.

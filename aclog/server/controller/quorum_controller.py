@@ -338,7 +338,7 @@ class QuorumController(AclMutator):
                 self._decided(event, error)
 
     def _decide_apart(self, event: WriteEvent) -> bool:
-        """Queue each request of a failed group by itself: the failure may be of one of them. False without a group."""
+        """Queue each request of a failed group by itself: the failure may be of one request. False without a group."""
         if not isinstance(event.reply, CreationGroup) or event.request_count == 1:
             return False
         for each in reversed(event.reply.apart()):

@@ -136,7 +136,7 @@ def _check_features(image: Image, registration: RegisterBrokerRecord) -> None:
     finalized = {record.name: record.feature_level for record in image.features.records()}
     for name, least, most in (*ranges, *((name, 0, 0) for name in finalized if name not in names)):
         level = finalized.get(name, 0)
-        # A log without a metadata.version is not Kafka's, and there is none to support; nor is that feature Kafka's.
+        # A log without a metadata.version is not Kafka's, so it has no version to support; nor is CIDR_FEATURE Kafka's.
         ours = name == CIDR_FEATURE or (name == METADATA_VERSION and name not in finalized)
         if not ours and not least <= level <= most:
             raise RequestError(

@@ -145,7 +145,7 @@ class SharedLog(Protocol):
         ...
 
     def identify(self) -> TopicId | None:
-        """Return the identity of the log; None if there is none. Raises as TopicInspector.identify."""
+        """Return the identity of the log; None if it does not exist. Raises as TopicInspector.identify."""
         ...
 
     def check_settings(self) -> None:
@@ -320,7 +320,7 @@ class Standby:
     on_read: Callable[[int], None]
     """Receives, on the event loop, the number of bytes read."""
     may_lead: Callable[[], bool] = lambda: True
-    """Whether this node may stand for election."""
+    """Whether this node may be elected."""
     _first_mark: int = field(init=False)
     """The high-water mark at startup. A controller joins the election only after replaying up to it; if elected
     earlier, it would leave the cluster without an active controller during its replay."""
@@ -405,7 +405,7 @@ ADOPT = "`aclog log adopt CONFIG`"
 
 
 class OtherLogError(ConfigError):
-    """The topic is not the log that this controller has followed, or no longer holds all of it."""
+    """The topic is not the log that this controller has followed, or no longer holds that whole log."""
 
 
 @frozen(kw_only=True)
@@ -460,7 +460,7 @@ def decode_identity(data: bytes) -> TopicIdentity:
 
 
 def read_identity(directory: Path) -> TopicIdentity | None:
-    """Return the record of a controller in its metadata log directory; None if there is none.
+    """Return the record of a controller in its metadata log directory; None without one.
 
     Raises:
         OtherLogError: the file is damaged.
@@ -570,7 +570,7 @@ class IdentityKeeper:
         """Check that the topic is still there, and still the same.
 
         Raises:
-            OtherLogError: it is not, after asking twice.
+            OtherLogError: it is missing or another topic, in two requests.
             LogError: no broker responds.
 
         """

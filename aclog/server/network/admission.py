@@ -95,7 +95,7 @@ class Admission:
     _slots: int = field(init=False)
     """Free request slots."""
     _waiting: deque["asyncio.Future[None]"] = field(factory=deque, init=False)
-    """Requests without a slot, in order; a slot that becomes free is handed to the first of them."""
+    """Requests without a slot, in order; a slot that becomes free goes to the first one."""
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
     """Unsent response bytes of slow readers by the function that disconnects them, slowest first."""
     _unsent_bytes: int = field(default=0, init=False)

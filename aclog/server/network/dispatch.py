@@ -72,7 +72,7 @@ _NOT_READY_BY_CLOSING = {DESCRIBE_ACLS: (0, 1, 2), DESCRIBE_USER_SCRAM_CREDENTIA
 """The versions in which a client must not be sent an error. The connection is closed, and clients try again.
 
 librdkafka takes an error of DescribeAcls for an empty list (Java sends newer versions); one of
-DescribeUserScramCredentials corrupts its memory. After one of DescribeCluster, Java's Admin asks the same controller
+DescribeUserScramCredentials corrupts its memory. After one of DescribeCluster, Java's Admin retries the same controller
 until its timeout, after a lost connection the next one; aclog's commands, which show the error, send older versions.
 """
 
@@ -80,7 +80,7 @@ _IDENTITY_SINCE = 5
 """The first version of ApiVersions that names the cluster and the node."""
 
 _WARM_OLDER_VERSIONS = 1
-"""How many versions before the newest are warmed up at the start; the others when an older client first asks."""
+"""How many versions before the newest are warmed up at the start; others on an older client's first request."""
 
 _log = logging.getLogger(__name__)
 
@@ -313,7 +313,7 @@ class Authentication:
 
     @property
     def login(self) -> SaslServer:
-        """The completed login. Raises AuthenticationError if there is none."""
+        """The completed login. Raises AuthenticationError: it is not complete."""
         if self._sasl is None or not self.complete:
             raise AuthenticationError("the login is not complete")
         return self._sasl

@@ -169,7 +169,7 @@ class FrameStream(asyncio.BufferedProtocol):
         return frame
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write length, head and body, and wait until the client has read nearly all of it.
+        """Write length, head and body, and wait until the client has read nearly all bytes.
 
         Raises:
             ConnectionResetError: The connection is closed.
@@ -283,8 +283,8 @@ def scratch_buffer() -> memoryview:
 
 # TLS handshakes that send their alert on failure (SslTransportLayer.handshakeFailure).
 #
-# When a handshake fails, asyncio closes the socket without sending the alert. Clients then cannot tell a rejected
-# certificate from a broken connection, and reconnect in a tight loop.
+# When a handshake fails, asyncio closes the socket without sending the alert. Clients then cannot distinguish a
+# rejected certificate from a broken connection, and reconnect in a tight loop.
 
 
 _UNTIL_CLOSED = 0.1
@@ -711,7 +711,7 @@ def listen(address: HostPort, what: str) -> socket.socket:
 def _resolve(address: HostPort) -> tuple[int, tuple[str, int]]:
     if not address.host:
         both = socket.has_dualstack_ipv6()
-        return (socket.AF_INET6, ("::", address.port)) if both else (socket.AF_INET, ("0.0.0.0", address.port))  # noqa: S104 - asked for
+        return (socket.AF_INET6, ("::", address.port)) if both else (socket.AF_INET, ("0.0.0.0", address.port))  # noqa: S104 - as configured
     addresses = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     family, _, _, _, where = min(addresses, key=lambda each: each[0] != socket.AF_INET)
     return family, where  # type: ignore[return-value]

@@ -67,7 +67,7 @@ class SourceFile:
 
     @cached_property
     def _unescaped(self) -> bytes:
-        """The content without the escapes of characters of ASCII and of line ends; empty if there is none."""
+        """The content without the escapes of characters of ASCII and of line ends; empty if it has no escape."""
         if b"\\" not in self.content:
             return b""
         return _ESCAPE.sub(lambda match: bytes.fromhex((match[1] or match[2] or b"").decode()), self.content)

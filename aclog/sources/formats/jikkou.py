@@ -205,13 +205,13 @@ def matching(pattern: str, topics: Sequence[str]) -> list[str]:
     """Return the topics whose whole name matches an expression.
 
     Raises:
-        ConfigError: it is none, or means something else, or nothing, to RE2: intersections and unions of classes,
+        ConfigError: it is invalid, or RE2 rejects it or reads it differently: intersections and unions of classes,
             look-around, back references, possessive repetition.
 
     """
     _refuse_dialect(pattern)
     try:
-        compiled(pattern)  # by itself: `a)|(b` is none, though it is one in brackets
+        compiled(pattern)  # by itself: `a)|(b` is invalid, though valid in brackets
         whole = compiled(rf"\A(?:{pattern})\z")
     except ValueError as error:
         raise ConfigError(f"not a regular expression that can be expanded: {error}") from error
@@ -241,7 +241,7 @@ def _refuse_dialect(pattern: str) -> None:
         at += 1
 
 
-# The rules that Jikkou applies for its resources (AclChangeComputer and the builders of bindings that it asks).
+# The rules that Jikkou applies for its resources (AclChangeComputer and its builders of bindings).
 
 
 __all__ = ["claims", "read"]
@@ -299,7 +299,7 @@ class _Topics:
                 yield statement.rule(principal)
         elif acl.resource_type != ResourceType.TOPIC:
             kind = acl.resource_type.name
-            why = "Jikkou expands MATCH patterns of topics only, and makes no rule of it: expected LITERAL or PREFIXED"
+            why = "Jikkou expands MATCH patterns of topics only, so this makes no rule: expected LITERAL or PREFIXED"
             self.context.makes_nothing(f"MATCH of {kind}", acl.pattern, f"a MATCH pattern of {kind}: {why}")
         else:
             for topic in self._matching(acl):

@@ -1,4 +1,4 @@
-"""JulieOps: topologies, and the ACLs that it makes of them."""
+"""JulieOps: topologies, and the ACLs that it derives."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -312,7 +312,7 @@ _MARKS = (b"context", b"projects", b"roles", b"plans")
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether a YAML or JSON file looks like one of them. Raises ConfigError: not YAML."""
+    """Return whether a YAML or JSON file looks like a topology, roles or plans. Raises ConfigError: not YAML."""
     # Reads the bytes first: a file that is not YAML, such as a template, is skipped if it cannot be a topology.
     if not file.has_suffix(".yaml", ".yml", ".json") or not file.mentions(*_MARKS):
         return False
@@ -369,7 +369,7 @@ class Parts:
     values: dict[str, str] = field(factory=dict)
 
     def prefix(self, project: str) -> str:
-        """Return the name prefix of a project's topics; the tool, too, writes null for a missing part."""
+        """Return the name prefix of a project's topics; like the tool, with null for a missing part."""
         parts = [self.context, *(self.values.get(key, "null") for key in self.order), project]
         return _SEPARATOR.join(parts) + _SEPARATOR
 

@@ -35,7 +35,7 @@ def custom_acl(name: str, acl: Node) -> Statement:
     """Return the statement of a custom ACL; its principal is the caller's to find.
 
     Raises:
-        ConfigError: a key is missing or unknown, or its value is none of Kafka's names; with file and line.
+        ConfigError: a key is missing or unknown, or its value is not one of Kafka's names; with file and line.
 
     """
     what = f"custom ACL {name}"
@@ -199,7 +199,7 @@ def _is_state(document: Node) -> bool:
     settings = document.get("settings")
     if settings is not None and any(settings.get(key) is not None for key in _SETTINGS):
         return True
-    # A misspelled key is claimed, too: the reader of the state refuses it.
+    # A misspelled key is also claimed: the reader of the state refuses it.
     named = ((key, _section_meant(key), value) for key, value in document.mapping().items())
     return any(_is_section(key, section, value) for key, section, value in named if section is not None)
 

@@ -18,7 +18,7 @@ from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, conc
 
 
 _DELIMITERS = ",;\t|"
-"""KSM's is a setting; the header tells."""
+"""KSM's is a setting; it is taken from the header."""
 
 
 @frozen
@@ -84,7 +84,7 @@ def ksm_rule(statement: Statement, principal: str) -> LocatedRule:
     return evolve(rule, acl=evolve(rule.acl, resource_name=WILDCARD))
 
 
-# Rules as rows of CSV: Kafka Security Manager's, as Conduktor exports them, too, and Kafka UI's.
+# Rules as rows of CSV: Kafka Security Manager's, which Conduktor also exports, and Kafka UI's.
 
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -105,7 +105,7 @@ _KAFKA_UI = ("Principal", *_COLUMNS[1:])
 def is_ksm_csv(file: SourceFile) -> bool:
     """Return whether the first line is a header of one of the two, or a file named `.csv` has such columns or rows.
 
-    With most of the columns, or rows without a header, it is claimed, too: `rules` refuses it.
+    A file with most of the columns, or rows without a header, is also claimed: `rules` refuses it.
 
     Raises:
         OSError, ConfigError: it cannot be read.

@@ -25,7 +25,7 @@ class Node:
     """Its line, from 1; that of its key, if it is the value of one."""
     value: "Mapping[str, Node] | tuple[Node, ...] | Scalar"
     raw: str = ""
-    """A scalar as it is written, without quotes: `1e3` and `007` are names, too."""
+    """A scalar as it is written, without quotes: `1e3` and `007` are also names."""
     tag: str | None = None
     """A tag that is not one of YAML's own, such as `!Ref`: the value differs from its text."""
 
@@ -124,7 +124,7 @@ def plain_text(node: Node, what: str) -> str:
     if isinstance(node.value, bool):
         same = text.lower() not in {"true", "false"} or text.islower()  # `yes` is text to them
     elif isinstance(node.value, int | float):
-        same = _SAME_AGAIN.fullmatch(text) is not None or ":" in text  # `1:30` is text, too
+        same = _SAME_AGAIN.fullmatch(text) is not None or ":" in text  # `1:30` is also text
     else:
         same = True
     if not same:

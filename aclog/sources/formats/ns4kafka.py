@@ -38,7 +38,7 @@ class Entry:
 
     @property
     def makes_rules(self) -> bool:
-        """Whether ns4kafka makes ACLs of it: of a topic, a group, and of connectors for their owners."""
+        """Whether ns4kafka makes ACLs from this entry: for a topic, a group, or owned connectors."""
         return self.resource_type in ("TOPIC", "GROUP") or (self.resource_type, self.permission) == ("CONNECT", "OWNER")
 
 
@@ -329,7 +329,7 @@ def _rules(
 
 
 def _makes_rules(resource: Resource) -> bool:
-    """Return whether a resource is ns4kafka's and can make ACLs. Kubernetes has a Namespace of this version, too."""
+    """Return whether a resource is ns4kafka's and can make ACLs. Kubernetes also has a Namespace of this version."""
     if resource.api_version != _VERSION:
         return False
     if resource.kind != "Namespace":

@@ -55,7 +55,7 @@ class ReadFiles:
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     """Return the rules of a tree.
 
-    A file that is given alone is read as the format says; in a directory, and with AUTO, each file by the format that
+    A file that is given alone is read in the given format; in a directory, and with AUTO, each file by the format that
     claims it, and files that none claims are counted.
 
     Raises:

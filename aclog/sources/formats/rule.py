@@ -280,7 +280,7 @@ class Destination(Enum):
 
 
 def destination(path: Path, boundary: Path) -> Destination:
-    """Return where a path that a stranger may have written leads: nothing outside of the boundary is to be read."""
+    """Return where an untrusted path leads: nothing outside the boundary may be read."""
     real, root = Path(os.path.realpath(path)), Path(os.path.realpath(boundary))
     if not real.is_relative_to(root):
         return Destination.OUTSIDE
@@ -292,7 +292,7 @@ def destination(path: Path, boundary: Path) -> Destination:
 class DirectoryTree:
     """The files under a directory; of a single file, that one, with the others beside it within reach of `read`.
 
-    Files may come from a stranger, in a pull request: neither `..` nor a symbolic link leads out of the repository that
+    Files may be untrusted, from a pull request: neither `..` nor a symbolic link leads out of the repository that
     they are in, or, outside of one, out of the working directory.
     """
 
@@ -304,8 +304,8 @@ class DirectoryTree:
         """Return all regular files, symbolic links followed.
 
         Raises:
-            OSError: a directory cannot be read; ConfigError: more than MOST_FILES or DEEPEST, one leads out, or as
-                `strict` says.
+            OSError: a directory cannot be read; ConfigError: more than MOST_FILES or DEEPEST, one leads out, or
+                `strict` refuses it.
 
         """
         if self._is_one_file:

@@ -92,7 +92,7 @@ _NAMED = 3
 
 
 class UnfitError(ConfigError):
-    """Rules that a format cannot hold; the text names the first of them."""
+    """Rules that a format cannot hold; the text names the first ones."""
 
     def __init__(self, text: str, unfit: Sequence[tuple[StandardAcl, str]]) -> None:
         """`unfit` has each of the rules, with the reason."""
@@ -169,7 +169,7 @@ def _permission(rule: StandardAcl) -> str:
 
 
 def camel_name(value: IntEnum) -> str:
-    """Return TRANSACTIONAL_ID as TransactionalId (SecurityUtils.resourceTypeName and its like)."""
+    """Return TRANSACTIONAL_ID as TransactionalId (SecurityUtils.resourceTypeName and similar methods)."""
     return value.name.title().replace("_", "")
 
 
@@ -501,7 +501,7 @@ def write_rules(form: AclsFormat, rules: Sequence[StandardAcl]) -> str:
     """Return a file of a format that states these rules and no others.
 
     Raises:
-        UnfitError: the format cannot hold some of them.
+        UnfitError: the format cannot hold some rules.
 
     """
     writer = WRITERS[form]

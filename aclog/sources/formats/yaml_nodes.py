@@ -41,7 +41,7 @@ _CORE_TAGS: dict[type[yaml.Node], frozenset[str]] = {
 }
 _PADDED = re.compile(r"[-+]?0[0-9]")
 _LARGEST_ALIASES = 1_000_000
-"""Values that the aliases of one file may stand for: a walk over the nodes visits each of them as often."""
+"""The number of values to which the aliases of one file may expand: a walk over the nodes visits each that often."""
 
 
 class _CoreLoader(yaml.CSafeLoader):
@@ -139,7 +139,7 @@ class _Nodes:
         if done is not None:
             self._repeated += self._size(done)
             if self._repeated > _LARGEST_ALIASES:
-                raise self._error(node, f"aliases stand for more than {_LARGEST_ALIASES:,} values in this file")
+                raise self._error(node, f"aliases expand to more than {_LARGEST_ALIASES:,} values in this file")
             return done
         if id(node) in self._open:
             raise self._error(node, "an alias of the value that it is in")

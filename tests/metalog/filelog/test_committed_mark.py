@@ -104,7 +104,7 @@ def test_it_is_not_written_after_the_log_was_closed(directory):
 
 
 def test_a_log_that_is_gone_is_refused(directory):
-    everything = f"no log, but .*{COMMITTED_FILE} says that one was committed up to offset 8. Restore"
+    everything = f"no log, but .*{COMMITTED_FILE} records one committed up to offset 8. Restore"
     for path in segment_paths(directory):
         path.unlink()
     before = content(directory)
@@ -133,7 +133,7 @@ def test_an_older_copy_is_refused_and_not_touched_until_the_mark_is_removed(dire
     before = content(directory)
     (found,) = verify(directory)
     assert found.kind is FindingKind.DAMAGE
-    assert found.what == f"the log ends here, but {committed_path(directory)} says that it was committed up to 9"
+    assert found.what == f"the log ends here, but {committed_path(directory)} records it as committed up to 9"
     with pytest.raises(LogError, match=r"ends at offset 8, but .* up to 9: .*accept this log as it is, remove .*aclog"):
         open_log(directory, new_epoch=True)
     assert content(directory) == before
@@ -171,7 +171,7 @@ def test_another_log_of_the_same_length_is_refused(directory, tmp_path):
         for _ in range(9):
             log.append([value("y")], timestamp=1).result(60)
     other.rename(directory)
-    with pytest.raises(LogError, match=r"offset 9 is of leader epoch 1, but .* says that it was of 2: another log"):
+    with pytest.raises(LogError, match=r"offset 9 is of leader epoch 1, but .* records epoch 2: another log"):
         open_log(directory)
 
 
@@ -189,7 +189,7 @@ def test_another_clusters_log_of_the_same_epochs_is_refused(tmp_path, segment_by
     shutil.rmtree(directory)
     shutil.copytree(other, directory)
     before = content(directory)
-    with pytest.raises(LogError, match=r"the batch before offset 5 is not the one that was committed.*: another log"):
+    with pytest.raises(LogError, match=r"the batch before offset 5 is not the committed one .*: another log"):
         open_log(directory, new_epoch=True)
     assert content(directory) == before
     shutil.rmtree(directory)
@@ -208,7 +208,7 @@ def test_a_batch_that_ends_elsewhere_is_another_logs(tmp_path):
     with open_log(directory, create=True) as log:
         log.append([value("a"), value("b"), value("c")], timestamp=1).result(60)
     CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=3, epoch=1, batch_crc=1).write()
-    with pytest.raises(LogError, match="the batch before offset 3 is not the one"):
+    with pytest.raises(LogError, match="the batch before offset 3 is not the committed one"):
         open_log(directory)
 
 

@@ -123,10 +123,10 @@ def test_a_nodes_log_that_is_gone_is_refused_and_an_older_copy_warned_of(tmp_pat
     assert caplog.text == ""
     mark.moved(9, 1).write()
     assert len(ranges(log)) == 1
-    assert f"{log}: ends at offset 8, but {mark.path} says that the log was committed up to 9" in caplog.text
+    assert f"{log}: ends at offset 8, but {mark.path} records the log as committed up to 9" in caplog.text
     (log / segment_name(0)).unlink()
     (log / checkpoint_name(0, 0)).touch()
-    with pytest.raises(LogError, match=f"no log, but {mark.path} says that one was committed up to offset 9"):
+    with pytest.raises(LogError, match=f"no log, but {mark.path} records one committed up to offset 9"):
         ranges(log)
 
 

@@ -55,7 +55,7 @@ def test_a_log_that_is_gone_or_older_than_its_mark_is_refused(tmp_path: Path, zy
         node.kill()
         aside = log.rename(tmp_path / "aside")
         told = refused(node)
-        assert f"{log}: no log, but {mark} says that one was committed up to offset" in told
+        assert f"{log}: no log, but {mark} records one committed up to offset" in told
         assert not log.exists(), "nothing is made before it is refused"
         older = shutil.copytree(aside, tmp_path / "older")
         aside.rename(log)
@@ -65,7 +65,7 @@ def test_a_log_that_is_gone_or_older_than_its_mark_is_refused(tmp_path: Path, zy
         newest = log.rename(tmp_path / "newest")
         older.rename(log)
         told = refused(node)
-        assert f"but {mark} says that it was committed up to" in told
+        assert f"but {mark} records it as committed up to" in told
         assert f"to accept this log as it is, remove {mark}" in told
         mark.unlink()
         node.start()

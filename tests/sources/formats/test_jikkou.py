@@ -72,7 +72,7 @@ def test_a_pattern_of_which_nothing_comes_is_told_and_refused_where_all_must_com
     write_files(tmp_path, {"acls.yaml": _ACLS, "roles/audit.json": _ROLE})
     found = read_rules(tmp_path, topics=["x"])
     assert found.ignored["MATCH pattern of no topic that exists"] == 1
-    why = "Jikkou expands MATCH patterns of topics only, and makes no rule of it: expected LITERAL or PREFIXED"
+    why = "Jikkou expands MATCH patterns of topics only, so this makes no rule: expected LITERAL or PREFIXED"
     assert refused(tmp_path, ["in-1"], strict=True) == f"{tmp_path}/acls.yaml:19: a MATCH pattern of GROUP: {why}"
 
 

@@ -52,10 +52,10 @@ def test_aliases_are_shared_not_copied() -> None:
 
 
 def test_aliases_that_multiply_are_refused_where_they_get_too_many() -> None:
-    with pytest.raises(ConfigError, match=r"f.yaml:17: aliases stand for more than 1,000,000 values"):
+    with pytest.raises(ConfigError, match=r"f.yaml:17: aliases expand to more than 1,000,000 values"):
         _one(_BOMB)
     rows = "".join(f"  t{i}: [Read, Write]\n" for i in range(1_000))
-    with pytest.raises(ConfigError, match=r"f.yaml:\d+: aliases stand for more than 1,000,000 values"):
+    with pytest.raises(ConfigError, match=r"f.yaml:\d+: aliases expand to more than 1,000,000 values"):
         _one(f"u: &u\n{rows}" + "".join(f"u{i}: *u\n" for i in range(1_000)))
 
 

@@ -209,7 +209,7 @@ def test_a_shallow_clone_says_how_to_fetch_the_base_and_that_works(
     assert contents("origin/main:kafka") == {"a": "2\n"}
     assert "did you mean origin/main:kafka?" in refusal("main:kafka")
     deep = refusal("HEAD~2:kafka")
-    assert deep.endswith("the clone is shallow, fetch the rest of it: git fetch --unshallow origin")
+    assert deep.endswith("the clone is shallow, fetch its history: git fetch --unshallow origin")
     assert refusal(f"{'0' * 40}:kafka").endswith(f"fetch it: git fetch origin {'0' * 40}")
 
 

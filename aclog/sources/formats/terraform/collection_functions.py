@@ -56,7 +56,7 @@ class Function:
         """Return the result; unknown if an argument is.
 
         Raises:
-            ValueFault: too few arguments, too many, or of the wrong types.
+            ValueFault: the wrong number of arguments, or of the wrong types.
 
         """
         count, total = len(self.parameters), len(arguments)

@@ -254,7 +254,7 @@ def may_make_rules(kind: str) -> bool:
 def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
     """Yield the rules of the root modules among the directories of these files.
 
-    A file that is given alone stands for its own blocks: its module is evaluated, and only they make rules.
+    A file that is given alone yields the rules of its own blocks; its whole module is evaluated.
 
     Raises:
         ConfigError: something on the way to a rule is wrong, unknown or not understood, with file and line.

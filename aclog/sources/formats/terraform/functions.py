@@ -292,7 +292,7 @@ def format_text(text: str, values: Sequence[Value]) -> str:
     """Return the text with its verbs replaced by the values.
 
     Raises:
-        ValueFault: a verb that there is not, a value that is not of its type, too few values or too many.
+        ValueFault: an unknown verb, a value that is not of its type, or the wrong number of values.
 
     """
     result, position, following, used = list[str](), 0, 0, 0
@@ -607,7 +607,7 @@ def _type(pattern: Any) -> Type:
 
 
 def replace_all(pattern: str, text: str, replacement: str) -> str:
-    """Return the text with each match replaced; `$1` and `${name}` stand for groups (Go's ReplaceAllString).
+    """Return the text with each match replaced; `$1` and `${name}` refer to groups (Go's ReplaceAllString).
 
     Raises:
         ValueFault: not a regular expression.

@@ -803,7 +803,7 @@ class ExpressionReader:
                 raise self.file.error(part, "a comma on the line after its element")
 
     def _key(self, node: Node) -> Expression:
-        """Return the key of an object's element: a bare name stands for itself."""
+        """Return the key of an object's element: a bare name is the key itself."""
         key = self.read(node)
         if node.children[0].type == "(":
             return key

@@ -197,7 +197,7 @@ _MANIFEST = ".terraform/modules/modules.json"
 
 @define(eq=False)
 class Modules:
-    """The modules of a tree; owned by one reading of it."""
+    """The modules of a tree; owned by one reading."""
 
     context: ReadContext
     budget: Budget = field(factory=Budget, init=False)
@@ -560,7 +560,7 @@ class Module:
                     )
         kind = Type(Kind.OBJECT, attributes={key: value.type for key, value in entries.items()})
         return Value(
-            kind, OpenEntries(entries, Unknown(f"{name}, of which only Terraform learns all attributes", where))
+            kind, OpenEntries(entries, Unknown(f"{name}, of which only Terraform knows all attributes", where))
         )
 
     def instances(self, block: Block) -> Instances:

@@ -246,12 +246,12 @@ def _parts_convertible(parts: Sequence[Type], target: Type, *, unsafe: bool) -> 
 
 
 def unify_all(types: Sequence[Type]) -> Type | None:
-    """Return the type to which all convert without looking at their content; None: there is none."""
+    """Return the type to which all convert without looking at their content; None without one."""
     return unify(types, unsafe=False)
 
 
 def unify(types: Sequence[Type], *, unsafe: bool = True) -> Type | None:
-    """Return the type to which values of all these types convert; None: there is none."""
+    """Return the type to which values of all these types convert; None without one."""
     if not types:
         return None
     first = types[0]
@@ -387,7 +387,7 @@ def _compare_parts(one: Type, other: Type) -> int:
 
 @frozen
 class Unknown:
-    """Stands for a value that only Terraform learns during apply: an id, a data source, a variable without a value."""
+    """A value that only Terraform knows, during apply: an id, a data source, a variable without a value."""
 
     what: str
     """The name of the value, such as `var.principal, which has no value`."""
@@ -400,7 +400,7 @@ class Unknown:
 
 
 class OpenEntries(dict[str, "Value"]):
-    """Attributes of a resource: those that its configuration sets; of all others only Terraform learns the values."""
+    """Attributes of a resource: those that its configuration sets; only Terraform knows the values of all others."""
 
     def __init__(self, entries: "Mapping[str, Value]", others: Unknown) -> None:
         """The configured attributes, and the text for the others."""
@@ -832,7 +832,7 @@ def get_attribute(value: Value, name: str) -> Value:
     if member is not None:
         return with_sensitivity(member, value)
     if isinstance(payload, OpenEntries):
-        what = Unknown(f"{payload.others.what.split(',')[0]}.{name}, which only Terraform learns", payload.others.where)
+        what = Unknown(f"{payload.others.what.split(',')[0]}.{name}, which only Terraform knows", payload.others.where)
         return Value(DYNAMIC, what, value.sensitive)
     raise ValueFault(f"there is no attribute {name!r}")
 

@@ -108,7 +108,7 @@ data "x" "y" {}
     fine = acl(resource="confluent_service_account.app.display_name")
     assert rules(tmp_path, {"main.tf": base, "rules.tf": fine}) == {"ALLOW READ TOPIC app to User:a": [1]}
     for principal, what in (
-        ('"User:${confluent_service_account.app.id}"', "confluent_service_account.app.id, which only Terraform learns"),
+        ('"User:${confluent_service_account.app.id}"', "confluent_service_account.app.id, which only Terraform knows"),
         ("confluent_service_account.app.owner", "data.x.y, a data source"),
         ("var.v", "var.v, which has no value"),
         ('true ? var.v : "x"', "var.v, which has no value"),
