@@ -30,7 +30,7 @@ Values, as Kafka names them
     StandardAclWithId (a Rule), StandardAcl, ResourcePattern, FileOrigin; and the names
     AclOperation, AclPermissionType, PatternType, ResourceType
 
-Errors: each is a MetadataError with one line that says what is wrong, where, and what was expected
+Errors: each is a MetadataError with one line: the problem, its location, and the expected input
     ConfigError, InvalidRequestError, LogError, StaleError, CheckpointError, DecodeError, ReplayError
 """
 

@@ -3,7 +3,7 @@
 aclog is on no package index. A hint to install it by its bare name would run the code of anyone who registers that
 name. Each hint names the checkout, the wheel or the address that this aclog came from (`direct_url.json`, PEP 610), in
 the words of the installer that made the environment: pip, uv, `uv tool`, `uvx` or pipx. Where the origin is unknown or
-no longer there, a hint names the libraries that the extra stands for, which other projects publish.
+no longer there, a hint names the libraries of the extra, which other projects publish.
 
 Begin with `install_command`.
 """
@@ -77,7 +77,7 @@ class Installation:
     extras: frozenset[str] = frozenset()
     """Extras that the installer has recorded and drops unless they are named again (`uv tool` only)."""
     libraries: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
-    """Each extra, and the requirements that it stands for."""
+    """Each extra, and its requirements."""
 
     def command(self, *extras: str) -> str:
         """Return the command line, quoted for a shell, that installs this aclog again with these extras."""

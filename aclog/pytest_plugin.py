@@ -135,6 +135,6 @@ class RuleTestFailedError(Exception):
     """A case does not hold."""
 
     def __init__(self, outcome: "Outcome") -> None:
-        """Take what became of it."""
+        """Take the outcome of the case."""
         super().__init__(outcome.case.text)
         self.outcome = outcome

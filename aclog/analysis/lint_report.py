@@ -55,7 +55,7 @@ def parse_lints(texts: Iterable[str]) -> frozenset[str]:
     """Return the ids of lints given by id (`08`, `8`) or by name (`shadowed`).
 
     Raises:
-        ConfigError: there is no such lint; the message lists all of them.
+        ConfigError: there is no such lint; the message lists all lints.
 
     """
     by_text = {text: lint.id for lint in LINTS for text in (lint.id, lint.id.lstrip("0"), lint.name)}
@@ -122,7 +122,7 @@ def fix_commands(finding: Finding, place: ChangePlace) -> Iterator[str]:
 
 
 def fix_text(finding: Finding, place: ChangePlace) -> str:
-    """Return the fix as lines of a shell: its commands, or the advice as a comment if there are none."""
+    """Return the fix as lines for a shell: its commands, or, without commands, the advice as a comment."""
     return "\n".join(fix_commands(finding, place)) or f"# {printable(finding.advice)}"
 
 

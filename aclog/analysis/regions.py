@@ -201,7 +201,7 @@ def less(names: Names, other: NamePart) -> Names:
 def covers_all(names: Names, prefix: str) -> bool:
     """Return whether a set has every non-empty name that begins with a prefix."""
     # Any other name shares its membership with every name that extends the same text of the set, or the prefix, by a
-    # character that occurs in none of them: so these examples are sufficient.
+    # character that none of these texts has: so these examples are sufficient.
     texts = {text for part in names for text in _texts(part) if text.startswith(prefix)} | {prefix}
     fresh = next(code for code in range(0x21, 0xD800) if not any(chr(code) in text for text in texts))
     examples = (*texts - {""}, *(text + chr(fresh) for text in texts))
@@ -517,7 +517,7 @@ class Root(NamedTuple):
 
 
 def root_of_pattern(kind: int, name: str, *, literal: bool) -> Root | None:
-    """Return the names that a resource pattern of an ACL can cover; None if there are none.
+    """Return the names that a resource pattern of an ACL can cover; None if it covers no name.
 
     LITERAL `*` covers no longer name that begins with `*`; the root includes them, which is harmless.
     """
@@ -686,7 +686,7 @@ def _example_name(kind: ResourceType, names: Names) -> str:
 
 
 def _legal_topic(part: NamePart) -> str | None:
-    """Return a legal topic name of a part; None if there is none."""
+    """Return a legal topic name of a part, or None."""
     if isinstance(part, Literal):
         return part.name if is_legal_topic(part.name) else None
     if not set(part.prefix) <= _LEGAL_CHARACTERS:

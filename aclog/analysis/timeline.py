@@ -133,7 +133,7 @@ class NamesDifferError(ConfigError):
 
 @frozen(kw_only=True)
 class SetDecision:
-    """The decision on all names of a set, with the basis for one of them."""
+    """The decision on all names of a set, with the basis for one name."""
 
     decision: Decision
     example: str

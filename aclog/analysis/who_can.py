@@ -149,7 +149,7 @@ class RulesAbout:
         )
 
     def giving(self, region: Region) -> list[StandardAcl]:
-        """Return the ALLOW rules for the region's principals that match a request of it.
+        """Return the ALLOW rules for the region's principals that match one of its requests.
 
         If the principals of the region are a complement, these are the rules for `User:*`.
         """
@@ -380,7 +380,7 @@ def holders(
 def _allowed_of_each(
     policy: Policy, needs: Sequence[Need], principals: Principals, host: str | None
 ) -> list[list[Region]] | None:
-    """Return the allowed regions of each need, for principals with some access to all; None if there are none."""
+    """Return the allowed regions of each need, for principals with some access to all; None without such principals."""
     by_need: dict[int, list[Region]] = {}
     # Needs on few names first: they often leave few principals for those on any name.
     for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
@@ -551,7 +551,7 @@ def with_extents(answers: Iterable[Permission], resources: Sequence[ResourcePatt
 
 
 def _split(policy: Policy, principals: Principals) -> tuple[Principals | None, Principals | None]:
-    """Return the super users among principals, and the others; None if there are none."""
+    """Return the super users among principals, and the others; None for an empty part."""
     supers = [each for each in policy.settings.super_users if each in principals]
     if principals.complement:
         others: Principals | None = everyone_but(*principals.named, *supers)
@@ -610,7 +610,7 @@ _RULE_LIMIT = 10
 
 
 def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> JsonObject:
-    """Return the region, an example, the ACLs that grant it, and those that overrule a part of them.
+    """Return the region, an example, the ACLs that grant it, and those that overrule a part of these.
 
     `covers` is whether the region has all names of the queried prefixes, or some.
     """

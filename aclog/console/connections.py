@@ -46,9 +46,9 @@ class Refusals:
     def __attrs_post_init__(self) -> None:
         self._connections = Counter(
             "aclog_web_connections_refused",
-            "Connections that were closed: too many of a network (network), too many unauthenticated ones "
-            "(unauthenticated), too many of an identity (identity), no whole header in time (header), no TLS handshake "
-            "in time (handshake), too many unauthenticated requests a second of a network (rate).",
+            "Closed connections by reason: over the limit of a network (network), of unauthenticated connections "
+            "(unauthenticated) or of an identity (identity); no complete header in time (header); no TLS handshake in "
+            "time (handshake); over the rate of unauthenticated requests of a network (rate).",
             ["reason"],
             registry=self.registry,
         )
@@ -278,7 +278,7 @@ class Gate:
         self._acceptor.start()
 
     async def stop(self) -> None:
-        """Stop accepting, and close connections whose handshake has not ended; the others go on."""
+        """Stop accepting, and close connections whose handshake is incomplete; the others stay open."""
         if self._acceptor is None:
             return
         self._acceptor.stop()
@@ -518,9 +518,9 @@ def _certificate_of(transport: asyncio.Transport) -> tuple[str, str] | None:
 
 
 class PatientConnection(TimedConnection):
-    """A connection whose requests have to be whole within `seconds`, and whose answers take as long as they take.
+    """A connection whose requests must be complete within `seconds`; answers have no time limit.
 
-    It ends, too, if an answer that waits to be read is read slower than a kilobyte a second, within `seconds`.
+    It also ends if the client reads a pending answer slower than a kilobyte per second, within `seconds`.
     """
 
     def data_received(self, data: bytes) -> None:

@@ -491,7 +491,7 @@ def parse_rule_line(line: str) -> RuleLine:
     """Return the rule in a line (aclog.authorizer.acl.acl_text), and whether it is added: unless `-` or such is before.
 
     Principals and bare names are as they are; a name with blanks or quotes, or one that ends in `*`, is quoted as
-    Python does it. Without a pattern type a name is LITERAL, and without a host it is for all of them.
+    Python does it. Without a pattern type a name is LITERAL, and without a host the rule is for all hosts.
 
     Raises:
         ConfigError: the line has no rule, or more than one.
@@ -532,7 +532,7 @@ def _acl(text: str, permission: AclPermissionType) -> StandardAcl:
 
 
 def _resource(text: str, start: int, kind: int) -> tuple[int, str, str]:
-    """Return the pattern type, the name and the host of a rule. Raises ConfigError: the text lacks one of them."""
+    """Return the pattern type, the name and the host of a rule. Raises ConfigError: one is missing."""
     pattern = _PATTERN.match(text, start)
     place = start if pattern is None else pattern.end()
     while place < len(text) and text[place].isspace():

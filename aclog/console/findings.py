@@ -1,4 +1,4 @@
-"""Findings of a state, collected in a thread or process of its own."""
+"""Findings of a state, collected in a separate thread or process."""
 
 import multiprocessing
 import os
@@ -280,7 +280,7 @@ def _lint_item(located: LocatedFinding) -> Item:
     )
 
 
-# Scans for findings in a thread of its own: one kind after the other, again when the rules have changed.
+# Scans for findings in a separate thread: one kind after the other, again when the rules have changed.
 
 
 _EVERY_S = 0.25
@@ -443,7 +443,7 @@ def _why(error: Exception) -> str:
     return f"an error of aclog itself: {type(error).__name__}: {error}"
 
 
-# Work in a process of its own: it leaves this one's interpreter to requests.
+# Work in a separate process: it leaves this one's interpreter to requests.
 
 
 _P = ParamSpec("_P")
@@ -461,13 +461,13 @@ class NoAnswerError(MetadataError):
 
 
 def in_own_process(stopping: threading.Event, work: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Call a function in a process of its own, and return its result; the process ends with it, or at a stop.
+    """Call a function in a separate process, and return its result; the process ends with it, or at a stop.
 
     Raises:
         NoAnswerError: the process was killed or stopped; and what the function raises.
 
     """
-    # a process of its own rather than a fork: threads of this one may hold locks
+    # a separate process rather than a fork: threads of this one may hold locks
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sender, work, args, kwargs), daemon=True)

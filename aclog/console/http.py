@@ -21,7 +21,7 @@ class TooLargeError(Exception):
 
 @define(eq=False)
 class BodyBudget:
-    """The remaining budget of request bodies; owned by the event loop. One sender can take half of it."""
+    """The remaining budget of request bodies; owned by the event loop. One sender can take half."""
 
     whole: int = 64 << 20
     """Bytes of all senders' bodies."""

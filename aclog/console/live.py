@@ -33,7 +33,7 @@ from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
 class LivePremises:
     """Read once, by the thread that reads the states; other threads may read the result.
 
-    Gaps of a log (aclog.sources.notes) are those at the start, too: one that opens or closes later is not seen.
+    Gaps of a log (aclog.sources.notes) are also read at the start only: one that opens or closes later is not seen.
     """
 
     read: Callable[[], Premises]
@@ -60,7 +60,7 @@ def none_unknown() -> LivePremises:
     return LivePremises(read=lambda: ALL_KNOWN, tell=lambda _: None)
 
 
-# A state source that is polled in a thread of its own; requests read the newest state without waiting.
+# A state source that is polled in a separate thread; requests read the newest state without waiting.
 
 
 _MOMENTS = 8
@@ -353,7 +353,7 @@ class RuleTimeline:
         last, total = self.anchors[-1], len(self.changes) + len(changes)
         if not changes and acls is last.acls:
             return evolve(self, end=end)
-        # In a gap a rule may have come back under another id, of which no change tells.
+        # In a gap a rule may have been added again under another id, which no change shows.
         is_after_gap = not changes or any(change.gap for change in changes)
         # The last one is an anchor only as the last one: it stays only if the one before it is far enough.
         anchors = self.anchors
@@ -411,11 +411,11 @@ class RuleTimeline:
         return self.changes[position - 1].timestamp if position else self.begin_time
 
     def before(self, position: int) -> int:
-        """Return the position before the changes that last became visible at this one; 0 if there are none."""
+        """Return the position before the changes that last became visible at this one; 0 at the beginning."""
         return bisect_left(self.ends, self.ends[position - 1]) if position else 0
 
     def after(self, position: int) -> int:
-        """Return the position after the changes that become visible next; the last one if there are none."""
+        """Return the position after the changes that become visible next; the last one at the end."""
         return bisect_right(self.ends, self.ends[position]) if position < len(self.ends) else len(self.ends)
 
     def acls_at(self, position: int) -> AclsImage:
@@ -469,7 +469,7 @@ def kept_small(acls: AclsImage, pause: Pause = no_pause) -> AclsImage:
     return acls.merged(pause) if acls.overlay_size > merge_at(len(acls)) else acls
 
 
-# The history of a source's rules: followed as it goes on, and read back to where the log begins, newest first.
+# The history of a source's rules: followed live, and read back to the beginning of the log, newest first.
 
 
 _EVERY_S = 0.2
@@ -500,7 +500,7 @@ class KnownHistory:
 
 @define(eq=False, kw_only=True)
 class LiveHistory:
-    """A history in two threads of its own; owned by the server that starts and stops it."""
+    """A history in two separate threads; owned by the server that starts and stops it."""
 
     live: LiveState
     log: LogReader
@@ -613,7 +613,7 @@ class LiveHistory:
         )
 
     def _newest_image(self) -> Image:
-        """Return the state from which a log goes on whose next records a snapshot has replaced."""
+        """Return the state from which to continue after a snapshot has replaced the next records of the log."""
         newest = self.live.newest
         if newest is None or newest.image.end_offset < self.log.start_offset():
             raise LogError(f"{self.log.name}: a snapshot has replaced records that were not read yet: it is being read")

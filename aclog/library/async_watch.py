@@ -1,4 +1,4 @@
-"""Watching from an event loop. The log is read in a thread of its own, which ends with the watch."""
+"""Watching from an event loop. The log is read in a separate thread, which ends with the watch."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,7 +16,7 @@ async def watched(
 ) -> AsyncGenerator[Change, None]:
     """Yield each change; ends when the log is closed.
 
-    May be cancelled at any time: nothing is held back, and a new watch after the last change goes on with the next.
+    May be cancelled at any time: no change is lost, and a new watch after the last change continues with the next.
     """
     loop = asyncio.get_running_loop()
     thread = ThreadPoolExecutor(1, thread_name_prefix="aclog-watch")

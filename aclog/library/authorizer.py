@@ -129,7 +129,7 @@ class Grant:
     """Allowed requests, and the rules that allow them: principals, operations, resources and hosts.
 
     Printed as `aclog who-can` prints it; `to_dict` is its JSON object. `rules` are the ACLs that grant it, each a part
-    or all, or the text `SuperUser` or `DefaultAllow`; `denies` remove a part of it.
+    or all, or the text `SuperUser` or `DefaultAllow`; `denies` remove a part.
     """
 
     _permission: Permission
@@ -222,7 +222,7 @@ def value_text(value: object) -> str:
     """Return an argument as text for an error: cut, since it may be any object."""
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  # of a stranger's class
+    except Exception:  # noqa: BLE001  # of an unknown class
         return f"a {type(value).__name__}"
     return printable(text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}...")
 
@@ -381,7 +381,7 @@ class Authorizer:
     def diff(self, other: "Authorizer") -> Comparison:
         """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text.
 
-        If there are none, `premises` of the comparison are the unknown ones that could turn that.
+        Without differences, `premises` of the comparison are the unknown ones that could change that.
 
         Raises:
             ConfigError: `other` is no authorizer.
@@ -436,7 +436,7 @@ class Authorizer:
         """Return all principals with a permission on a resource, from one host or from any (`aclog who-can`).
 
         The list is complete: if principals that no rule names are included, a grant has `for_anyone`. With `pii-*` it
-        has permissions on any name with the prefix, and `covers_all` states whether on all of them.
+        has permissions on any name with the prefix, and `covers_all` states whether it has them on all such names.
 
         Raises:
             ConfigError: an unknown operation, an invalid address, or an argument of another type.

@@ -240,7 +240,7 @@ class Image:
         """Return the unknown premises if these properties are given. Raises as `authorizer`."""
         if self._cluster is None:
             return self._gaps
-        # A client of Kafka, which opening a path does without.
+        # A client of Kafka, which a path does not need.
         from aclog.sources.live import refuse_without_authorizer  # noqa: PLC0415
 
         refuse_without_authorizer(self._cluster, self._place.bootstrap_server or self._place.bootstrap_controller or "")

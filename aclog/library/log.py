@@ -374,7 +374,7 @@ def _is_of_log(path: Path) -> bool:
 
 def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:
     """Open the source of a context, with its settings."""
-    # Contexts are in TOML, which opening a path does without.
+    # Contexts are in TOML, which a path does not need.
     from aclog.sources.contexts import choose_context  # noqa: PLC0415
     from aclog.sources.named_source import selection_of  # noqa: PLC0415
 

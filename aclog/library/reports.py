@@ -1,6 +1,6 @@
 """Lint, tests, reviews, plans, comparisons and proofs: what the commands of these names print as JSON."""
 
-# ruff: noqa: PT028  # `test` is none for pytest
+# ruff: noqa: PT028  # `test` is not a test of pytest
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,7 +54,7 @@ class Report:
     """True if nothing is found that makes the command fail."""
     objects: tuple[Mapping[str, Any], ...] = field(kw_only=True)
     notes: tuple[str, ...] = field(kw_only=True)
-    """What the command would say on stderr; warnings begin with `warning: `."""
+    """What the command prints on stderr; warnings begin with `warning: `."""
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -180,7 +180,7 @@ def lint(
         config: an aclog.toml; without it none is read.
         select: ids or names of lints; by default all.
         fail_on: from which severity on a finding fails; by default "error".
-        topics: a file of the topics that exist, one a line; by default those of the log or cluster that is read.
+        topics: a file of the topics that exist, one per line; by default those of the log or cluster that is read.
         groups: a file of the consumer groups that exist.
         accesses: recent accesses, in any form that `aclog usage` reads.
         deciding: the arguments of Image.authorizer.
@@ -254,7 +254,7 @@ def test(
     return Report(passed, objects=(*objects, summary_object(results)), notes=tuple(notes))
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # it is none for pytest
+test.__test__ = False  # type: ignore[attr-defined]  # no test of pytest
 
 
 def _tested(rules: Rules | None, settings: RepositorySettings) -> tuple[ChosenSource, RepositorySettings] | None:
@@ -331,8 +331,8 @@ def plan(
 
     Args:
         want: a file or directory with all rules of this source.
-        journal: the file that says what the source owns in the place; it need not exist yet.
-        adopt: whether a wanted rule that is there already becomes the source's own.
+        journal: the file of the managed ACLs of the source in the target; it need not exist yet.
+        adopt: whether a desired rule that already exists becomes managed.
         max_deletes: how many deletes are accepted, as a number or as "25%".
         place: `log`, `bootstrap_server` or `bootstrap_controller`, with `command_config` as in open_log; and the
             arguments of Image.authorizer.
@@ -391,7 +391,7 @@ def diff(
     Args:
         old: the first state, as the rules of `lint`.
         new: the second state.
-        topics: a file of the topics that exist, one a line, to be counted.
+        topics: a file of the topics that exist, one per line, to be counted.
         accesses: recent accesses, as JSON lines or Parquet, to be counted.
         deciding: the arguments of Image.authorizer, for both states.
 
@@ -441,7 +441,7 @@ def check(
     Args:
         claim: the name of the check; `no-new-access` and `equal` are about two states.
         states: the rules, as in `lint`.
-        operation: what is asked of one state, such as "READ"; or give an intent.
+        operation: the operation to check in one state, such as "READ"; or give an intent.
         intent: produce, consume, transact, stream or admin.
         resources: a resource or several; a text is a topic, and "pii-*" all that begin so.
         principals: those that may not (`not-granted`), or that alone may (`only`).

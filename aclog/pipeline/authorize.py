@@ -445,12 +445,12 @@ def register(
 
     `state` is what decides: an image (`aclog.open_log(...).image(as_of=...)`), or the Rules of a whole history. With a
     history both functions need a sixth argument, the TIMESTAMP as of which to decide. Calling this again replaces the
-    functions; frames that exist already go on with the former ones.
+    functions; existing frames continue with the former ones.
 
     The other arguments are those of `aclog.Image.authorizer`, and `malformed`: what becomes of an argument that no
     request can have (an unknown operation, a host that is no address, a time before the log's first record).
-    `kafka_authorized` of it is null, which no filter lets pass, negated or not; with `fail` the query fails and says
-    why. It is never true, nor false.
+    `kafka_authorized` of it is null, which no filter lets pass, negated or not; with `fail` the query fails with the
+    reason. It is never true, nor false.
 
     Raises:
         ConfigError: a super user without a colon, unknown semantics, or a session of Spark Connect.

@@ -147,7 +147,7 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _TASKS_OF_A_CORE = 4
-"""Tasks that are done before their results are taken: the driver holds so many of them."""
+"""Tasks per core whose results the driver holds at once."""
 
 
 def each_on_spark(spark: SparkSession, parts: Sequence[P], make: Callable[[], Callable[[P], R]]) -> Iterator[R]:

@@ -64,7 +64,7 @@ _ROWS = 1 << 18
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 _ROW_COUNT, _DAY, _UNREAD = -1, -2, -3
-"""In place of a version: the row tells how many rows there were of the kind that `principal` names, or that there were
+"""In place of a version: the row has the number of rows of the kind that `principal` names, or that there were
 any on the day that `principal` is, in days since 1970, or how many of a principal have no time."""
 
 
@@ -377,7 +377,7 @@ def window_of(accesses: AccessRows, days: int, until: datetime | None) -> Window
 #
 # What is collected on the driver is bounded: up to `_MOST_ON_DRIVER` distinct accesses are judged there, in seconds;
 # more of them are judged by Spark's workers, and the driver gets a few numbers per ACL, the days of the log and the
-# denials asked for.
+# requested denials.
 
 
 _MOST_ON_DRIVER = 1 << 20
@@ -453,7 +453,7 @@ def _undecided_counts(decided: DataFrame) -> UnreadAccesses:
 def _decided(counted: DataFrame, judged: Judged) -> DataFrame:
     """Add `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
     rules, settings, own_time = judged.rules, judged.settings, judged.own_time
-    # its first time stands for all: COUNTED has a row per version that makes a difference
+    # its first time represents all: COUNTED has a row per version that makes a difference
     timed = counted.withColumn("timestamp", F.timestamp_micros("first"))
     decided = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
     if not own_time:

@@ -38,7 +38,7 @@ from aclog.terminal.notices import warn_if_stale
 # Splitting of a command line into words, with quotes and backslashes.
 #
 # The syntax is that of Kafka's shell (jline): `'` and `"` are equivalent, and a backslash escapes the next character,
-# inside quotes, too. Unlike in Kafka's shell, a quoted character is never part of a glob: `'User:*'` is that very
+# also inside quotes. Unlike in Kafka's shell, a quoted character is never part of a glob: `'User:*'` is that very
 # principal.
 
 
@@ -429,7 +429,7 @@ def _no_suggestions(_: ShellState, __: int) -> Iterable[str]:
 class Command:
     """A command: its name, description and signature, and the function that runs it.
 
-    `run` yields its output lazily and may raise any MetadataError. For completion, `path_arguments` says that the
+    `run` yields its output lazily and may raise any MetadataError. For completion, `path_arguments` means that the
     arguments are paths, and `suggestions(state, number)` returns the words that argument `number` may be.
     `at_prompt_only` marks a command that makes no sense as the only one of a process.
     """

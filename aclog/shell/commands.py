@@ -269,7 +269,7 @@ def help_page(commands: Mapping[str, Command]) -> list[str]:
 
 
 def help_command(commands: Mapping[str, Command]) -> Command:
-    """Return the command that lists `commands`, which may be filled in later: it lists itself, too."""
+    """Return the command that lists `commands`, which may be filled in later: it also lists itself."""
 
     def show_help(_: ShellState, __: Arguments) -> Iterator[Line]:
         yield from map(Line, help_page(commands))
@@ -405,7 +405,7 @@ LS = Command(
 
 
 def man_command(commands: Mapping[str, Command]) -> Command:
-    """Return the command that describes one of `commands`, which may be filled in later: it describes itself, too."""
+    """Return the command that describes one of `commands`, which may be filled in later: it also describes itself."""
 
     def show_manual(_: ShellState, arguments: Arguments) -> Iterator[Line]:
         """Print the help page of one command."""
@@ -540,7 +540,7 @@ WATCH = Command(
     path_arguments=True,
     notes=(
         "It starts at the current position: after `at OFFSET`, with the changes after that offset.",
-        "Where the log no longer has the next records, it prints their net effect, and goes on.",
+        "Where the log no longer has the next records, it prints their net effect, and continues.",
     ),
 )
 

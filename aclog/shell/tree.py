@@ -401,7 +401,7 @@ def _principals(acls: AclsImage, text: Text) -> Directory:
 
 
 def _rules_directory(rules: Rules, text: Text) -> Node | None:
-    """Return a directory of some ACLs; None if there are none."""
+    """Return a directory of some ACLs; None without ACLs."""
     # An empty directory would make every path exist, with any principal or resource in it.
     if next(rules(), None) is None:
         return None
@@ -452,7 +452,7 @@ def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
     """
 
     def user(name: str) -> Node | None:
-        """Return a user's credentials by mechanism; None if there are none."""
+        """Return a user's credentials by mechanism; None without credentials."""
         records = {mechanism_name(r.mechanism): r for r in scram.records() if r.name == name}
         texts = {mechanism: file(_scram_json(r, show_secrets=show_secrets)) for mechanism, r in records.items()}
         keyless = (info for each in scram.keyless if each.user == name for info in each.credential_infos)

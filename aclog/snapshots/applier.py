@@ -127,7 +127,7 @@ class Delta:
                 raise ReplayError(f"{type(record).__name__} does not change state", offset=offset)
 
     def apply(self, image: Image, provenance: Provenance) -> Image:
-        """Return the image after these changes; `provenance` says how far it reaches.
+        """Return the image after these changes; `provenance` states how far it reaches.
 
         Raises:
             ReplayError: an ACL is added that exists, or removed that does not exist, or a broker's registration is
@@ -165,7 +165,7 @@ def apply_acls(acls: AclsImage, changes: Sequence[AclChange], offsets: Sequence[
     try:
         return acls.apply(changes)
     except ReplayError:
-        # Applying all at once is faster but does not say which change failed; applying them one by one does.
+        # Applying all at once is faster but does not identify the change that failed; applying them one by one does.
         for change, offset in zip(changes, offsets, strict=True):
             try:
                 acls = acls.apply((change,))
@@ -665,7 +665,7 @@ class Applier:
     def apply(self, chunk: bytes, position: int = 0, end: int | None = None) -> Image:
         """Replay a chunk of whole committed batches, as LogReader.read returns it, and return the new image.
 
-        `position` and `end` limit what of the chunk is replayed; the default is all of it.
+        `position` and `end` limit the replayed part; by default the whole chunk is replayed.
 
         After an error the image is that after the last good batch, and every later call raises the same error: nothing
         is ever skipped. Positions in errors are byte positions in the chunk.
@@ -762,7 +762,7 @@ class Applier:
         try:
             acls = image.acls.apply(changes)
         except ReplayError:
-            acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))  # says which one it was
+            acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))  # identifies it
         # No evolve, and positional arguments (keywords double the cost of the call): this runs for every ACL change.
         self.image = Image(
             acls, image.scram, image.tokens, image.features, image.cluster, image.opaque, self._replayed_to

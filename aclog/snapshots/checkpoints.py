@@ -314,7 +314,7 @@ def uncommitted_bootstrap(log_directory: Path, image: Image) -> str | None:
 
 
 def legacy_bootstrap(log_directory: Path) -> Path | None:
-    """Return the bootstrap.checkpoint beside a metadata log; None if there is none."""
+    """Return the bootstrap.checkpoint beside a metadata log, or None."""
     path = log_directory.absolute().parent / BOOTSTRAP_NAME
     return path if log_directory.name == METADATA_DIRECTORY and path.is_file() else None
 
@@ -346,7 +346,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_image_file(checkpoint: Path) -> Image | None:
-    """Return the state of a checkpoint from the image file beside it; None if there is none.
+    """Return the state of a checkpoint from the image file beside it, or None.
 
     Raises:
         DecodeError: the image file is not valid, with its path.
@@ -404,7 +404,7 @@ class _ImageFile:
             raise DecodeError("writable by others than its owner: expected mode 0600")
         header = decode_header(read_at(self.fd, 0, HEADER_BYTES))
         if header.file_size != place.size:
-            raise DecodeError(f"{place.size} bytes: expected {header.file_size}, as its header says")
+            raise DecodeError(f"{place.size} bytes: expected {header.file_size}, according to its header")
         self._check_checkpoint(header, place.owner)
         mapped = MappedFile(self.fd, image_path(self.checkpoint), header)
         rest = read_at(self.fd, HEADER_BYTES, header.rest_size)
@@ -454,7 +454,7 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
     It is made from the checkpoint's bytes, never from a state in memory, so that the two cannot differ.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read or is not valid, or a newer Kafka wrote records of it.
+        CheckpointError: the checkpoint cannot be read or is not valid, or has records of a newer Kafka.
         LogError: the disk is full or fails, or the checkpoint was removed meanwhile.
 
     """
@@ -463,7 +463,7 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
     try:
         with written_whole(path) as fd:
             _write(fd, contents, progress)
-        if not checkpoint.exists():  # retention removed it meanwhile: then its image file goes, too
+        if not checkpoint.exists():  # retention removed it meanwhile: the image file is useless
             path.unlink(missing_ok=True)
     except OSError as error:
         raise log_error(error, path, "cannot write the image file") from error

@@ -1,4 +1,4 @@
-"""Compaction: the overlay of ACL changes is folded into a new base, in a thread or a process of its own."""
+"""Compaction: the overlay of ACL changes is folded into a new base, in a separate thread or process."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ from aclog.metalog.persistent_map import Map
 from aclog.metalog.records import AccessControlEntryRecord, TaggedFields
 from aclog.snapshots.applier import AclChange
 
-# Unnamed files: memory that processes share by descriptor, and that is freed with the last of them.
+# Unnamed files: memory that processes share by descriptor, and that is freed with the last descriptor.
 
 
 _PIECE = 1 << 30
@@ -119,7 +119,7 @@ class Folder(Protocol):
 
 @frozen
 class FoldInThread:
-    """Folds in the calling thread, with pauses in which other threads go on."""
+    """Folds in the calling thread, with pauses in which other threads run."""
 
     def fold(self, acls: AclsImage) -> AclsImage:
         """Return the same ACLs without an overlay."""

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 #
 # The software of a node selects its generation (aclog.authorizer.settings), and each node registers the newest
 # level of metadata.version that its software supports. While a cluster is upgraded, nodes differ; once it is
-# finalized at a level that only the newer generation supports, no older node can be part of it. Brokers decide every
+# finalized at a level that only the newer generation supports, no older node can join it. Brokers decide every
 # request, except that they forward some to a controller, which decides those (`controllers_decide`): the controllers'
-# generations count where a range could matter to one of them. A checkpoint without registrations, JSON lines and
-# files of rules state nothing of it: then any generation may decide.
+# generations count where a range could matter to such a request. A checkpoint without registrations, JSON lines and
+# files of rules state no generation: then any may decide.
 
 
 SOME_RANGE = ("0.0.0.0/0",)
@@ -105,7 +105,7 @@ class NodeKafkas:
         return f"the {what} differ: {', '.join(parts)}"
 
     def gap(self) -> str:
-        """Return the nodes with an unknown Kafka as text; empty if there are none."""
+        """Return the nodes with an unknown Kafka as text; empty without such nodes."""
         return f"it is unknown which Kafka {self.unknown} {self.unknown.verb('runs', 'run')}" if self.unknown else ""
 
 
@@ -345,7 +345,7 @@ class KafkaChange:
 def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
     """Yield the generations that may decide in the first state of a history, and each change, in the order of the log.
 
-    The first broker is a change, too: before it, any generation may decide as far as the log shows.
+    The first broker is also a change: before it, any generation may decide as far as the log shows.
 
     Raises:
         LogError: the log cannot be read.

@@ -5,7 +5,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Freshness:
-    """The last time a running cluster confirmed that nothing newer is committed than what is known of it.
+    """The last time a running cluster confirmed that nothing newer is committed than the known state.
 
     `seconds` have passed since the request to which the cluster responded: an upper bound, which includes the time in
     which this machine was suspended. `time` is the time of the request, in ms since 1970.

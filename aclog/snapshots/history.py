@@ -57,7 +57,7 @@ def visible_records(
 ) -> Iterator[VisibleRecord]:
     """Yield every record from a state on, up to the high-water mark.
 
-    `predicate` is asked with the value of each; others are neither decoded nor yielded. It must accept markers of
+    `predicate` gets the value of each; rejected ones are neither decoded nor yielded. It must accept markers of
     transactions.
 
     Raises:
@@ -445,7 +445,7 @@ class RuleWatch:
         before, first, newest = self._acls, self.end_offset, self.newest()
         self._notify(
             f"{self.log.name}: offsets {first} to {newest.end_offset - 1} were not watched: a snapshot has replaced "
-            "records of them; only their net changes are reported"
+            "records in between; only the net changes are reported"
         )
         self._acls, self._records = newest.acls, RecordReplay(replayed_to=newest.provenance)
         return tuple(

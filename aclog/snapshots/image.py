@@ -598,7 +598,7 @@ NO_TIMESTAMP = -1
 
 
 class Provenance(NamedTuple):
-    """The part of the log that an image covers, and what its control records say.
+    """The part of the log that an image covers, and the content of its control records.
 
     `end_offset` is exclusive; `epoch` and `timestamp` (ms since 1970) are those of the last batch. `voters` is the last
     KRaftVoters record, which a checkpoint must repeat unless `kraft_version` is 0. A named tuple, as one is created for
@@ -704,7 +704,7 @@ class Image:
     """The generation that decides, where the kind of the source implies it; in others nodes state it."""
     live_levels: Mapping[int, int | None] | None = None
     """By broker, the newest level of metadata.version that its software supports, as it answers itself; None if it did
-    not answer. Of a source that asks brokers; in others registrations state it."""
+    not answer. Of a source that queries brokers; in others registrations state it."""
     live_controllers: Mapping[int, int | None] | None = None
     """The same of the controllers; None if they are unknown, or no range concerns what they decide."""
 

@@ -98,7 +98,7 @@ def _count(size: int, of: int) -> int:
 
 @frozen(kw_only=True)
 class CheckpointIdentity:
-    """The checkpoint that an image file was made from: what its name says, its size in bytes and its digest."""
+    """The checkpoint that an image file was made from: the values in its name, its size in bytes and its digest."""
 
     end_offset: int
     epoch: int

@@ -1,4 +1,4 @@
-"""`python -m aclog.snapshots.image_process CHECKPOINT`: writes the image file of a checkpoint, in a process of its own.
+"""`python -m aclog.snapshots.image_process CHECKPOINT`: writes the image file of a checkpoint, in a separate process.
 
 A node starts it, so that building a base does not slow down its requests: at the lowest priority, first to be killed
 when memory runs out, and ended with the node. The node holds the other end of standard input: when that ends, so does

@@ -284,7 +284,7 @@ def milliseconds(time: datetime) -> int:
 def end_offset_at(reader: LogReader, time: datetime) -> int:
     """Return the end offset of the state at `time`: the base offset of the first batch with a later max timestamp.
 
-    The high-water mark if there is none. Timestamps may go back when the leader changes, so the first later batch
+    Without one, the high-water mark. Timestamps may go back when the leader changes, so the first later batch
     counts: a state includes all batches before it, never a selection.
 
     A log may begin in the middle of a cluster's life (sync, import, migrate), so its first record is where knowledge
@@ -306,7 +306,7 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
 
 
 class Later(NamedTuple):
-    """Where a log goes on after a time: the first batch with a later max timestamp (ms since 1970); -1: there is none.
+    """The continuation of a log after a time: the first batch with a later max timestamp (ms since 1970); -1: none.
 
     Without one, `offset` is the high-water mark.
     """
@@ -350,7 +350,7 @@ def _time_text(timestamp: int) -> str:
         return f"{timestamp} ms after 1970"
 
 
-# What a text means as a moment (`--as-of`): an offset, an instant, or a time as people say it. Pure.
+# What a text means as a moment (`--as-of`): an offset, an instant, or a time in words. Pure.
 
 
 _MILLISECONDS = re.compile(r"@(\d{1,19})")
@@ -392,7 +392,7 @@ def read_moment(text: str, *, now: datetime, zone: tzinfo = UTC) -> ReadMoment:
     `spoken_time`, and `now`. What could mean two things is refused, not guessed.
 
     Raises:
-        ConfigError: none of these, or an ambiguous one; says which texts are clear.
+        ConfigError: none of these, or an ambiguous one; the message has texts that are clear.
 
     """
     words = " ".join(text.split())

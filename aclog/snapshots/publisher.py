@@ -224,7 +224,7 @@ class Publisher:
         merge.end(replaced, failure)
 
 
-# The merger: folds the overlay of ACL changes into a new base, in the background, while others go on.
+# The merger: folds the overlay of ACL changes into a new base, in the background, without blocking updates.
 
 
 IDLE_S = 1.0
@@ -257,7 +257,7 @@ class MergeReport:
 
 @define(kw_only=True, eq=False)
 class Merger:
-    """Watches a publisher's images and folds their overlay, in a thread of its own, until it is closed.
+    """Watches a publisher's images and folds their overlay, in a separate thread, until it is closed.
 
     That happens once the overlay has `merge_at` changes, or a quarter of the base's; or when no update has come for a
     second. No change is lost, readers never wait, updates wait for less than a millisecond, and a merge ends under any
@@ -715,7 +715,7 @@ def _is_known_at(image: Image, time: datetime) -> bool:
 
 
 def _release_freed_memory() -> None:
-    """Return unused memory of the allocator to the system; after a large replay that is most of it.
+    """Return unused memory of the allocator to the system; after a large replay, most memory is unused.
 
     Only a hint: a C library without malloc_trim keeps it.
     """

@@ -26,7 +26,7 @@ class StateSource(Protocol):
 
     @property
     def log(self) -> LogReader | None:
-        """The log that can be followed, or None if there is none."""
+        """The log that can be followed, or None."""
         ...
 
     @property

@@ -40,7 +40,7 @@ _MOST_STEPS = 1 << 22
 """Steps of these accesses that a task holds, one per change of the ACLs; about 50 bytes each."""
 
 _MOST_COUNTS = 1 << 22
-"""Counts that a task holds, by step and, if asked for, by day; 40 bytes each."""
+"""Counts that a task holds, by step and, if requested, by day; 40 bytes each."""
 
 _MOST_LOOSE = 1 << 20
 """Counts of single batches that a task holds before it adds them up."""
@@ -134,7 +134,7 @@ class _Counts(NamedTuple):
 
 @define(eq=False)
 class AccessCounter:
-    """Counts the distinct accesses of one task by step, as DecisionSteps numbers steps, and by day if asked to."""
+    """Counts the distinct accesses of one task by step, as DecisionSteps numbers steps, and optionally by day."""
 
     memory: SeenAccesses
     by_day: bool = False
@@ -636,7 +636,7 @@ class LogCounter:
     coverage: CoverageCounter | None = None
     """Counts all lines with a time, in the window or not, by their column `broker`; None if coverage is not needed."""
     timeless: bool = False
-    """Whether rows without a time are counted, too: then there is no window, and one version of the ACLs."""
+    """Whether rows without a time are also counted: then there is no window, and one version of the ACLs."""
     logged_denials: int = field(default=0, init=False)
     """With `coverage`: the number of rows that were logged as DENIED."""
     rows: RowCounts = field(factory=RowCounts, init=False)

@@ -246,7 +246,7 @@ def _attempts(own: Sequence[Refusal]) -> int:
 
 
 def least(operations: Iterable[int]) -> list[int]:
-    """Return the fewest of these operations whose ALLOWs allow all of them."""
+    """Return the smallest subset of these operations whose ALLOWs allow all."""
     codes = set(operations)
     implied = {code for code in codes for other in codes if other != code and rule_mask(other, _ALLOW) >> code & 1}
     return sorted(codes - implied)

@@ -29,7 +29,7 @@ from aclog.usage.window import UnreadAccesses, Window
 
 @frozen(eq=False, kw_only=True)
 class CountedLog:
-    """The counts of one worker, or of all of them."""
+    """The counts of one worker, or of all workers."""
 
     accesses: pa.Table
     """COUNTED or COUNTED_BY_DAY. In a sum, one row per access, version and day."""
@@ -168,7 +168,7 @@ class HowToCount:
     by_day: bool = False
     with_coverage: bool = False
     timeless: bool = False
-    """Whether rows without a time are counted, too (LogCounter)."""
+    """Whether rows without a time are also counted (LogCounter)."""
 
     def memory(self) -> SeenAccesses:
         """Return an empty memory of accesses, for one process."""

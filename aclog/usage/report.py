@@ -25,7 +25,7 @@ from aclog.usage.window import EPOCH, Counts, UnreadAccesses, Window, micros_of
 
 @frozen(eq=False, kw_only=True)
 class RuleUsage:
-    """The usage of ACLs, by ordinal; times in us since 1970, null if there is none."""
+    """The usage of ACLs, by ordinal; times in us since 1970, or null."""
 
     throughout: Bools
     """In force in the whole window; the others are not assessed."""
@@ -224,7 +224,7 @@ def _usage(decided: pa.Table, judged: Judged, assessed: WindowRules) -> RuleUsag
     rows = tally.rules()
     worth = worth_of(rows, tally.window)
     if tally.acls.presence_counts:
-        # with allow.everyone, ACLs that do not match affect decisions, too: only groups include them
+        # with allow.everyone, ACLs that do not match also affect decisions: only groups include them
         keep = rules_to_keep(tally.take_groups().column("group").combine_chunks(), worth).tolist()
     else:
         may_go = assessed.throughout & ~assessed.concerned & (worth < np.iinfo(np.int64).max)

@@ -246,7 +246,7 @@ def _see(access: ParsedAccess, names: dict[int, dict[str, set[str]]], *, is_allo
 
 
 def _evidence(count: int, first: int, last: int) -> Evidence:
-    # a first time later than the last one means that there is none (AccessCounter.add_timeless)
+    # a first time later than the last one means that there is no time (AccessCounter.add_timeless)
     timed = first <= last
     return Evidence(accesses=count, first=first if timed else None, last=last if timed else None)
 
@@ -291,7 +291,7 @@ def prove(old: AclsImage, new: Iterable[StandardAcl], counted: pa.Table, setting
     return Proof(replayed=int(np.asarray(counted.column("count")).sum()))
 
 
-# ACLs by coverage: those that apply to a name, to all names with a prefix, or to some of them.
+# ACLs by coverage: those that apply to a name, to all names with a prefix, or to some such names.
 
 
 _LITERAL, _PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -446,7 +446,7 @@ class Grant:
     why: str = ""
 
     def with_all_of(self, others: Iterable["Grant"]) -> "Grant":
-        """Return the grant with the justification of others, too."""
+        """Return the grant with the justifications of others added."""
         grants = [self, *others]
         return evolve(
             self,
@@ -618,7 +618,7 @@ class Folding:
         kind = prefixed.resource_type
         for deny in self.denying.on_some(kind, group.prefix, prefixed.principal):
             if overrules(deny, prefixed, self.denying.settings):
-                return f"the present rules deny a part of it: {acl_text(deny)}"
+                return f"the present rules deny a part of the prefix: {acl_text(deny)}"
         others = [name for name in self._under(kind, group.prefix) if name not in set(group.names)]
         for name in others:
             owners = self.names[kind][name]

@@ -34,7 +34,7 @@ from aclog.usage.window import DAY, AccessSets, UnreadAccesses
 #
 # An access is evaluated twice: with the ACLs of its own time, where removed ACLs stay as they were, and with those in
 # force now. A clause lists ACLs of which one must stay. A clause with a premise applies only if the premise stays: a
-# DENY is not needed if every ACL that it overrules is removed, too.
+# DENY is not needed if every ACL that it overrules is also removed.
 
 
 NO_PREMISE = -1
@@ -130,7 +130,7 @@ def places_of(keys: Bytes, among: Bytes) -> Int64s:
     (among_high, among_low), (key_high, key_low) = _halves(among), _halves(keys)
     order = np.argsort(among_high)
     ordered = among_high[order]
-    # Random keys hardly ever share their first halves; numbered ones do.
+    # Random keys almost never share their first halves; numbered ones do.
     if (ordered[1:] == ordered[:-1]).any():
         order = np.argsort(_whole(among))
         at = np.searchsorted(_whole(among)[order], _whole(keys))
@@ -203,9 +203,9 @@ class Silence:
     broker: str | None
     """None for lines without a broker."""
     since: int | None
-    """The last line before; None if there is none."""
+    """The last line before, or None."""
     to: int | None
-    """The first line after; None if there is none."""
+    """The first line after, or None."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -240,7 +240,7 @@ def silences(broker_hours: Mapping[str | None, HeardHours], start: int, until: i
 
 
 def first_heard(all_hours: Iterable[HeardHours], start: int) -> int | None:
-    """Return the time of the first line of any broker from `start` on; None if there is none."""
+    """Return the time of the first line of any broker from `start` on, or None."""
     times = []
     for hours in all_hours:
         at = int(np.searchsorted(hours.last, start))
@@ -602,7 +602,7 @@ class RuleLives:
     """The lives of the ACLs of a state, by ACL."""
 
     number: Int64s
-    """In the index; -1 if there is none."""
+    """In the index; -1 if it is not there."""
     begin: Int64s
     """In us since 1970."""
     exact: Bools
@@ -742,7 +742,7 @@ class Unused:
 
     @cached_property
     def unread_counts(self) -> Int64s:
-        """The number of unread accesses that may have needed each ACL that is not judged because of them."""
+        """By ACL that is not judged because of unread accesses: the number of those that may have needed it."""
         counts = np.zeros(len(self.rules), np.int64)
         numbers = np.flatnonzero(self.judgement.unjudged == Unjudged.UNREAD)
         who, denies = self.rules.principals(numbers), self.rules.denies[numbers]

@@ -123,7 +123,7 @@ def lives_of(rules: StateRules, lives: Lives) -> RuleLives:
 
 
 def _life_numbers(keys: Bytes, among: Bytes, eligible: Bools) -> Int64s:
-    """Return the number of the eligible life with each key, -1 if there is none."""
+    """Return the number of the eligible life with each key, or -1."""
     numbers = np.flatnonzero(eligible)
     if not len(numbers):
         return np.full(len(keys), -1, np.int64)

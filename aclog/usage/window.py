@@ -281,7 +281,7 @@ class _Whose:
     total: int
     named: Mapping[str, int]
     unknown: int | None
-    """Accesses of unknown principals; None if there are none."""
+    """The number of accesses of unknown principals, or None."""
 
     @classmethod
     def of(cls, unread: UnreadAccesses, *, deny: bool, by_presence: bool) -> Self:
@@ -296,7 +296,7 @@ class _Whose:
         return cls(total=total, named=dict(named), unknown=sum(of_unknown) if of_unknown else None)
 
     def meets(self, principal: str) -> bool:
-        """Return whether an ACL for this principal may apply to any of them."""
+        """Return whether an ACL for this principal may apply to any unread access."""
         return self.unknown is not None or principal in self.named or (bool(self.named) and _is_for_all(principal))
 
     def count(self, principal: str) -> int:

@@ -39,7 +39,7 @@ def test_a_change_appears_is_marked_and_is_said(visit, log):
     expect(visitor.answer.locator(".answer.changed")).to_be_visible()
     expect(visitor.page.locator("#said")).to_contain_text("2 rows new: READ on TOPIC orders: 2 principals")
     append(log, remove=[OPEN])
-    expect(visitor.page.locator("#said")).to_contain_text("1 row gone")
+    expect(visitor.page.locator("#said")).to_contain_text("1 row removed")
 
 
 def test_each_of_twenty_changes_is_marked(visit, log):

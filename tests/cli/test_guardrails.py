@@ -110,7 +110,7 @@ def test_what_turns_is_told_with_the_change_that_did_it_and_posted(log: Path, te
             change(log, "add", "pii.card")
             red = line(process)
             assert red.startswith("RED     ")
-            assert red.endswith(f" offset 3: pii: everybody cannot READ topic:pii.* ({tests}:4)")
+            assert red.endswith(f" offset 3: pii: everyone cannot READ topic:pii.* ({tests}:4)")
             assert line(process) == "  User:bob: READ on TOPIC pii.card is allowed, from any host"
             assert line(process) == "  by: added ALLOW User:bob READ on TOPIC LITERAL 'pii.card' from *"
             with urlopen(f"http://localhost:{port}/metrics") as answer:

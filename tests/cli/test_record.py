@@ -64,7 +64,7 @@ def test_a_state_reads_as_who_can_only_do_what(acls: Path, tmp_path: Path) -> No
         "    READ: [topic:bill.*]",
         "  cannot:",
         "    ALL: [topic:pii.*]",
-        "- name: everybody else",
+        "- name: everyone else",
         "  principal: User:*",
         "  except: [User:audit, User:billing]",
         "  can_only:",

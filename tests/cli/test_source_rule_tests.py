@@ -54,7 +54,7 @@ def test_a_file_has_its_cases_in_order_each_with_its_line(tmp_path):
         (11, "billing", "User:billing can transact topic:bill.out, transactional-id:bill-tx from 10.0.0.9"),
         (12, "billing", "READ prefixed bill. decides that User:billing may READ topic:bill.in from 10.0.0.9"),
         (13, "line 13", "exactly User:audit can READ topic:pii.card"),
-        (16, "line 14", r"everybody but User:audit cannot READ topic:\*"),
+        (16, "line 14", r"everyone except User:audit cannot READ topic:\*"),
         (19, "line 17", "User:a can stream group:app, topic:in, topic:out.* from 2001:db8:0:0:0:0:0:1"),
     ]
     assert len(found.cases) == 16

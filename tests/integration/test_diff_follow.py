@@ -90,7 +90,7 @@ def test_a_test_of_rules_turns_red_with_the_change_and_green_again(kafka: Follow
         kafka.acls("--add", *rule)
         red = process.stdout.readline()
         assert red.startswith("RED     ")
-        assert red.endswith(f": pii: everybody cannot ALL topic:pii.* ({guard}:4)\n")
+        assert red.endswith(f": pii: everyone cannot ALL topic:pii.* ({guard}:4)\n")
         assert "User:eve: READ, DESCRIBE on TOPIC pii.card is allowed" in process.stdout.readline()
         assert "by: added ALLOW User:eve READ on TOPIC LITERAL 'pii.card' from *" in process.stdout.readline()
         kafka.acls("--remove", "--force", *rule)

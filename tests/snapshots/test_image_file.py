@@ -217,7 +217,7 @@ class TestDamage:
             with pytest.raises(DecodeError):
                 read_image_file(checkpoint)
         path.write_bytes(whole + b"\0")
-        assert fault(checkpoint) == f"{len(whole) + 1} bytes: expected {len(whole)}, as its header says"
+        assert fault(checkpoint) == f"{len(whole) + 1} bytes: expected {len(whole)}, according to its header"
 
     def test_anywhere_in_the_middle(self, checkpoint):
         path = image_path(checkpoint)
@@ -438,4 +438,4 @@ class TestKilled:
         """As a copy that was cut off leaves it."""
         path = image_path(checkpoint)
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        assert "as its header says" in fault(checkpoint)
+        assert "according to its header" in fault(checkpoint)

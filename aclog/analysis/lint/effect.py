@@ -205,7 +205,7 @@ class Points:
         return len(self.places)
 
     def select(self, which: Bools | Int64s | slice) -> "Points":
-        """Return some of them."""
+        """Return the selected points."""
         return Points(places=self.places[which], principals=self.principals[which], hosts=self.hosts[which])
 
 
@@ -499,7 +499,7 @@ class Spans:
     hosts: Int64s
 
     def select(self, which: Bools) -> "Spans":
-        """Return some of them."""
+        """Return the selected spans."""
         return Spans(
             denies=self.denies[which],
             starts=self.starts[which],
@@ -671,7 +671,7 @@ class _Allows:
         )
 
     def mark(self, search: DenySearch, spans: Spans, possible: Bools) -> None:
-        """Mark the DENY rules that may overlap one of them."""
+        """Mark the DENY rules that may overlap one of these cells."""
         if not self.which.any():
             return
         everyone = search.decider.cells.everyone

@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 @define(eq=False, slots=False)
 class RuleTable:
-    """Rules by row, and their distinct texts by number. Immutable by convention, but for the cache of `derived`."""
+    """Rules by row, and their distinct texts by number. Immutable by convention, except for the cache of `derived`."""
 
     base: Base
     settings: Settings
@@ -185,7 +185,7 @@ class Span(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class NamePlaces:
-    """The intervals of all resource patterns of a table, and the places that stand for their names."""
+    """The intervals of all resource patterns of a table, and the places that represent their names."""
 
     resource_of: Int64s
     starts: Int64s
@@ -193,7 +193,7 @@ class NamePlaces:
     """Intervals [start, end), sorted by start, the wider one first; most patterns have one."""
     top_resource_of: Int64s
     tops: Int64s
-    """Places that stand for a pattern: a pattern that covers all of them covers all its names.
+    """Places that represent a pattern: a pattern that covers all of them covers all its names.
 
     One for most patterns, sorted by resource; where two patterns overlap, a top of one of them is a place of both.
     """
@@ -406,7 +406,7 @@ class Finding:
 
 
 class Consequence(NamedTuple):
-    """What a finding says of a rule: the impact, and the fix if changes can express it."""
+    """The consequence of a rule: the impact, and the fix if changes can express it."""
 
     lost: str
     fix: tuple[RuleChange, ...] = ()
@@ -619,7 +619,7 @@ class Responsible:
         return cls(index=AclIndex(table.base), documented=table.settings.documented)
 
     def covering(self, rule: StandardAcl, *, allows: bool) -> StandardAcl | None:
-        """Return a rule that alone allows, or denies, everything that another one names; None if there is none."""
+        """Return a single rule that allows, or denies, everything that another one names; None without such a rule."""
         bits = rule_mask(rule.operation, rule.permission_type)
         operations = (bits | bits >> 16) & self.requestable
         for resource in self._around(rule):

@@ -420,7 +420,7 @@ class TransactionWithoutWrite(Lint):
         starts = _holders(table, _rows(table, ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, AclOperation.ALL))
         produces = _holders(table, _rows(table, ResourceType.TOPIC, AclOperation.WRITE, AclOperation.ALL))
         for rows, lacks in (
-            (describes & ~starts[table.principal_of], "no WRITE on any of them: it cannot start a transaction"),
+            (describes & ~starts[table.principal_of], "no WRITE on any id: it cannot start a transaction"),
             (writes & ~produces[table.principal_of], "no WRITE on topics: its transactions are empty"),
         ):
             for numbers in groups_of(table.principal_of, rows & clients):

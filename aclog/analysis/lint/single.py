@@ -392,7 +392,7 @@ class _NearPrincipals:
         return cls(by_folded=by_folded, names=sorted((each.lower(), each) for each in principals if "=" in each))
 
     def of_principal(self, principal: str) -> str | None:
-        """Return the active principal that an unknown one probably means; None if there is none."""
+        """Return the active principal that an unknown one probably means, or None."""
         alike = self._by_folded.get(_folded(principal))
         if alike:
             return alike[0]
@@ -608,7 +608,7 @@ def without_wide(table: RuleTable) -> Policy | None:
 
 
 def for_everyone(table: RuleTable) -> Bools:
-    """Return which principals stand for everyone, or for every unauthenticated client."""
+    """Return which principals mean everyone, or every unauthenticated client."""
     anonymous = () if ANONYMOUS_PRINCIPAL in table.settings.super_users else (ANONYMOUS_PRINCIPAL,)
     return texts_among(table.principals, (WILDCARD_PRINCIPAL, *anonymous))
 

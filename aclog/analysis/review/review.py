@@ -54,10 +54,10 @@ class Kind(StrEnum):
 
 
 DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.EVERYONE, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
-"""Without GAINED and LOST: most changes are made to grant or revoke access, but hardly any to grant it to everyone."""
+"""Without GAINED and LOST: most changes are made to grant or revoke access, but few to grant it to everyone."""
 
 
-# The points at the top of a review: one of each kind, the most important kind first, then more of them.
+# The points at the top of a review: one of each kind, the most important kind first, then more of the first kinds.
 
 
 ROOM = 4

@@ -376,7 +376,7 @@ class _Touched:
     _index: NameIndex[NamePart] | None = field(default=None, init=False)
 
     def __call__(self, part: NamePart) -> bool:
-        """Return whether the part shares names with one of them."""
+        """Return whether a part shares names with any of the parts."""
         if any(names_meet((part,), (other,)) for other in self.parts[:_FEW_PARTS]):
             return True
         if len(self.parts) <= _FEW_PARTS:
@@ -596,7 +596,7 @@ settings are better summarized as a whole, and so are changed ACLs, in no more r
 
 @define(eq=False)
 class Component:
-    """Exact rows, and all the causes that affect any of them."""
+    """Exact rows, and all causes that affect any of the rows."""
 
     rows: list[ExactRow] = field(factory=list)
     candidates: list[Candidate] = field(factory=list)
@@ -610,7 +610,7 @@ class Component:
 
 
 def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:
-    """Yield the components; each row is in one of them."""
+    """Yield the components; each row is in one component."""
     if len(candidates) == 1 and len(candidates[0].effects) == 1:
         (effect,) = candidates[0].effects
         candidates[0].touched[effect] = [each for row in rows for each in row.differences()]

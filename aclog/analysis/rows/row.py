@@ -98,7 +98,7 @@ class Summary:
     principals: int
     """How many of the principals that ACLs or settings name gained or lost access."""
     everyone_else: bool
-    """Whether principals that are not named did, too."""
+    """Whether principals that are not named also did."""
     rules: int
     """How many ALLOW rules cover some of the row's requests: of the policy before if there are losses, of the policy
     after
@@ -156,7 +156,7 @@ WILDCARD_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Litera
 
 @frozen(kw_only=True)
 class Extent:
-    """The requests that an ACL covers; `names` is empty if there are none."""
+    """The requests that an ACL covers; `names` is empty if it covers no request."""
 
     resource_type: ResourceType
     operations: int

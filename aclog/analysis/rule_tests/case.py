@@ -67,10 +67,10 @@ class CaseSubject:
 
     @property
     def text(self) -> str:
-        """Such as `User:billing` or `everybody but User:audit`."""
+        """Such as `User:billing` or `everyone except User:audit`."""
         if self.principal != WILDCARD_PRINCIPAL:
             return self.principal
-        return f"everybody but {', '.join(self.but)}" if self.but else "everybody"
+        return f"everyone except {', '.join(self.but)}" if self.but else "everyone"
 
     @property
     def place(self) -> str:

@@ -208,7 +208,7 @@ class Coverage:
 def coverage(policy: Policy, cases: Iterable[Case]) -> Coverage:
     """Return the ACLs that match no request of any case.
 
-    A comparison with another policy exercises no ACL by itself: it expresses no purpose of any of them.
+    A comparison with another policy exercises no ACL by itself: it states no purpose of an ACL.
     """
     index = _QueryIndex(policy.settings)
     for case in cases:

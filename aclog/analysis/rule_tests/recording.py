@@ -236,7 +236,7 @@ class _Principal:
 
 
 _LONG = 50
-"""The most exceptions of a subtree before it is folded with other parts, which may fill some of them."""
+"""The most exceptions of a subtree before it is folded with other parts, which may fill some of the exceptions."""
 
 
 @frozen(kw_only=True)
@@ -399,7 +399,7 @@ def tests_of_state(policy: Policy) -> Iterator[TestObject]:
         denied.setdefault(rule.principal, []).append(rule)
     everybody = denied_to(policy, denied.pop(WILDCARD_PRINCIPAL, ()))
     if everybody:
-        yield test_object("everybody", CaseSubject(principal=WILDCARD_PRINCIPAL), {"cannot": everybody})
+        yield test_object("everyone", CaseSubject(principal=WILDCARD_PRINCIPAL), {"cannot": everybody})
     yield from _holders(policy, denies)
     for each in recorded(policy):
         subject = each.subject
@@ -408,7 +408,7 @@ def tests_of_state(policy: Policy) -> Iterator[TestObject]:
         cannot = denied_to(policy, denied.get(subject.principal, ()))
         if cannot:
             expected["cannot"] = cannot
-        name = subject.principal if subject.principal != WILDCARD_PRINCIPAL else "everybody else"
+        name = subject.principal if subject.principal != WILDCARD_PRINCIPAL else "everyone else"
         yield test_object(name, subject, expected)
 
 

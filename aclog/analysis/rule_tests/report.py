@@ -218,7 +218,7 @@ class TestedState:
     policy: Policy
     """With ids (aclog.analysis.rule_tests.case.with_ids), so that changes are fast."""
     policies: Mapping[Generation, Policy] = field(factory=dict)
-    """The policy for each generation of Kafka that may decide, if there are several; with ids, too."""
+    """The policy for each generation of Kafka that may decide, if there are several; also with ids."""
     origins: Origins
     place: ChangePlace
     """The target of changes, for command lines."""

@@ -288,7 +288,7 @@ class CspReport:
 
 @define(eq=False)
 class CspReports:
-    """The number of reports, and the last of them; memory is bounded."""
+    """The number of reports, and the most recent ones; memory is bounded."""
 
     count: int = 0
     last: "deque[CspReport]" = field(factory=lambda: deque(maxlen=_MOST_REPORTS), init=False)
@@ -311,7 +311,7 @@ class CspReports:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return their number, and the last of them."""
+        """Return their number, and the most recent ones."""
         return {"count": self.count, "last": [asdict(each) for each in self.last]}
 
 

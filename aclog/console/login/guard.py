@@ -113,18 +113,19 @@ def _is_page(name: bytes, value: bytes) -> bool:
     return name.lower() == b"content-type" and value.lower().startswith(b"text/html")
 
 
-# What a viewer may see by the cluster's rules: everything, or his own permissions.
+# What a viewer may see by the cluster's rules: everything, or only the viewer's own permissions.
 #
 # Kafka lists all rules for principals with DESCRIBE on the cluster, and so does the console, by the same authorizer.
 # Other viewers see the rules that apply to them: those of their principal and of `User:*`, ALLOW and DENY, with hosts.
-# No hidden rule can match a request of the viewer, so that each of his decisions has its rule among the visible ones.
+# No hidden rule can match a request of the viewer, so the rule of each decision is among the visible ones.
 # Hidden: rules of other principals, their names and locations; other super users; topics, brokers, users and tokens
 # of the cluster.
 #
 # `allow.everyone.if.no.acl.found` and a rule whose principal has no colon (on which Kafka throws) are the two ways in
-# which rules of others decide for him. His permissions are therefore decided from all rules (`State.authorizer`, of
-# aclog.console.pages.states), which reveals no more than a request to his cluster would; visible rules explain it,
-# and are never decided from. `OwnStates`, of aclog.console.pages.states, makes the states of the pages for him.
+# which rules of others decide for the viewer. The viewer's permissions are therefore decided from all rules
+# (`State.authorizer`, of aclog.console.pages.states), which reveals no more than a request to the cluster would;
+# visible rules explain a decision, and never make it. `OwnStates`, of aclog.console.pages.states, makes the states of
+# the viewer's pages.
 
 
 _NOT_SHOWN = "the cluster does not show it to you"
@@ -507,7 +508,7 @@ _OIDC = "oidc"
 def way_of(login: str, *, base_url: str, environment: Mapping[str, str], tell: Callable[[str], None]) -> Way:
     """Return the way of `oidc`, of `oidc:FILE`, or of a file of passwords.
 
-    `base_url` is how browsers reach the console; `tell` is called with the reason of each failed login at a provider.
+    `base_url` is how browsers reach the console; the callback gets the reason of each failed login at a provider.
 
     Raises:
         ConfigError: settings or passwords that cannot be used. OSError: a file cannot be read.

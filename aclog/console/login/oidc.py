@@ -183,7 +183,7 @@ class OidcSettings:
 def read_settings(path: Path | None, environment: Mapping[str, str], base_url: str) -> OidcSettings:
     """Return the settings of a TOML file, or without one of the variables ACLOG_OIDC_ISSUER, and so on.
 
-    `base_url` is how browsers reach the console. The client's secret is in a file of its own (client_secret_file), or
+    `base_url` is how browsers reach the console. The client's secret is in a separate file (client_secret_file), or
     in the variable ACLOG_OIDC_CLIENT_SECRET.
 
     Raises:
@@ -241,7 +241,7 @@ def _of_file(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path}: not TOML: {str(error)[:80]}") from None
     for key, value in values.items():
         if key == "client_secret":
-            raise ConfigError(f"{path}: client_secret: put it into a file of its own, and name it: client_secret_file")
+            raise ConfigError(f"{path}: client_secret: put it into a separate file, and name it: client_secret_file")
         if key not in _VARIABLES:
             raise ConfigError(f"{path}: {key[:40]!r}: expected one of {', '.join(_VARIABLES)}")
         if not isinstance(value, str):
@@ -266,7 +266,7 @@ def _secret(values: Mapping[str, str], environment: Mapping[str, str], beside: P
 
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _TIMEOUT_S, _IN_ALL_S = 10.0, 30.0
-"""Timeouts of each read of a response, and of all of it: one that arrives byte by byte would never end."""
+"""Timeouts of each read of a response, and of the whole response: one that arrives byte by byte would never end."""
 _CACHE_S, _READ_AGAIN_S = 3600.0, 10.0
 _MOST_BYTES = 1 << 20
 _ERROR_CODE = re.compile(r"[a-z_]{1,60}")

@@ -45,7 +45,7 @@ from aclog.snapshots.moments import read_moment
 PATH = "/findings"
 NEW = "new"
 _RULES = 3
-"""Rules of a finding that are shown; the search finds all of them."""
+"""Rules shown per finding; the search finds all its rules."""
 _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", Kind.TESTS: "Failing tests"}
 _MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING}
 _DAY = timedelta(days=1)

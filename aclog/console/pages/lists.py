@@ -151,7 +151,7 @@ def _prefix(parameters: Parameters) -> str:
 
 
 def branch_table(state: State, kind: int, prefix: str, as_of: str = "") -> Table:
-    """Return a level of the tree as a table, all of it."""
+    """Return a whole level of the tree as a table."""
     name = code_name(ResourceType, kind)
     branches = state.listing.branches(kind, prefix, SEPARATORS)
     return Table(

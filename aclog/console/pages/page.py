@@ -152,7 +152,7 @@ class Field:
 
 @frozen(kw_only=True)
 class Button:
-    """A way to send a form besides the first one; it sends its name and value, too."""
+    """Another button that submits a form; it also sends its name and value."""
 
     name: str
     value: str
@@ -173,7 +173,7 @@ class Form:
     writes: bool = False
     """Whether it is sent as POST, with the session's token."""
     posts: bool = False
-    """Whether it is sent as POST, too, though it writes nothing: it may be too large for an address."""
+    """Whether it is sent as POST although it writes nothing: it may be too large for an address."""
     takes_file: str = ""
     """The name of the field that a file's content goes to; empty for none."""
     buttons: tuple[Button, ...] = ()
@@ -518,7 +518,7 @@ def rule_table(
     uses: Uses | None = None,
     first: int = 0,
 ) -> Table:
-    """Return a table of rules, from `first` on, cut to one page; its note does not say which rows."""
+    """Return a table of rules, from `first` on, cut to one page; its note does not name the range of rows."""
     page = rules[first : first + PAGE_ROWS]
     columns = rule_columns(origins, page, uses=uses)
     rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in page)

@@ -45,7 +45,7 @@ class Handle:
     time: str
     """The requested time, in UTC; empty if an offset was requested."""
     is_newest: bool = False
-    """Whether it goes on with the log."""
+    """Whether it follows the log."""
 
     def __str__(self) -> str:
         return f"offset {self.offset:,} ({self.time})" if self.time else f"offset {self.offset:,}"

@@ -576,12 +576,12 @@ class States:
         return Listing.of(acls, pause) if before is None else before.listing.followed_by(acls, pause)
 
 
-# States as one viewer may see them: with the rules that speak of him.
+# States as one viewer may see them: with the rules that apply to the viewer.
 
 
 @define(eq=False, kw_only=True)
 class OwnStates:
-    """The states of a source for one viewer; he is decided from all rules, and shown those that he may see."""
+    """The states of a source for one viewer: decided from all rules, with only the visible rules shown."""
 
     states: States
     sights: Sights
@@ -598,7 +598,7 @@ class OwnStates:
 
     @property
     def version(self) -> str:
-        """Changes with the rules that the viewer sees, and when other rules that decide for him may have changed."""
+        """Changes with the visible rules, and when other rules that decide for the viewer may have changed."""
         version = self.states.version  # before the state, which may be newer
         whole = self._judged_alone()
         if whole is None:
@@ -623,7 +623,7 @@ class OwnStates:
             return visible is not None and visible in self._versions
 
     def _judged_alone(self) -> State | None:
-        """Return the newest state if the viewer has a version of his own; None if the global version applies."""
+        """Return the newest state if the viewer has a separate version; None if the global version applies."""
         try:
             whole = self.states.now()
         except NotReadyError:
@@ -815,7 +815,7 @@ class Console:
     viewer: str | None = None
     """The principal of the viewer, if there is a login."""
     own: Own | None = None
-    """The viewer, if he sees his own rights only; None: all is shown."""
+    """The viewer, if only the permissions of the viewer are shown; None: all is shown."""
 
     @property
     def version(self) -> str:
@@ -832,7 +832,7 @@ class Console:
         return None if look is None or look.result is None else look.result.uses
 
     def check_own(self, principal: str) -> None:
-        """Refuse requests about other principals if the viewer sees only his own rights.
+        """Refuse requests about other principals if only the permissions of the viewer are shown.
 
         Raises:
             NotShownError: the principal is not the viewer.

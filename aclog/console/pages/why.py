@@ -150,8 +150,8 @@ def _of_set(
     """Return why all names with a prefix are decided alike. Raises BadParameterError: they are not."""
     whole = state.whole or state.policy
     if console.own is not None and not decides_alone(Image(acls=whole.acls), whole.settings):
-        # Examples could be names of rules that he does not see.
-        raise BadParameterError("rules that you do not see may decide on some of these names: ask about one name")
+        # Examples could be names of hidden rules.
+        raise BadParameterError("hidden rules may decide on some of these names: enter a single name")
     try:
         return explained(state.policy, context, action, options)
     except ConfigError as error:

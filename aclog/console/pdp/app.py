@@ -56,10 +56,10 @@ class Tokens:
         return cls(tuple(sha256(token.encode()).digest() for token in tokens))
 
     def holder(self, authorization: str | None) -> bytes | None:
-        """Return which of them the value of an Authorization header is, by its digest; None: none."""
+        """Return the digest of the token in an Authorization header, or None if the token is unknown."""
         kind, _, token = (authorization or "").partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogateescape")).digest()
-        matches = [compare_digest(digest, own) for own in self._digests]  # all of them: constant time
+        matches = [compare_digest(digest, own) for own in self._digests]  # compare all: constant time
         return digest if kind.lower() == "bearer" and any(matches) else None
 
 
@@ -136,9 +136,9 @@ _SHORT = 16 << 10
 """Bytes of a body that is answered at once; a longer one, or one about the past, is answered in a thread."""
 _THREADS, _THREADS_OF_THE_PAST = 4, 2
 _WAITING = 16
-"""Questions about the past of one sender that may wait."""
+"""Requests about the past that may wait, per sender."""
 _RETRY_S = 1
-"""Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
+"""Retry-After of a refusal, and the delay before it is sent: a client that keeps retrying does so once per second."""
 _RETRY = {"Retry-After": str(_RETRY_S)}
 
 
@@ -236,7 +236,7 @@ class DecisionPoint:
         except NoTurnError:
             self.refusals.request("past")
             await asyncio.sleep(self.retry_s)
-            return _error(429, "too many questions about the past at once: ask again later", _RETRY)
+            return _error(429, "too many requests about the past at once: retry later", _RETRY)
 
     def _answered(self, path: str, answering: Answering, asker: Asker, data: bytearray) -> Response:
         """Return the answer to a body, once it is written down.
@@ -279,7 +279,7 @@ class DecisionPoint:
                 if holder is None:
                     return _error(401, "expected a token", {"WWW-Authenticate": "Bearer"})
             if not authenticate(request.scope, holder):
-                return _error(429, "too many connections with this token: ask again later", _RETRY)
+                return _error(429, "too many connections with this token: retry later", _RETRY)
             return await endpoint(request)
 
         return self._open(checked, any_host=any_host)

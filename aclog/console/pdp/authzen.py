@@ -210,7 +210,7 @@ def _entity(kind: str, thing: Thing) -> Result:
 
 
 MOST_IN_PAGE = 1000
-"""Results of a page, unless fewer are asked for."""
+"""Results per page, unless the request has a lower limit."""
 
 
 @frozen(kw_only=True)
@@ -326,7 +326,7 @@ class AuthZen:
             return decider
 
         def evaluate(one: Json) -> Reply:
-            """Answer one of them."""
+            """Answer one evaluation."""
             question = parse_evaluation(one)
             as_of = question.circumstances.as_of
             return _reply(newest if as_of is None else decider_at(as_of), question)

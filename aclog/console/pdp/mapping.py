@@ -143,7 +143,7 @@ class Template:
         return befores[1].startswith(befores[0]) and afters[1].endswith(afters[0])
 
     def hides(self, other: "Template") -> bool:
-        """Return whether every name of another template is a name of this one, too."""
+        """Return whether every name of another template is also a name of this one."""
         return other.before.startswith(self.before) and other.after.endswith(self.after)
 
 
@@ -261,7 +261,7 @@ class ForeignType:
     """The canonical word."""
     cases: Cases[Target]
     rivals: Sequence[Target] = ()
-    """Targets of other types that a name of this one may be of, too."""
+    """Targets of other types that may share names with this one."""
     actions: Words[Cases[AclOperation]] = _NO_ACTIONS
     """None of subjects, and of a resource that `action` does not name."""
 
@@ -309,7 +309,7 @@ class ForeignType:
         return None if case is None else case.to
 
     def _is_of_another(self, target: Target, name: str) -> bool:
-        """Return whether a name, of a target of this type, is that of a thing of another type, too."""
+        """Return whether a name of a target of this type is also a name of another type."""
         return any(each.template.id_of(name) is not None and target.is_rival(each) for each in self.rivals)
 
     def _of_name(self, target: Target, name: str) -> tuple[Case[Target], str] | None:
@@ -634,7 +634,7 @@ def _rejected_lines(mapping: Mapped) -> Iterator[str]:
 
 
 def _rejected(words: Words[Any]) -> Mapping[str, list[str]]:
-    """Return the usual spellings of words in another case that mean none of them."""
+    """Return the usual spellings of words in another case that are not accepted."""
     spellings = {}
     for word in words.meanings:
         usual = dict.fromkeys((word.upper(), word.lower(), word.capitalize()))

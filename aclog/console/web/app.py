@@ -265,7 +265,7 @@ class Pools:
 
 _PAGES, _COSTLY_PAGES, _VIEWERS = 64, 32, 256
 _RETRY_S = 1
-"""Retry-After of a refusal, and the delay with which it is sent: a client that goes on asking does so once a second."""
+"""Retry-After of a refusal, and the delay before it is sent: a client that keeps retrying does so once per second."""
 _OTHERS_DECIDE = (
     "Hidden rules can also decide your requests: this list may be incomplete or too long. The page Why is exact."
 )

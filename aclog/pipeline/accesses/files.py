@@ -93,7 +93,7 @@ class PinnedFiles:
 
     @contextmanager
     def verified(self) -> Iterator[None]:
-        """Read the files in this block; at its end, `check`. A job that failed because a file is gone says so too."""
+        """Read the files in this block; at its end, `check`. If a file is gone, the error of `check` is raised."""
         try:
             yield
         except Exception:

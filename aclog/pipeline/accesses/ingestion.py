@@ -57,8 +57,8 @@ from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 # The ledger of a table that is appended to: the taken contents, the position of each source, and the table's files.
 #
 # A SQLite database, `_ledger.db` (Spark skips names that begin with `_`). An append is committed by one transaction,
-# which names its files while they still stand in a directory of their own. Then they are moved into the table. What
-# is killed before the transaction leaves nothing in the table; what is killed after it is moved by the next append.
+# which names its files while they are still in a separate directory. Then they are moved into the table. An append that
+# is killed before the transaction leaves nothing in the table; if it is killed later, the next append moves its files.
 
 
 FileState: TypeAlias = tuple[int, int, int, int, bytes]
@@ -528,7 +528,7 @@ class Appended:
 
     @property
     def watermark(self) -> int | None:
-        """The earliest of the sources' latest times, in us since 1970; None if there is none, or one is unknown."""
+        """The earliest of the sources' latest times, in us since 1970; None without sources, or if one is unknown."""
         times = [latest for latest in self.sources.values() if latest is not None]
         return min(times) if times and len(times) == len(self.sources) else None
 

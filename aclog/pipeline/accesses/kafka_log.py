@@ -203,7 +203,7 @@ def _as_batches(lines: Iterable[bytes], name: str) -> Iterator[pa.RecordBatch]:
     rest = iter(lines)
     while some := list(islice(rest, _BLOCK)):
         data = pa.array(some, pa.binary())
-        # text in Spark need not be UTF-8, and who reads the lines says what is not: so the bytes pass unseen
+        # text in Spark need not be UTF-8, and the reader of the lines reports invalid text: no check here
         buffers: list[Any] = data.buffers()
         values: Any = pa.StringArray.from_buffers(len(some), buffers[1], buffers[2])
         yield pa.RecordBatch.from_arrays([values, pa.repeat(pa.scalar(name), len(some))], names=["value", "file"])
@@ -286,7 +286,7 @@ def parse_lines(lines: DataFrame) -> DataFrame:
 
 
 def within(variant: str, key: str) -> Column:
-    """Return the value of a key of an object as VARIANT, null if there is none."""
+    """Return the value of a key of an object as VARIANT, or null."""
     return F.expr(f"try_variant_get({variant}, '{_path(key)}', 'variant')")
 
 
@@ -491,14 +491,14 @@ def validate_rows(raw: DataFrame, *, files: bool = False) -> DataFrame:
 
 @frozen(kw_only=True)
 class Split:
-    """The rows of a batch, split; the three parts add up to all of them."""
+    """The rows of a batch, split; the three parts add up to all rows."""
 
     accesses: pa.RecordBatch
     """Rows of ACCESS_SCHEMA."""
     rejects: pa.RecordBatch
     """Rows of REJECT_SCHEMA."""
     files: "pa.Array[Any]"
-    """The file of each access; null if the source's reader was not asked for it."""
+    """The file of each access; null unless the source's reader adds it."""
     blanks: int
 
 
@@ -576,7 +576,7 @@ def lines_of_kafka(lines: DataFrame, timezone: str) -> DataFrame:
 
 
 def split_lines(batch: pa.RecordBatch) -> Split:
-    """Split lines (`value`, `file` and `timestamp`, null if there is none).
+    """Split lines (`value`, `file` and `timestamp`, which may be null).
 
     Most lines of a log differ in their time only: equal texts after the time are read once per batch.
     """

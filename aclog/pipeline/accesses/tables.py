@@ -331,7 +331,7 @@ class SplitAndWrite:
     directory: str
     latest: Mapping[str, int | None] | None = None
     """For a table that is appended to: the latest time that each source had, in us. Accesses are written by day, and
-    the report says what each source has now."""
+    the report has the latest time of each source now."""
     until: int = 0
     """The time of the append, in us."""
 

@@ -79,7 +79,7 @@ def first_contradiction(events: DataFrame, name: str, checked: Column) -> Replay
 
 
 def contradictions(events: DataFrame, checked: Column) -> DataFrame:
-    """Return every contradiction (offset, what); the applier stops at the first of them."""
+    """Return every contradiction (offset, what); the applier stops at the first one."""
     ordered = _in_order(events)
     by_id = ordered.select("offset", _by_id().alias("what"))
     by_content = _by_content_order(_rules(ordered.where("adds"))).select("offset", _by_content(checked).alias("what"))
@@ -548,7 +548,7 @@ class FirstPass:
 
     @property
     def unknown_codes(self) -> bool:
-        """Whether some ACLs have codes without a name: names cannot tell these ACLs apart."""
+        """Whether some ACLs have codes without a name: names do not distinguish these ACLs."""
         return self.start.unknown_codes or self.summary.unknown_codes
 
     @property
@@ -682,7 +682,7 @@ def intervals(spark: SparkSession, directory: Path | str) -> DataFrame:
 
     """
     log_pass = first_pass(spark, Path(directory))
-    # names cannot tell ACLs with unknown codes apart: the driver replays such a log, and Spark does not compare them
+    # names do not distinguish ACLs with unknown codes: the driver replays such a log, and Spark does not compare them
     if log_pass.unknown_codes:
         _replay(directory)
     checked = ~has_unknown_code() if log_pass.unknown_codes else F.lit(True)

@@ -74,7 +74,7 @@ def _any(conditions: Iterable[Column]) -> Column:
 # When access was allowed, from a log of any size: Spark selects the relevant ACLs, the driver evaluates them.
 #
 # Spark reads the log as for its history (aclog.pipeline.history.intervals), pairs each removal with its addition, and
-# checks all of them. Only the ACLs that concern the question are collected on the driver.
+# checks all pairs. Only the ACLs that concern the question are collected on the driver.
 
 
 def when(spark: SparkSession, directory: Path | str, question: Question, settings: Settings) -> list[Interval]:

@@ -107,7 +107,7 @@ class Stream(Protocol):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Tells Spark how far a stream can read, and plans what is between two of its offsets."""
+    """Reports to Spark how far a stream can read, and plans the reading between two of its offsets."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
@@ -177,7 +177,7 @@ class AclogDataSource(DataSource):
     client properties.
 
     `spark.readStream` reads a log directory or a topic from `startingOffset` on: `earliest` (default), `latest` or an
-    offset. It resumes exactly where its checkpoint says. A micro-batch consists of whole batches; with
+    offset. It resumes exactly at its checkpoint. A micro-batch consists of whole batches; with
     `maxRecordsPerTrigger`, of at most that many records, or of a single larger batch. If retention has removed the next
     records, the stream fails; with `failOnDataLoss` false it continues, with a row of record_type DAMAGED for the gap.
 
@@ -187,7 +187,7 @@ class AclogDataSource(DataSource):
     - `partitionBytes`: the size of a partition, 16 MiB by default: a large file is cut at batch boundaries, small ones
       share a partition.
     - `damaged`: `fail` (default): reading damaged bytes raises an error with path and byte position. `setAside`: a
-      row of record_type DAMAGED stands for them, with the first missing offset and, in `damage`, what is wrong and
+      row of record_type DAMAGED replaces them, with the first missing offset and, in `damage`, what is wrong and
       where; everything else is read. A batch is set aside as a whole.
     - `pushFilters`: with `true`, filters on offset, timestamp and record_type (=, <, <=, >, >=, in) are applied before
       rows are decoded, and partitions that they exclude are skipped; needs spark.sql.python.filterPushdown.enabled. Use

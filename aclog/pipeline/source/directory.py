@@ -254,7 +254,7 @@ def _before(offset: int, at: OffsetPosition, end: OffsetPosition) -> bool:
 # Rows of a byte range of a log, as Arrow batches; every batch and its place in the log are checked.
 #
 # Memory is bounded by a window of the file and by the largest batch of a metadata log. Damage is an error or is set
-# aside: then one row of type DAMAGED stands for it, and reading continues at the next trustworthy place.
+# aside: then one row of type DAMAGED replaces it, and reading continues at the next trustworthy place.
 
 
 WINDOW = 4 << 20
@@ -599,7 +599,7 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     """Return the ranges of `options.path`: a log directory, a directory of checkpoints, or one checkpoint.
 
     Raises:
-        LogError: it is none of these, or cannot be read.
+        LogError: it is something else, or cannot be read.
         DecodeError: a file that determines the end of the log is damaged.
         ConfigError: it is a file, but not a checkpoint.
 

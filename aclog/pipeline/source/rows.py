@@ -95,7 +95,7 @@ LOG_SCHEMA = pa.schema(_COLUMNS)
 `timestamp` its max timestamp, null if it has none (-1).
 
 `record_type` is the name that `aclog log dump` prints. `opaque` is the value of any other record, such as a topic's.
-`damage` is only set in a row of type DAMAGED, which stands for bytes that were set aside.
+`damage` is only set in a row of type DAMAGED, which replaces bytes that were set aside.
 """
 
 DAMAGED = "DAMAGED"
@@ -133,8 +133,8 @@ _OF_A_CREDENTIAL: Final = {
 }
 _OF_A_TOKEN: Final = {
     "tokenId": "the token's id",
-    "owner": "the principal that the token stands for",
-    "requester": "the principal that asked for it",
+    "owner": "the principal that the token authenticates",
+    "requester": "the principal that requested the token",
     "renewers": "the principals that may renew it",
     "issueTimestamp": "when it was issued",
     "expirationTimestamp": "when it expires unless it is renewed",
@@ -536,7 +536,7 @@ def _odd_acls(buffer: bytes, rows: Rows, at: Int64s) -> Array:
 def _acl(record: MetadataRecord) -> dict[str, str]:
     if isinstance(record, RemoveAccessControlEntryRecord):
         return {"id": uuid_text(record.id)}
-    assert isinstance(record, AccessControlEntryRecord)  # noqa: S101 - the row's kind says so
+    assert isinstance(record, AccessControlEntryRecord)  # noqa: S101 - by the row's kind
     return {
         "id": uuid_text(record.id),
         "resourceType": code_name(ResourceType, record.resource_type),

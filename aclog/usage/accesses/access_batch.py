@@ -266,7 +266,7 @@ _DECISIONS: Final[tuple[tuple[str, ...], ...]] = (("loggedDecision",), ("audit",
 
 
 def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: JsonObject | None, zone: tzinfo) -> None:
-    """Count a line that may be an unreadable access; `value` is its object, None if there is none.
+    """Count a line that may be an unreadable access; `value` is its object, or None.
 
     An object without any key of an access, such as a line of another log, is not counted; nor is a line without any
     sign of an object, which a torn one has.

@@ -185,7 +185,7 @@ def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
 
 
 def _last_line_end(path: str, size: int) -> int:
-    """Return the position after the last line feed in the first `size` bytes, 0 if there is none."""
+    """Return the position after the last line feed in the first `size` bytes, 0 without one."""
     with Path(path).open("rb") as file:
         end = size
         while end > 0:

@@ -141,7 +141,7 @@ def _whole_lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 
 def _next_start(opened: IO[bytes], place: int) -> int:
-    """Return the start of the first line after this position; beyond the end if there is none."""
+    """Return the start of the first line after this position; beyond the end if no line follows."""
     opened.seek(place - 1)
     line = opened.readline(_LINE)
     return place - 1 + len(line) if line else place
@@ -207,7 +207,7 @@ def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObjec
 
 
 def at(value: object, *path: str | int) -> Any:
-    """Return the value at a path of keys and list positions; None if there is none."""
+    """Return the value at a path of keys and list positions, or None."""
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
@@ -219,7 +219,7 @@ def at(value: object, *path: str | int) -> Any:
 
 
 def text_at(value: object, *path: str | int) -> str | None:
-    """Return the text at a path; None if there is none, or if UTF-8 cannot encode it."""
+    """Return the text at a path; None without one, or if UTF-8 cannot encode it."""
     text = at(value, *path)
     if not isinstance(text, str):
         return None
@@ -231,6 +231,6 @@ def text_at(value: object, *path: str | int) -> str | None:
 
 
 def number_at(value: object, *path: str | int) -> int | None:
-    """Return the integer at a path; None if there is none."""
+    """Return the integer at a path, or None."""
     number = at(value, *path)
     return number if isinstance(number, int) and not isinstance(number, bool) else None

@@ -40,14 +40,14 @@ from aclog.usage.decisions.intervals import (
 
 
 _UNSURE = np.uint8(1 << STAR | 1 << ODD)
-"""The levels that Kafka may visit earlier or later than their rank says, as bits."""
+"""The levels that Kafka may visit earlier or later than by their rank, as bits."""
 
 
 @frozen(eq=False, kw_only=True)
 class AccessDecisions:
     """Decision codes of some accesses, in their order; `changing` has the steps of those that change over time.
 
-    For UNRESOLVED the image of the version has to be asked (AclsImage.rule).
+    UNRESOLVED requires a lookup in the image of the version (AclsImage.rule).
     """
 
     codes: Int32s
@@ -83,7 +83,7 @@ class _Batch:
     allow_everyone: bool
 
     def decide(self) -> AccessDecisions:
-        """Decide all of them."""
+        """Decide all accesses."""
         matches = self.matches
         always = (matches.start == 0) & (matches.end == self.index.versions.end) & ~matches.unsure
         changing, unsure = np.zeros((2, len(self.accesses)), np.bool_)
@@ -141,7 +141,7 @@ class _Batch:
     def _may_throw(self) -> Bools:
         """Return where an ACL on the resource has a principal without a colon.
 
-        Kafka throws when its scan reaches that ACL, unless an ACL that denies comes first: the image has to be asked.
+        Kafka throws when its scan reaches that ACL, unless an ACL that denies comes first: only the image shows which.
         """
         throws = np.zeros(len(self.accesses), np.bool_)
         throwing = self.index.image.index.base.colonless_resources

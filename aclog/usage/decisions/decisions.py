@@ -18,7 +18,7 @@ from aclog.authorizer.index.scan_order import EMPTY, NAMED, ODD, STAR
 from aclog.authorizer.settings import Generation
 from aclog.metalog.vectors import Int64s
 
-# Decisions as one number each: the ordinal of the determining ACL, or a negative code if there is none.
+# Decisions as one number each: the ordinal of the determining ACL, or a negative code without one.
 
 
 class DecisionCode(IntEnum):

@@ -225,7 +225,7 @@ class Rules:
 def change_times(intervals: AclIntervals) -> Int64s:
     """Return the times at which versions 1, 2, ... begin, ascending, in ms since 1970.
 
-    Another Kafka that decides makes a version, too.
+    A change of the Kafka that decides also makes a version.
     """
     of_kafka = np.array(() if intervals.kafka is None else intervals.kafka.changes, np.int64)
     times = np.unique(np.concatenate((intervals.visible_from, intervals.visible_to, of_kafka)))
@@ -237,7 +237,7 @@ class Versions:
     """The versions between which each ACL was in force.
 
     Version v holds from the v-th time at which any ACL was added or removed, or another Kafka decided; version 0 holds
-    before the first of them.
+    before the first such time.
     """
 
     times: Int64s
@@ -248,7 +248,7 @@ class Versions:
     permanent: Bools
     """By ordinal: whether the ACL is in force at all versions."""
     ranges: NDArray[np.uint8] | None = None
-    """By version: whether ACLs match whose host is a range (Ranges); None: the settings say so."""
+    """By version: whether ACLs match whose host is a range (Ranges); None: the settings decide."""
 
     @classmethod
     def of(cls, intervals: AclIntervals) -> Self:
@@ -387,7 +387,7 @@ class IntervalIndex:
     def of(cls, intervals: AclIntervals, *, documented: bool, cidr: bool = False) -> Self:
         """Index the intervals; `documented` and `cidr` as for AclsImage.with_options.
 
-        If the intervals say which Kafka decided when, `cidr` does not count.
+        If the intervals state which Kafka decided when, `cidr` has no effect.
         """
         columns, cidr = intervals.columns, cidr or intervals.kafka is not None
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=cidr)

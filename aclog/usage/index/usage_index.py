@@ -25,7 +25,7 @@ from aclog.usage.index.tallies import DayTally, Kind, UsedWriter, numbered_sets
 from aclog.usage.index.used import LastUse, Used
 from aclog.usage.window import OLDER_INDEX, AccessSets, UnreadAccesses, UnreadKey, UnreadSpan
 
-# Runs: the input of the index, and its record of them.
+# Runs: the inputs of the index, as it records them.
 
 
 class TakenContent(NamedTuple):

@@ -15,7 +15,7 @@ from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.window import AccessSets
 
-# Counts of uses by number: lives of ACLs, or sets of them.
+# Counts of uses by number: of lives of ACLs, or of sets of lives.
 
 
 @frozen(eq=False, kw_only=True)
@@ -292,7 +292,7 @@ class LastUse:
         return type(self).of(numbers[self.numbers], self.times, self.who, self.users)
 
     def use(self, number: int, event: int) -> Use | None:
-        """Return a use of a number, by the position of the event in EVENTS; None if there was none."""
+        """Return a use of a number, by the position of the event in EVENTS, or None."""
         at = int(np.searchsorted(self.numbers, number))
         if at == len(self.numbers) or self.numbers[at] != number or self.who[event, at] == _NO_USER:
             return None

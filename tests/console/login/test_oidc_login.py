@@ -530,7 +530,7 @@ def test_settings_of_the_environment_and_of_a_file(tmp_path):
         ('issuer = "ftp://id.example"\nclient_id = "c"', "expected a URL"),
         ('issuer = "https://id.example?x"\nclient_id = "c"', "expected a URL"),
         ('issuer = "https://["\nclient_id = "c"', "expected a URL"),
-        ('client_secret = "hidden"', "file of its own"),
+        ('client_secret = "hidden"', "separate file"),
         ('secret = "hidden"', "expected one of"),
         ("issuer = 5", "expected a string"),
         ("issuer = hidden", "not TOML"),

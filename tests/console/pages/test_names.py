@@ -104,7 +104,7 @@ def test_a_viewer_of_his_own_rights_learns_no_name_of_others_rules():
             return evolve(state, policy=Policy(image_of().acls, state.policy.settings), whole=state.policy)
 
     own = evolve(whole, states=OfOne(), own=Own("User:me"))
-    with pytest.raises(BadParameterError, match="ask about one name") as caught:
+    with pytest.raises(BadParameterError, match="enter a single name") as caught:
         view(own, "/why", principal="User:me", operation="READ", type="TOPIC", name="pii-*")
     assert "pii-x" not in str(caught.value)
     assert view(own, "/why", principal="User:me", operation="READ", type="TOPIC", name="pii-y").mark is Mark.GOOD

@@ -147,7 +147,7 @@ def test_many_names_become_their_longest_prefix():
     ("more_rules", "more_accesses", "topics", "reason"),
     [
         ([acl("team.in.x", "User:q", operation=WRITE)], [read("User:q", "team.in.x", WRITE)], (), "only by others"),
-        ([acl("team.in.x", "User:*", permission_type=DENY)], [], (), "deny a part of it"),
+        ([acl("team.in.x", "User:*", permission_type=DENY)], [], (), "deny a part of the prefix"),
         ([], [], [f"team.in.more{n}" for n in range(3)], "3 other existing names under it"),
     ],
 )

@@ -1,5 +1,5 @@
 // Live updates: polls the version of the state, replaces the answer when it changes, and marks new rows.
-// Without this script every page still works, by links and forms alone.
+// Without this script every page still works, with links and forms only.
 "use strict";
 
 (() => {
@@ -44,7 +44,7 @@
     }
   };
 
-  // A part is known by its heading, a row by its part and its key.
+  // A part is identified by its heading, a row by its part and its key.
   const partOf = (element) => {
     const part = element.closest("[aria-labelledby]");
     return part ? part.getAttribute("aria-labelledby") : "";
@@ -71,7 +71,7 @@
     };
   };
 
-  // Marks the differences, and announces them.
+  // Marks and announces the differences.
   const compare = (before, fresh) => {
     const known = rows(before);
     const now = rows(fresh);
@@ -95,12 +95,12 @@
       }
       return;
     }
-    const counts = [[added, "new"], [other, "changed"], [gone, "gone"]].filter(([count]) => count);
+    const counts = [[added, "new"], [other, "changed"], [gone, "removed"]].filter(([count]) => count);
     const summary = counts.map(([count, how]) => `${count} row${count === 1 ? "" : "s"} ${how}`).join(", ");
     say(["The rules changed", summary, isOther ? saidNow.textContent : ""].filter(Boolean).join(": "));
   };
 
-  // Replaces the answer by the newest one of the same address; returns whether that succeeded.
+  // Replaces the answer with the newest one for the same address; returns whether that succeeded.
   const refresh = async () => {
     const before = answer();
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
