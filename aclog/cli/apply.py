@@ -37,7 +37,7 @@ def apply(
 ) -> None:
     """Apply the changes of a plan, if the target still has the state that the plan is based on.
 
-    Asks for confirmation before it writes. Nothing is changed if a rule that the
+    Writes only after confirmation. Nothing is changed if a rule that the
     plan depends on has changed since, if the target returns no rules or far fewer
     than before, or if the queried replica is behind. After a crash, a second run
     completes the first. Flags give the address of the target if it differs from

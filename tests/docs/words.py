@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 ROOT = Path(__file__).parents[2]
 STYLE = "docs/style.md"
 ALLOWED = ROOT / "tests/docs/words.toml"
-COVERED = ("SECURITY.md", "benchmarks/results/README.md", "docs", "tests/README.md")
+COVERED = ("*.md", "aclog", "benchmarks/results/README.md", "docs", "tests/README.md")
 """Files, and folders with all Markdown and Python files below them. Add a path once it is clean."""
 SINCE = "4ce028047b0e3cde4b4b00734d9feb0ed8c8dc6d"
 """The subjects of commits after this one are checked, where the repository has it."""
@@ -140,7 +140,11 @@ def covered_files(covered: Iterable[str] = COVERED) -> Iterator[str]:
     """Yield the files to check, as paths from the root; docs/style.md names banned words in code only."""
     for name in covered:
         path = ROOT / name
-        files = sorted(each for kind in ("*.md", "*.py") for each in path.rglob(kind)) if path.is_dir() else [path]
+        files = (
+            sorted(each for kind in ("*.md", "*.py") for each in path.rglob(kind))
+            if path.is_dir()
+            else sorted(ROOT.glob(name))
+        )
         yield from (str(each.relative_to(ROOT)) for each in files if not each.is_symlink())
 
 
