@@ -500,7 +500,7 @@ def refuse_mirror(directory: Path) -> None:
     if properties is not None:
         raise LogError(
             f"{directory}: a mirror of cluster {properties.cluster_id}: only `aclog mirror` appends to it; "
-            f"a copy of it without {MIRROR_FILE} is a log of its own"
+            f"a copy without {MIRROR_FILE} is an independent log"
         )
 
 

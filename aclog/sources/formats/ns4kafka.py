@@ -298,9 +298,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     for resource in (each for file in files for each in resources(file.documents)):
         if not _makes_rules(resource):
             if resource.kind in _OTHERS:
-                raise resource.node.error(
-                    f"a {resource.kind} beside ns4kafka's resources: put it into a file of its own"
-                )
+                raise resource.node.error(f"a {resource.kind} beside ns4kafka's resources: move it to a separate file")
             leave_out_resource(resource, context)
         elif resource.kind == "Namespace":
             namespaces.add(parse_namespace(resource))

@@ -169,7 +169,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 _check_first(resource, places)
                 yield from rules_of_user(resource)
             elif resource.kind in _OTHERS:
-                raise resource.node.error(f"a {resource.kind} beside a KafkaUser: put it into a file of its own")
+                raise resource.node.error(f"a {resource.kind} beside a KafkaUser: move it to a separate file")
             else:
                 leave_out_resource(resource, context)
     if not places:  # files that were not claimed, but given with the format

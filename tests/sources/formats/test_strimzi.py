@@ -203,9 +203,7 @@ def test_one_user_in_two_files_is_refused_and_in_two_namespaces_is_not(tmp_path:
 def test_rules_of_other_tools_are_not_dropped_from_the_same_file(tmp_path: Path) -> None:
     text = _USER + "---\nkind: KafkaPrincipalAuthorization\napiVersion: kafka.jikkou.io/v1beta2\n"
     path = write_files(tmp_path, {"user.yaml": text}) / "user.yaml"
-    assert refused(path) == (
-        f"{path}:16: a KafkaPrincipalAuthorization beside a KafkaUser: put it into a file of its own"
-    )
+    assert refused(path) == f"{path}:16: a KafkaPrincipalAuthorization beside a KafkaUser: move it to a separate file"
 
 
 def test_kafka_users_of_others_are_none(tmp_path: Path) -> None:
