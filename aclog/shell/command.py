@@ -389,7 +389,7 @@ def settings_of(arguments: Arguments, image: Image) -> Settings:
 # The option `--format` of commands that print changes: lines for people, or JSON lines.
 
 
-FORMAT = Option(flag="--format", value="FORMAT", help="text (the default), or jsonl: a JSON object a line.")
+FORMAT = Option(flag="--format", value="FORMAT", help="text (the default), or jsonl: one JSON object per line.")
 
 
 def is_json(arguments: Arguments) -> bool:

@@ -254,7 +254,7 @@ def _secret(values: Mapping[str, str], environment: Mapping[str, str], beside: P
     if not name:
         return environment.get(_SECRET) or None
     path = beside / name
-    check_private(path, ", and so be the console to the provider")
+    check_private(path, ", and impersonate the console at the provider")
     secret = path.read_text("utf-8", "replace").strip()
     if not secret:
         raise ConfigError(f"{path}: no secret in it")

@@ -339,7 +339,7 @@ def drafted(console: Console, text: str, parameters: dict[str, str]) -> Draft:
         text.encode()
         read = read_draft(text, cidr=state.policy.settings.cidr)
     except UnicodeEncodeError as error:
-        raise BadParameterError(f"character {error.start + 1} of the draft is no Unicode character") from error
+        raise BadParameterError(f"character {error.start + 1} of the draft is not a Unicode character") from error
     except ConfigError as error:
         raise BadParameterError(str(error)) from error
     ground = console.drafts.grounds.of(state.policy)

@@ -79,10 +79,10 @@ def check_json(value: object, where: str) -> None:
         for each in value:
             check_json(each, where)
     elif isinstance(value, float) and not isfinite(value):
-        raise ConfigError(f"{where}: {value} is no number of JSON: no question can have it")
+        raise ConfigError(f"{where}: {value} is not a JSON number: no request can have it")
     elif value is not None and not isinstance(value, str | int | float):
         kind = type(value).__name__
-        raise ConfigError(f"{where}: {str(value)[:80]} is a {kind}, no value of JSON: expected quotes around it")
+        raise ConfigError(f"{where}: {str(value)[:80]} is a {kind}, not a JSON value: expected quotes around it")
 
 
 def _equal(one: object, other: object) -> bool:
@@ -702,7 +702,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _number(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise ValueError(f"{text[:80]} is no number of JSON")
+        raise ValueError(f"{text[:80]} is not a JSON number")
     return number
 
 

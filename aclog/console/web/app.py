@@ -95,7 +95,7 @@ async def _sent_in(request: Request, body: bytes) -> Sent:
     try:
         return Sent({**fields, "rules": opened.decode()})
     except UnicodeDecodeError as error:
-        raise FormError(400, f"the file is no text: byte {error.start + 1:,} is not UTF-8") from error
+        raise FormError(400, f"the file is not text: byte {error.start + 1:,} is not UTF-8") from error
 
 
 def draft_address(console: Console, text: str) -> str:

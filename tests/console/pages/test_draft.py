@@ -171,7 +171,7 @@ def test_it_is_beside_the_newest_state(console: Console) -> None:
 
 
 def test_what_is_no_text_or_too_much_is_refused(console: Console) -> None:
-    with pytest.raises(BadParameterError, match="no Unicode character"):
+    with pytest.raises(BadParameterError, match="not a Unicode character"):
         view(console, "/draft", rules="\ud800")
     kept = console.drafts.texts.keep("#\n" * 2_000_000)
     with pytest.raises(BadParameterError, match="more than 2,000,000 bytes"):

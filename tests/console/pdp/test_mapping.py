@@ -151,8 +151,8 @@ def test_true_is_not_one():
         ({"action": {"topic": {}, "TOPIC": {}}}, "duplicate resource TOPIC"),
         ({"case": "upper"}, "expected exact or any"),
         ({"case": "any", "resource": {"r": "TOPIC", "R": "GROUP"}}, "r and R are one word"),
-        ({"subject": {"user": [{"when": {"a": float("nan")}, "to": "User"}]}}, "no number of JSON"),
-        ({"subject": {"user": [{"when": {"a": [date(2026, 1, 1)]}, "to": "User"}]}}, "no value of JSON"),
+        ({"subject": {"user": [{"when": {"a": float("nan")}, "to": "User"}]}}, "not a JSON number"),
+        ({"subject": {"user": [{"when": {"a": [date(2026, 1, 1)]}, "to": "User"}]}}, "not a JSON value"),
         ({"subject": {"user": [{"when": {"a": {1: 2}}, "to": "User"}]}}, "the key 1 is no text"),
     ],
 )

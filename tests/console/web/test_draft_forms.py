@@ -102,7 +102,7 @@ def test_what_cannot_be_appended_says_why_and_loses_nothing(browser: Browser, fi
 
 def test_what_is_no_text_is_refused(browser: Browser) -> None:
     reply = browser.get("/draft?rules=%ED%A0%80")
-    assert (reply.status, "no Unicode character" in reply.text) == (400, True)
+    assert (reply.status, "not a Unicode character" in reply.text) == (400, True)
 
 
 def test_what_comes_from_elsewhere_is_refused(browser: Browser) -> None:
