@@ -132,7 +132,7 @@ def strictest(decisions: Mapping[Generation, Decision]) -> tuple[Generation, Dec
 
 def _say_more(decided: Decided, origins: Origins) -> None:
     if decided.example is not None:
-        say(printable(f"  on all names that begin so; the rule is that of {decided.example!r}"))
+        say(printable(f"  for all names with this prefix; the rule is that of {decided.example!r}"))
     if decided.decision.rule is not None:
         for place in origins.of(decided.decision.rule.acl):
             say(f"  at {printable(origin_text(place))}")

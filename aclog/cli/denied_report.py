@@ -93,7 +93,7 @@ def deny_rows(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
 
 
 _MAX_LINES: Final = 25
-_HEADER: Final = ("attempts", "principal", "for", "refused", "from", "first", "last", "would allow it")
+_HEADER: Final = ("attempts", "principal", "for", "denied", "from", "first", "last", "allowed by")
 
 
 @frozen(kw_only=True)
@@ -110,7 +110,7 @@ class _Line:
 def text_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, unknown: Premises) -> Iterator[str]:
     """Yield the lines; `unknown`: what could refuse more."""
     distinct = len(tally.refusals)
-    yield unknown.decided(f"{tally.refused:,} accesses refused ({distinct:,} distinct), {tally.allowed:,} allowed")
+    yield unknown.decided(f"{tally.refused:,} accesses denied ({distinct:,} distinct), {tally.allowed:,} allowed")
     if not attempts:
         return
     folded: dict[_Line, list[Attempt]] = defaultdict(list)

@@ -217,8 +217,8 @@ def grant_lines(principal: str, outcome: Grant, sharing: Sequence[Shared], unkno
     """
     if principal == WILDCARD_PRINCIPAL and outcome.added:
         yield f"{WILDCARD_PRINCIPAL} is everyone: every principal is granted this"
-    already = [f"already: {_reason(each)}{only_on(outcome.reused_only.get(each))}" for each in outcome.reused]
-    yield from _cut(already, "already: {} more rules")
+    already = [f"already granted: {_reason(each)}{only_on(outcome.reused_only.get(each))}" for each in outcome.reused]
+    yield from _cut(already, "already granted: {} more rules")
     denied = (
         f"{unknown.decided('stays denied')}: {each.region}{only_on(each.only)}: "
         + ("a rule there has a principal without a colon" if each.rule is None else acl_text(each.rule))

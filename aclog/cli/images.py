@@ -30,11 +30,20 @@ from aclog.terminal.output import warn
 
 def summary(image: Image) -> str:
     """Return the number of entries of each kind in the image."""
-    brokers = f"{len(image.cluster)} broker{'' if len(image.cluster) == 1 else 's'}"
-    return (
-        f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
-        f"{len(image.features)} features, {brokers}, {len(image.opaque)} other records"
-    )
+    kinds = {
+        "ACL": image.acls,
+        "SCRAM credential": image.scram,
+        "delegation token": image.tokens,
+        "feature": image.features,
+        "broker": image.cluster,
+        "other record": image.opaque,
+    }
+    return ", ".join(plural(len(entries), word) for word, entries in kinds.items())
+
+
+def plural(count: int, word: str) -> str:
+    """Return such as `1 segment` or `2 segments`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 COUNT_COLUMNS = (

@@ -16,7 +16,7 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.common import Output, ShowSecrets
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, summary, warn_of_each
+from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, plural, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
@@ -392,8 +392,8 @@ def verify_log(directory: Path, output: Output) -> Verdict:
     if image is not None:
         answer |= {"endOffset": image.end_offset, "epoch": image.epoch, **counts(image)}
         if not output.is_rows:
-            what = "{directory}: {segments} segment(s), {checkpoints} checkpoint(s)".format_map(answer)
-            say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
+            files = f"{plural(answer['segments'], 'segment')}, {plural(answer['checkpoints'], 'checkpoint')}"
+            say(f"{directory}: {files}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = RangeWatch()
         rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
         failing = warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(directory))

@@ -753,7 +753,8 @@ class ClusterKafka:
             versions = nodes.difference() or "".join(runs)
         text = "; ".join(filter(None, (versions, nodes.gap(), self.problem)))
         if self.decides_alike and nodes.only is None:
-            return f"{text}; all decide alike: no ACL that matters has a range of addresses as host"
+            same = "all versions decide the same: no ACL that takes part has an address range as host"
+            return f"{text or 'no version is registered'}; {same}"
         return text
 
     def warning(self) -> str | None:

@@ -64,7 +64,7 @@ def test_attempts_and_what_would_allow_them(asked):
 def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path):
     change = tmp_path / "change"
     text = aclog("denied", *asked, "--out", change)
-    assert (text.code, text.lines[0]) == (1, "9 accesses refused (6 distinct), 1 allowed")
+    assert (text.code, text.lines[0]) == (1, "9 accesses denied (6 distinct), 1 allowed")
     assert text.lines[-1].startswith("3 rules would allow everything not blocked by a DENY")
     assert aclog("denied", *asked, "--out", change).code == 1  # the same change again
     diff = aclog("diff", *asked[:2], "--change", change, "--format", "jsonl")
@@ -82,6 +82,6 @@ def test_the_change_mends_exactly_what_no_deny_is_in_the_way_of(asked, tmp_path)
 def test_nothing_is_refused(tmp_path, asked):
     log = written(tmp_path / "allowed", LOG[:1])
     result = aclog("denied", *asked[:2], "--accesses", log)
-    assert (result.code, result.lines) == (0, ["0 accesses refused (0 distinct), 1 allowed"])
+    assert (result.code, result.lines) == (0, ["0 accesses denied (0 distinct), 1 allowed"])
     empty = written(tmp_path / "empty", [])
     assert aclog("denied", *asked[:2], "--accesses", empty).code == 2

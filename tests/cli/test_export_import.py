@@ -120,7 +120,7 @@ def test_into_an_existing_log_only_new_entries_are_written(tmp_path):
     imported = aclog("import", out, "--log", log).ok()
     assert imported.lines == [
         "written: 58 ACLs, 7 SCRAM credentials, 8 delegation tokens",
-        "there already: 10 ACLs",
+        "existing: 10 ACLs",
     ]
     assert "left out: 6 features: only a new log accepts them" in imported.err
     assert aclog("import", out, "--log", log).ok().lines[0] == "written: nothing"

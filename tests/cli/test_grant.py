@@ -86,7 +86,7 @@ def test_no_plan_is_written_of_what_others_would_lose(log, tmp_path):
 
 def test_what_is_open_to_all_needs_no_rule(log):
     found = aclog("grant", "--log", log, *CONSUME, "--allow-everyone-if-no-acl-found", "--yes").ok()
-    assert "already: no rule covers it, and allow.everyone.if.no.acl.found opens it" in found.lines
+    assert "already granted: no rule covers it, and allow.everyone.if.no.acl.found opens it" in found.lines
     assert not log.exists()
 
 

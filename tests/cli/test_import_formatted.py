@@ -95,7 +95,7 @@ def test_a_second_import_goes_on(directory):
     aclog("import", "-", "--log", directory, "--force", stdin=ROWS).ok()
     more = ROWS + json.dumps(acl_row("more")).encode()
     result = aclog("import", "-", "--log", directory, "--force", stdin=more).ok()
-    assert result.lines == ["written: 1 ACLs", "there already: 30 ACLs"]
+    assert result.lines == ["written: 1 ACL", "existing: 30 ACLs"]
     assert len(recover(directory).image.acls) == 31
 
 

@@ -129,10 +129,10 @@ def test_what_a_large_log_has_is_known_with_tagged_fields_too(tmp_path):
         new.append([encode_record(tagged)], timestamp=1).result()
     assert aclog("import", "-", "--log", tmp_path / "log", stdin=in_lines(rows)).ok().lines == [
         "written: 59 ACLs",
-        "there already: 1 ACLs",
+        "existing: 1 ACL",
     ]
     again = aclog("import", "-", "--log", tmp_path / "log", stdin=in_lines([*rows, acl_row("new")])).ok()
-    assert again.lines == ["written: 1 ACLs", "there already: 60 ACLs"]
+    assert again.lines == ["written: 1 ACL", "existing: 60 ACLs"]
     assert len(recover(tmp_path / "log").image.acls) == 61
 
 

@@ -51,7 +51,7 @@ def test_authorize_decides_a_prefix_only_if_all_names_are_decided_alike(acls):
     ask = ("authorize", "--acls", acls, *READ)
     allowed = aclog(*ask, "--principal", "User:audit", "--topic", "pii-*")
     assert (allowed.code, allowed.lines[0].split()[0]) == (0, "ALLOWED")
-    assert allowed.lines[1] == "  on all names that begin so; the rule is that of 'pii-'"
+    assert allowed.lines[1] == "  for all names with this prefix; the rule is that of 'pii-'"
     row = json.loads(aclog(*ask, "--principal", "User:audit", "--topic", "pii-*", "--format", "json").out)
     assert (row["decision"], row["resourceName"], row["patternType"], row["example"]) == (
         "ALLOWED",

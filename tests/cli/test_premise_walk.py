@@ -262,7 +262,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(words="lint", strong="10 dead-deny", by=ALL - {USERS}),
         Row(words="lint --select 04", strong="^no findings in 3 rules$"),
     ),
-    "denied": (Row(words=f"denied {USES}", strong="^0 accesses refused.*allowed$", by=ONLY_ONE, check=True),),
+    "denied": (Row(words=f"denied {USES}", strong="^0 accesses denied.*allowed$", by=ONLY_ONE, check=True),),
     "simulate": (Row(words=f"simulate {USES} {BOTH}", strong="^2 +SAME(?!.*unless)", by=ONLY_ONE, check=True),),
     "usage": (
         Row(
@@ -497,7 +497,7 @@ RANGES = (
     Row(words="check no-new-access --acls {}/same.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
     Row(words="diff --to-acls {}/same.jsonl", strong=r"\Ano difference", check=True),
     Row(words="test {}/ranged.yaml", strong="1 passed$", check=True),
-    Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses refused"),
+    Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses denied"),
     Row(
         words="simulate --accesses {}/refused.jsonl --to-acls {}/same.jsonl",
         strong=r"^1 +SAME$(?![^\0]*^On Kafka)",

@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, acl_text, rule_of_object
 from aclog.authorizer.acl import record_of as record_of_acl
 from aclog.cli.flags.common import ExportFormat
-from aclog.cli.images import WrittenRules
+from aclog.cli.images import WrittenRules, plural
 from aclog.cli.transfer.output import open_output
 from aclog.cli.transfer.rows import (
     HISTORY,
@@ -155,11 +155,11 @@ _LOOKING_COSTS = 8
 """How many ACLs of an image are read in the time that it takes to look for one."""
 
 _NAMES = {
-    "acl": "ACLs",
-    "scram": "SCRAM credentials",
-    "delegationToken": "delegation tokens",
-    "feature": "features",
-    "opaque": "other records",
+    "acl": "ACL",
+    "scram": "SCRAM credential",
+    "delegationToken": "delegation token",
+    "feature": "feature",
+    "opaque": "other record",
 }
 
 
@@ -315,9 +315,9 @@ class _NewState:
         """Print what was written, what existed already, and what was left out."""
         say(f"written: {_counts(self._written)}")
         if self._present:
-            say(f"there already: {_counts(self._present)}")
+            say(f"existing: {_counts(self._present)}")
         for (kind, why), count in self._left_out.items():
-            warn(f"left out: {count} {_NAMES[kind]}: {why}")
+            warn(f"left out: {plural(count, _NAMES[kind])}: {why}")
         self.rules.report(self.image)
 
 
@@ -339,7 +339,7 @@ def _content(value: bytes) -> bytes:
 
 
 def _counts(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {_NAMES[kind]}" for kind, count in counts.items()) or "nothing"
+    return ", ".join(plural(count, _NAMES[kind]) for kind, count in counts.items()) or "nothing"
 
 
 # Export of a state as rows, in Avro or JSON lines.
