@@ -624,13 +624,19 @@ def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> 
     }
 
 
-def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
-    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it."""
+def permission_lines(
+    permission: Permission, origins: Origins = NO_ORIGINS, *, principals: str | None = None
+) -> Iterator[str]:
+    """Yield the principals, operations, hosts and names of a permission; then the ACLs that grant and restrict it.
+
+    `principals` replaces the text of the principals.
+    """
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
-    yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
+    yield f"{principals or all_of(region.principals)}: {what_text([clause])}, from "
+    f"{hosts_text(region.hosts)}{extent}{legal}"
     if permission.rules != (SUPER_USER,):
         yield from _rules("granted by", permission.rules, origins)
     yield from _rules("except", permission.denies, origins)

@@ -1,6 +1,6 @@
 """Reports on an image: its counts, warnings about its ACLs, and the verdict of a verification."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from enum import Enum, IntEnum
 
 from attrs import define, field
@@ -30,7 +30,7 @@ from aclog.terminal.output import warn
 
 def summary(image: Image) -> str:
     """Return the number of entries of each kind in the image."""
-    kinds = {
+    kinds: dict[str, Sized] = {
         "ACL": image.acls,
         "SCRAM credential": image.scram,
         "delegation token": image.tokens,

@@ -129,7 +129,7 @@ def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator
     unjudged = simulation.unread.total + (0 if is_sure else simulation.same)
     if simulation.unread or not is_sure:
         rows.append((f"{unjudged:,}", "", Answer.NOT_JUDGED.value))
-    yield from aligned(("accesses", "distinct", "change"), rows)
+    yield from aligned(("accesses", "distinct requests", "change"), rows)
     for change in Change:
         flips = ordered.filter(pc.equal(changes, pa.scalar(change.value)))
         if len(flips):

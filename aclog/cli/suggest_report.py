@@ -89,13 +89,14 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
     rules, staying = suggestion.rules, len(suggestion.staying)
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
-    stays = f" and {staying:,} unchanged of other principals" if staying else ""
-    yield f"{len(rules):,} suggested rule{'' if len(rules) == 1 else 's'}{stays}; currently {now:,} in total"
+    stays = f", {staying:,} of other principals unchanged" if staying else ""
+    yield f"{len(rules) + staying:,} rules instead of {now:,}: {len(rules):,} suggested{stays}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     others = f"; {unjudged:,} could not be judged" if unjudged else ""
     yield (
-        f"{len(allows):,} grant logged accesses ({prefixes:,} by a prefix); "
-        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny access, or keep a resource closed{others}"
+        f"{len(allows):,} suggested rules allow logged accesses ({prefixes:,} PREFIXED); "
+        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny access, or are the last ACL of a "
+        f"resource{others}"
     )
     for principal, group in groupby(rules[:_MAX_LINES], key=lambda rule: rule.acl.principal):
         yield ""
@@ -128,7 +129,7 @@ def _lines(rule: SuggestedRule, *, explain: bool) -> Iterator[str]:
 
 def _replaced(rule: SuggestedRule) -> str:
     if rule.replaces == (rule.acl,):
-        return "by the same rule as now"
+        return "the rule exists already"
     first, *others = (acl_text(acl) for acl in rule.replaces)
     return f"currently granted by {first}" + (f" and {len(others):,} more" if others else "")
 
@@ -220,17 +221,18 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
     else:
         for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
             say(printable(line))
-    denied = (
-        f"; {report.needs.denied:,} are denied by the current rules, and stay denied" if report.needs.denied else ""
-    )
+    denied = f"; {report.needs.denied:,} of them are denied now, and stay denied" if report.needs.denied else ""
     if report.unread:
         decided = report.replayed - report.needs.undecided.total
         warn(
             f"{unread_text(report.unread)}: the rules that they may need stay, not judged; the other {decided:,} "
-            f"accesses were decided again: none is lost, and no request is newly allowed{denied}"
+            f"accesses were decided again: none is lost, and nothing is newly allowed{denied}"
         )
         return
-    note(f"proved: {report.replayed:,} accesses decided again, none lost, no request newly allowed{denied}")
+    note(
+        f"proved: with these rules all {report.replayed:,} accesses were decided again: none is lost, and nothing is "
+        f"newly allowed{denied}"
+    )
 
 
 def _warn(counted: CountedLog) -> None:

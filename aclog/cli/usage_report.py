@@ -37,7 +37,7 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
     yield ""
     yield from aligned(("accesses", "status"), _counted(usage_report.counts))
     yield ""
-    yield from aligned(("ACLs", "removable", "verdict"), _answers(usage_report.rules))
+    yield from aligned(("ACLs", "removable", "verdict", "meaning"), _answers(usage_report.rules))
     yield ""
     if usage_report.unread:
         yield f"{unread_text(usage_report.unread)}: {unjudged_text(usage_report)}"
@@ -75,7 +75,7 @@ def unjudged_text(usage_report: UsageReport) -> str:
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:
     rows = [
-        (counts.decided, "decided, and counted below"),
+        (counts.decided, "decided, and used for the verdicts below"),
         (counts.super_users, "by super users"),
         *((count, f"not decided: {text}") for text, count in counts.errors.items()),
         (counts.before_log, "not judged: the log does not reach back to the time of the access"),
@@ -86,10 +86,18 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
     return [first, *others, (f"{counts.total:,}", "total")]
 
 
-def _answers(rules: pa.Table) -> list[tuple[str, str, str]]:
+_MEANINGS: Final = {
+    Answer.NEVER_MATCHED: "no access matched the ACL",
+    Answer.NEVER_NEEDED: "every access would be decided the same without it",
+    Answer.NEEDED: "an access would be decided differently without it",
+    Answer.NOT_JUDGED: "not in force in the whole window, or its accesses could not all be read or decided",
+}
+
+
+def _answers(rules: pa.Table) -> list[tuple[str, str, str, str]]:
     answers = rules.column("answer").to_pylist()
     rows, removable = Counter(answers), Counter(compress(answers, rules.column("removable").to_pylist()))
-    return [(f"{rows[answer]:,}", f"{removable[answer]:,}", answer.value) for answer in Answer]
+    return [(f"{rows[each]:,}", f"{removable[each]:,}", each.value, _MEANINGS[each]) for each in Answer]
 
 
 def warn_of_gaps(usage_report: UsageReport) -> None:

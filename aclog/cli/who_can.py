@@ -18,14 +18,16 @@ def who_can(
 ) -> None:
     """List the principals with access to a resource, from which hosts, and by which rules.
 
-    The list is complete: a row "anyone but ..." includes all principals that no
-    rule names. Settings of a running cluster that it does not reveal, and that
-    no flag gives, could add principals: a note and the last line name them.
+    The list is complete: a row "anyone but ..." includes all principals that are
+    not named in any rule. Some settings of brokers, such as super.users, cannot
+    be read from a running cluster. If no flag gives them, more principals may
+    have access: a note and the last line of the output name these settings.
 
     With an intent, a principal is listed if it has all permissions of the
-    intent; for a resource type of the intent that no flag names, on any resource.
-    With 'pii-*', a principal is listed if it has access to any name that begins
-    with pii-, and its row ends with "all of" or "some of" these names.
+    intent. If no flag names a resource of one of its types (such as --group for
+    consume), a permission on any resource of that type is enough. With a prefix
+    such as --topic 'pii-*', a principal is listed if it has access to at least
+    one name that begins with pii-; its row states whether to all or to some.
 
     [bold]Examples[/]
 

@@ -181,8 +181,8 @@ def question_of(
         query = evolve(query, principals=everyone_but(*named))
         text = f"no principal except {', '.join(named)} may do it"
     else:
-        what = "none of the given requests" if narrows else "nothing"
-        text = f"a principal that no rule names is allowed {what}"
+        what = "none of the given permissions" if narrows else "no access"
+        text = f"principals that no rule names have {what}"
     return Question(
         claim=Claim(check=check, text=text),
         query=query,

@@ -350,7 +350,7 @@ def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
     if not lacking:
         return None
     parts = (f"{' and '.join(names)} (needs {what})" for what, names in lacking.items())
-    return f"not judged: {'; '.join(parts)}"
+    return f"skipped checks: {'; '.join(parts)}"
 
 
 def _past(

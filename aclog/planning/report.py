@@ -283,12 +283,13 @@ class _Writer:
             yield f"{report.name}: new; applying this plan creates it"
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
-            owned = "" if plan.journal is None else f", {change.owned:,} managed by {plan.journal.path}"
+            owned = "" if plan.journal is None else f", {change.owned:,} of them managed (journal: {plan.journal.path})"
             yield f"{report.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
-                "allow.everyone.if.no.acl.found is unknown: resources without ACLs count as open, unless "
-                "--no-allow-everyone-if-no-acl-found is given"
+                "allow.everyone.if.no.acl.found is unknown and assumed true, so resources without ACLs are open to "
+                "all; "
+                "if it is false, pass --no-allow-everyone-if-no-acl-found"
             )
         if plan.generations is not None and len(plan.generations) > 1:
             why = "" if report.kafka is None else f": {report.kafka.reason()}"
@@ -302,7 +303,7 @@ class _Writer:
         yield self._effect()
         yield self._rules("Adopted: existing, managed from now on", change.adopted)
         yield self._rules(
-            "Unmanaged: desired rules that exist already; never deleted (--adopt manages them)",
+            "Unmanaged: desired rules that exist already; never deleted, unless --adopt makes them managed",
             [acl for acl in change.present if acl not in shared],
         )
         yield self._rules(
@@ -312,7 +313,7 @@ class _Writer:
         yield self._rules(
             "Released: no longer managed, not deleted (already gone, or managed elsewhere)", change.released
         )
-        yield self._rules("Unmanaged, but deleted as requested", change.unowned)
+        yield self._rules("Not managed, to be deleted as requested", change.unowned)
         yield self._rules("Already absent, nothing to delete", change.absent)
         yield self._section(
             "Transiently denied (allowed before and after)",
@@ -341,11 +342,11 @@ class _Writer:
         report = self.report
         if report.change.foreign:
             foreign = report.change.foreign
-            yield f"Not touched: {foreign:,} other rule{'' if foreign == 1 else 's'}, neither desired nor managed"
+            yield f"Unchanged: {foreign:,} other rule{'' if foreign == 1 else 's'}"
         if report.uses is not None:
-            yield f"Last use from {report.uses.span()}"
+            yield f"Last use according to {report.uses.span()}"
         if not report.plan.is_empty:
-            yield f"plan {plan_digest(report.plan)[:16]}"
+            yield f"plan id: {plan_digest(report.plan)[:16]}"
 
 
 def _row_item(report: ReportRow) -> Item:

@@ -42,6 +42,7 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    acl_text,
     code_name,
 )
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
@@ -119,8 +120,8 @@ class Shadowed(_Ineffective):
         if rule.principal in table.settings.super_users:
             return f"redundant: {rule.principal} is a super user"
         other = table.derived(Responsible.of).covering(rule, allows=True)
-        by = "other rules together grant" if other is None else f"{brief(other)} grants"
-        return f"redundant: {by} {who(rule)} {verb(rule)} on {what(rule)} as well"
+        by = "other rules together" if other is None else acl_text(other)
+        return f"redundant: {who(rule)} already has {verb(rule)} on {what(rule)}, by {by}"
 
     @staticmethod
     def _with_suspect(original: Finding, table: RuleTable) -> Finding:

@@ -511,7 +511,10 @@ class ClusterRights(Lint):
         "that is no broker either."
     )
     example = "`ALLOW ALTER cluster to User:ci`."
-    fix = "Limit it to brokers (`--broker-principals`) and super users (`--super-users`)."
+    fix = (
+        "Remove the rule. If its principal is a broker or a super user, name it with `--broker-principals` or "
+        "`--super-users`."
+    )
     fix_details = "Where the right is intended, suppress the finding with a reason."
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:

@@ -63,11 +63,11 @@ class ReportRow:
         return "\n".join(map(printable, row_lines(self)))
 
     def counts(self) -> str:
-        """Return such as `12 existing topics, 340 accesses are decided differently`; empty if no counts are known."""
+        """Return such as `covers 12 existing topics, 1 access is decided differently`; empty without counts."""
         parts = []
         if self.topics is not None:
             most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
-            parts.append(f"{most}{self.topics:,} existing topic{'' if self.topics == 1 else 's'}")
+            parts.append(f"covers {most}{self.topics:,} existing topic{'' if self.topics == 1 else 's'}")
         if self.accesses is not None:
             parts.append(f"{self.accesses:,} access{' is' if self.accesses == 1 else 'es are'} decided differently")
         return ", ".join(parts)
@@ -94,7 +94,7 @@ def row_lines(report: ReportRow) -> Iterator[str]:
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
     before, after = _decided_by(report)
-    yield f"  for example {_example(row)}: before {before}, after {after}"
+    yield f"  for example {_example(row)} (before: {before}; after: {after})"
     if report.counts():
         yield f"  {report.counts()}"
 
