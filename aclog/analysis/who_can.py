@@ -635,8 +635,8 @@ def permission_lines(
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
     legal = "" if has_legal_name(region) else " (not a legal topic name)"
     extent = "" if permission.extent is None else f" ({permission.extent.text})"
-    yield f"{principals or all_of(region.principals)}: {what_text([clause])}, from "
-    f"{hosts_text(region.hosts)}{extent}{legal}"
+    who = principals or all_of(region.principals)
+    yield f"{who}: {what_text([clause])}, from {hosts_text(region.hosts)}{extent}{legal}"
     if permission.rules != (SUPER_USER,):
         yield from _rules("granted by", permission.rules, origins)
     yield from _rules("except", permission.denies, origins)

@@ -85,49 +85,51 @@ _COMMANDS = {
     "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
-    "diff": "Show which requests a second state allows and the first one does not, and which it no longer allows.",
+    "diff": "Show which requests a second state allows and the first one denies, and the reverse.",
     "check": "Prove a statement about one state or two, or refute it with a counterexample: exit code 0 if "
     "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",
-    "test": "Run tests of rules: who can, who cannot, and why; proved for all requests, never sampled.",
+    "test": "Run tests of rules: who has access, who has not, and by which rule; each is proved for all requests.",
     "who-can": "List the principals with access to a resource, from which hosts, and by which rules.",
-    "what-can": "List all that a principal may do, on every resource and from every host, and the rules that allow it.",
-    "when": "List the intervals of a log in which something was allowed, with the change that made each end.",
+    "what-can": "List all permissions of a principal, on every resource and from every host, and the rules that grant "
+    "them.",
+    "when": "List the intervals of a log in which a request was allowed, and the changes at which each began and "
+    "ended.",
     "lint": "Find ACLs that are ineffective, redundant, or broader than intended.",
-    "simulate": "Show which accesses of a log a second state would decide differently than the first one.",
+    "simulate": "Show which accesses of a log a second state would decide differently from the first one.",
     "denied": "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",
     "usage": "Report which ACLs an access log needed in the last days, and which could be removed.",
-    "usage-index": "Add new access-log entries to the last-used index, which aclog unused reads for any window of "
+    "usage-index": "Add new access-log entries to the last-used index, which `aclog unused` reads for any window of "
     "days.",
     "unused": "List the rules that no access matched, those that matched but were never needed, and those that were "
     "needed.",
-    "coverage": "Show each broker's log coverage and gaps, in an access log or in an index of last use.",
-    "suggest": "Suggest minimal ACLs that keep every access of a log, and grant nothing new.",
+    "coverage": "Show the periods in which each broker logged accesses, and the gaps between them.",
+    "suggest": "Suggest the minimal rules that keep every access of a log, and grant nothing beyond the current rules.",
     "plan": "Show the changes that would give a target the desired ACLs; nothing is written to it.",
-    "apply": "Apply a plan; refused if the target has changed since.",
+    "apply": "Apply the changes of a plan, if the target still has the state that the plan is based on.",
     "drift": "Show desired ACLs that are missing, and managed ACLs that are no longer desired and still exist.",
-    "rollback": "Plan the reversal of an apply; nothing is written to the target.",
-    "grant": "Show the minimal ACLs that a client still needs for its work; with --yes, add them.",
-    "revoke": "Show which of a principal's ACLs grant the access of an intent; with --yes, remove them.",
+    "rollback": "Show the changes that would undo an apply; nothing is written to the target.",
+    "grant": "Show the minimal rules that a client needs in addition to the existing ones; with --yes, add them.",
+    "revoke": "Show which of a principal's own rules grant the named access; with --yes, remove them.",
     "snapshot": "Write, check and list checkpoint files.",
     "export": "Write a state (ACLs, credentials, tokens, features, other records as bytes), or the "
     "history of its ACLs.",
-    "import": "Write ACLs, credentials, tokens and features into a log, all or nothing; a new "
-    "directory becomes a new log.",
+    "import": "Write ACLs, credentials, tokens and features into a log, atomically; a new directory becomes a new log.",
     "shell": "Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, "
     "/scram, /delegationToken, ...",
     "serve": "Run a node: a controller, a broker, or both, as defined by process.roles in CONFIG.",
     "format": "Format the log directories of CONFIG, with the flags of kafka-storage.sh format.",
     "status": "Show the leader of a running cluster, its high-water mark, and its replicas.",
-    "console": "Show access and its reasons in a browser; changes of the source appear automatically.",
-    "pdp": "Answer questions of proxies and programs over HTTP, by the rules of a source, which it follows.",
-    "mcp": "Answer questions of an assistant about a source, over stdin and stdout, and write nothing.",
-    "sync": "Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.",
+    "console": "Show access and its reasons in a browser; pages follow the source, and update by themselves.",
+    "pdp": "Serve authorization decisions to proxies and programs over HTTP, by the rules of a source, which it "
+    "follows.",
+    "mcp": "Serve the Model Context Protocol to an assistant over stdin and stdout; read-only.",
+    "sync": "Poll the ACLs of a cluster, and record the changes of each poll atomically in a log.",
     "tokens": "Create, renew, expire, describe and list delegation tokens; flags as of kafka-delegation-tokens.sh.",
     "mirror": "Copy everything a quorum commits, byte for byte, into a directory of segments.",
-    "review": "Show the effective change of a pull request, what it breaks, and whether it is acceptable.",
+    "review": "Report what a pull request grants and revokes, what it breaks, and whether a check fails.",
     "migrate": "Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.",
-    "doctor": "Check versions, extras, clock, connection, login, rights and the health of a log; suggest a fix for "
-    "each problem.",
+    "doctor": "Check versions, extras, clock, connection, login, permissions and the health of a log, and suggest "
+    "fixes.",
     "context": "Name clusters and logs with their settings once, and use them in every command by -c NAME.",
     "schema": "Print the JSON schema of what a command prints as JSON, or list these schemas.",
     "completion": "Print the script that makes a shell complete commands, flags, and the names in a source.",
