@@ -233,7 +233,7 @@ def _say(claim: Claim, verdict: Verdict, parts: Sequence[Sequence[str]], *, coun
 
 def _lines(proof: PermissionProof, permission: Permission, generation: Generation | None) -> Iterator[str]:
     # The exceptions of the region have other permissions of their own; the claim is about the rest alone.
-    principals = "principals that no rule names" if proof.claim.check == "no-public" else None
+    principals = "principals not named in any rule" if proof.claim.check == "no-public" else None
     first, *more = permission_lines(permission, proof.origins, principals=principals)
     yield first + only_on(generation)
     yield from more

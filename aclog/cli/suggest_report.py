@@ -89,14 +89,13 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
     rules, staying = suggestion.rules, len(suggestion.staying)
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
-    stays = f", {staying:,} of other principals unchanged" if staying else ""
+    stays = f", and {staying:,} unchanged rules of other principals" if staying else ""
     yield f"{len(rules) + staying:,} rules instead of {now:,}: {len(rules):,} suggested{stays}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
     others = f"; {unjudged:,} could not be judged" if unjudged else ""
     yield (
-        f"{len(allows):,} suggested rules allow logged accesses ({prefixes:,} PREFIXED); "
-        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny access, or are the last ACL of a "
-        f"resource{others}"
+        f"{len(allows):,} suggested rules allow logged accesses, {prefixes:,} of them PREFIXED; "
+        f"{len(rules) - len(allows) - unjudged:,} are kept as DENY rules or as the last ACL of a resource{others}"
     )
     for principal, group in groupby(rules[:_MAX_LINES], key=lambda rule: rule.acl.principal):
         yield ""
@@ -221,17 +220,18 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
     else:
         for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
             say(printable(line))
-    denied = f"; {report.needs.denied:,} of them are denied now, and stay denied" if report.needs.denied else ""
+    denied = report.needs.denied
+    stays = f", and the {denied:,} denied ones stay denied" if denied else ""
     if report.unread:
         decided = report.replayed - report.needs.undecided.total
         warn(
-            f"{unread_text(report.unread)}: the rules that they may need stay, not judged; the other {decided:,} "
-            f"accesses were decided again: none is lost, and nothing is newly allowed{denied}"
+            f"{unread_text(report.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
+            f"accesses the {decided - denied:,} allowed ones stay allowed{stays}; no other request becomes allowed"
         )
         return
     note(
-        f"proved: with these rules all {report.replayed:,} accesses were decided again: none is lost, and nothing is "
-        f"newly allowed{denied}"
+        f"proved: of all {report.replayed:,} accesses the {report.replayed - denied:,} allowed ones stay allowed"
+        f"{stays}; no other request becomes allowed"
     )
 
 

@@ -33,7 +33,7 @@ _SHOWN_HOLES: Final = 5
 def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[str]:
     """Yield the summary for people: what was read, how many ACLs have which answer, `after`, and what was denied."""
     days = (usage_report.window.until - usage_report.window.start).days
-    yield f"{days} days: {time_text(usage_report.window.start)} to {time_text(usage_report.window.until)}"
+    yield f"window of {days} days: {time_text(usage_report.window.start)} to {time_text(usage_report.window.until)}"
     yield ""
     yield from aligned(("accesses", "status"), _counted(usage_report.counts))
     yield ""
@@ -75,7 +75,7 @@ def unjudged_text(usage_report: UsageReport) -> str:
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:
     rows = [
-        (counts.decided, "decided, and used for the verdicts below"),
+        (counts.decided, "evaluated against the ACLs, for the verdicts below"),
         (counts.super_users, "by super users"),
         *((count, f"not decided: {text}") for text, count in counts.errors.items()),
         (counts.before_log, "not judged: the log does not reach back to the time of the access"),
@@ -90,7 +90,7 @@ _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "not in force in the whole window, or its accesses could not all be read or decided",
+    Answer.NOT_JUDGED: "in force in only a part of the window, or accesses that may need it could not be decided",
 }
 
 

@@ -18,16 +18,18 @@ def who_can(
 ) -> None:
     """List the principals with access to a resource, from which hosts, and by which rules.
 
-    The list is complete: a row "anyone but ..." includes all principals that are
-    not named in any rule. Some settings of brokers, such as super.users, cannot
-    be read from a running cluster. If no flag gives them, more principals may
-    have access: a note and the last line of the output name these settings.
+    The list covers all principals: those that are not named in any rule are
+    included in a row "anyone but ...". Some settings of brokers, such as
+    super.users, cannot be read from a running cluster. Pass them as flags;
+    otherwise principals may be missing from the list, and a note and the last
+    line of the output name the unknown settings.
 
-    With an intent, a principal is listed if it has all permissions of the
-    intent. If no flag names a resource of one of its types (such as --group for
-    consume), a permission on any resource of that type is enough. With a prefix
-    such as --topic 'pii-*', a principal is listed if it has access to at least
-    one name that begins with pii-; its row states whether to all or to some.
+    With --intent (such as consume: READ on the topic and on a group), a principal
+    is listed if it has all permissions that the intent needs. Without a flag for
+    one of the resources, such as --group, access to any group is enough. With a
+    prefix such as --topic 'pii-*', a principal is listed if it has access to at
+    least one name that begins with pii-; its row states whether it has access to
+    all of these names or to some of them.
 
     [bold]Examples[/]
 

@@ -182,7 +182,7 @@ def question_of(
         text = f"no principal except {', '.join(named)} may do it"
     else:
         what = "none of the given permissions" if narrows else "no access"
-        text = f"principals that no rule names have {what}"
+        text = f"principals not named in any rule have {what}"
     return Question(
         claim=Claim(check=check, text=text),
         query=query,

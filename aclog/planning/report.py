@@ -59,11 +59,11 @@ class RuleUses:
         since = use.since if use.since is not None and use.since > self.first else None
         if since is not None and since > self.last:
             return f"last use unknown: known to be in force only since {_time(since)}, after the last access"
-        return ", ".join(_texts(use, "" if since is None else f" since {_time(since)}"))
+        return "; ".join(_texts(use, "" if since is None else f" since {_time(since)}"))
 
     def span(self) -> str:
         """Return the source and the period of the accesses."""
-        return f"accesses in {self.source} from {_time(self.first)} to {_time(self.last)}"
+        return f"the accesses in {self.source!r}, {_time(self.first)} to {_time(self.last)}"
 
 
 def _texts(use: RuleUse, since: str) -> Iterator[str]:
@@ -283,7 +283,8 @@ class _Writer:
             yield f"{report.name}: new; applying this plan creates it"
         else:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
-            owned = "" if plan.journal is None else f", {change.owned:,} of them managed (journal: {plan.journal.path})"
+            journal = plan.journal
+            owned = "" if journal is None else f", {change.owned:,} of them managed by the journal {journal.path}"
             yield f"{report.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
@@ -303,7 +304,7 @@ class _Writer:
         yield self._effect()
         yield self._rules("Adopted: existing, managed from now on", change.adopted)
         yield self._rules(
-            "Unmanaged: desired rules that exist already; never deleted, unless --adopt makes them managed",
+            "Unmanaged: these desired rules exist already; no plan deletes them unless --adopt makes them managed",
             [acl for acl in change.present if acl not in shared],
         )
         yield self._rules(
@@ -341,8 +342,8 @@ class _Writer:
     def _foot(self) -> Iterator[str]:
         report = self.report
         if report.change.foreign:
-            foreign = report.change.foreign
-            yield f"Unchanged: {foreign:,} other rule{'' if foreign == 1 else 's'}"
+            foreign = _count(report.change.foreign, "other rule")
+            yield f"Not part of this plan: {foreign} (neither desired nor managed)"
         if report.uses is not None:
             yield f"Last use according to {report.uses.span()}"
         if not report.plan.is_empty:

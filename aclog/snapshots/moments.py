@@ -469,9 +469,8 @@ def _expected_text(words: str) -> str:
     if words.lower().startswith("tomorrow"):
         return "the time is in the future: expected a past time"
     return (
-        f"expected an end offset (exclusive), {LATEST}, a time such as 2026-11-20T10:00:00Z, or a relative time such "
-        "as "
-        "yesterday 18:00, 3d ago, -1h, last monday"
+        f"expected an end offset (exclusive), {LATEST!r}, a time such as 2026-11-20T10:00:00Z, or a relative "
+        "time such as 'yesterday 18:00', '3d ago', '-1h' or 'last monday'"
     )
 
 

@@ -394,7 +394,7 @@ class ConsumerWithoutGroup(Lint):
         rows = reads & ~grouped[table.principal_of] & _clients(table, context)[table.principal_of]
         for numbers in groups_of(table.principal_of, rows):
             rules = [table.rule(row) for row in numbers]
-            lost = f"{rules[0].principal} may READ {_some(rules)}, but may join no consumer group"
+            lost = f"{rules[0].principal} may READ {_some(rules)}, but cannot join a consumer group"
             yield self.finding(rules, Consequence(lost))
 
 
