@@ -221,17 +221,16 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
         for line in text_lines(report.suggestion, now=report.now, explain=flags.explain):
             say(printable(line))
     denied = report.needs.denied
-    stays = f", and the {denied:,} denied ones stay denied" if denied else ""
     if report.unread:
         decided = report.replayed - report.needs.undecided.total
         warn(
             f"{unread_text(report.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
-            f"accesses the {decided - denied:,} allowed ones stay allowed{stays}; no other request becomes allowed"
+            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no other request becomes allowed"
         )
         return
     note(
-        f"proved: of all {report.replayed:,} accesses the {report.replayed - denied:,} allowed ones stay allowed"
-        f"{stays}; no other request becomes allowed"
+        f"proved: of all {report.replayed:,} accesses {report.replayed - denied:,} stay allowed and {denied:,} stay "
+        "denied; no other request becomes allowed"
     )
 
 

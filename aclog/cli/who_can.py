@@ -28,8 +28,8 @@ def who_can(
     is listed if it has all permissions that the intent needs. Without a flag for
     one of the resources, such as --group, access to any group is enough. With a
     prefix such as --topic 'pii-*', a principal is listed if it has access to at
-    least one name that begins with pii-; its row states whether it has access to
-    all of these names or to some of them.
+    least one name that begins with pii-; its row ends with the extent: all of
+    these names, or some.
 
     [bold]Examples[/]
 

@@ -86,8 +86,8 @@ def test_an_unknown_lint_is_refused_with_the_ones_that_exist():
 @pytest.mark.parametrize(
     ("lint_id", "one", "expected"),
     [
-        ("13", rule("*"), "User:a may READ every topic, but may join no consumer group"),
-        ("13", rule("a.", prefixed=True), "User:a may READ topics 'a.'*, but may join no consumer group"),
+        ("13", rule("*"), "User:a may READ every topic, but cannot join a consumer group"),
+        ("13", rule("a.", prefixed=True), "User:a may READ topics 'a.'*, but cannot join a consumer group"),
         (
             "14",
             rule("tx", "WRITE", kind="TRANSACTIONAL_ID"),
@@ -96,12 +96,12 @@ def test_an_unknown_lint_is_refused_with_the_ones_that_exist():
         (
             "03",
             rule(host="localhost", deny=True),
-            "no client has the address 'localhost': it denies User:a READ on no topic",
+            "no client has the address 'localhost': the rule denies User:a READ on no topic",
         ),
         (
             "07",
             rule(who="Group:a", deny=True),
-            "clients have the type User, not 'Group': it denies Group:a READ on no topic",
+            "clients have the type User, not 'Group': the rule denies Group:a READ on no topic",
         ),
     ],
 )

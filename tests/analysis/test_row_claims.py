@@ -207,7 +207,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
         "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * but team-1*, from any host "
         "(upper bound: principals, names and hosts)"
     )
-    assert lines[-1] == "  up to 2 topics exist"
+    assert lines[-1] == "  covers up to 2 existing topics"
 
 
 def test_each_form_for_people_says_it() -> None:

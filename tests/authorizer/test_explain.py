@@ -186,7 +186,7 @@ def test_the_text():
         "DENIED: User:a READ TOPIC 't' from 10.0.0.1",
         f"based on MatchingAcl(acl={acl(DENY, ALL, principal='User:*')})",
         "",
-        "2 ACLs cover this resource: 1 decides, 1 other host",
+        "2 ACLs cover this resource (decides: 1, other host: 1)",
         "  decides     DENY User:* ALL on TOPIC LITERAL 't' from *",
         "  other host  ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.9",
         "",
@@ -264,7 +264,7 @@ def test_the_place_of_a_change(place, command):
 def test_without_a_host_the_advice_is_for_any_host():
     shown = ask([acl(DENY, host="10.0.0.1")], host_given=False)
     lines = list(explanation_lines(shown))
-    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (no host given)"
+    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (assumed: no host given)"
     removal, addition = shown.remedy.changes
     assert (removal.acl.host, addition.acl.host) == ("10.0.0.1", "*")
     assert "--allow-host '*' " in addition.command

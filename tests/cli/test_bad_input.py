@@ -95,7 +95,7 @@ class TestSources:
 
     @pytest.mark.parametrize("moment", ["-x", "monday", "2026-13-01", "1" * 30, ""])
     def test_an_invalid_moment(self, read, moment):
-        assert "expected an end offset, a time such as" in read("--log", LOG, f"--as-of={moment}")
+        assert "expected an end offset (exclusive)" in read("--log", LOG, f"--as-of={moment}")
 
     def test_a_moment_in_a_source_without_history(self, read):
         rules = LOG.parent / "expected/acls.jsonl"

@@ -116,7 +116,7 @@ def test_rows_give_an_example_and_the_rules_that_decide_it(write):
     assert result.code == 1
     assert result.lines[0].startswith("LOST  User:app: READ, DESCRIBE on TOPIC orders")
     rule = f"ALLOW User:app READ on TOPIC LITERAL 'orders' from * ({old}:1)"
-    assert f"{WITNESS}: {rule}; now DefaultDeny" in result.lines[1]
+    assert f"{WITNESS} (before: {rule}; after: DefaultDeny)" in result.lines[1]
 
 
 def test_what_changes_nothing_is_no_difference(write):
@@ -156,7 +156,7 @@ def test_topics_and_accesses_are_counted(write, tmp_path, format_):
         [line] = map(json.loads, result.lines)
         assert (line["topics"], line["accesses"]) == (1, 2)
     else:
-        assert "1 topic exists, 2 accesses flip" in result.out
+        assert "covers 1 existing topic, 2 accesses are decided differently" in result.out
 
 
 def test_a_file_in_which_nothing_is_an_access_is_no_count_of_none(write):
@@ -267,6 +267,6 @@ def test_the_topics_of_a_running_cluster_are_counted(write):
     with FakeBroker([acl("orders")]) as broker:
         broker.topics = ["orders", "pay"]
         sides = ("--bootstrap-server", str(broker.address), "--remove", write("gone", ORDERS))
-        assert "1 topic exists" in aclog("diff", *sides).out
+        assert "covers 1 existing topic" in aclog("diff", *sides).out
         ask = ("--bootstrap-server", str(broker.address), "--operation", "READ", "--topic", "orders")
         assert "  1 of 2 topics" in aclog("check", "not-granted", *ask).lines

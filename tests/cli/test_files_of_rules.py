@@ -161,7 +161,7 @@ def test_a_checkpoint_is_for_another_flag() -> None:
 
 def test_both_states_and_what_is_counted_read_one_file_of_topics(repository: Repository) -> None:
     result = aclog("diff", "--ref", "main:kafka", "--to-acls", "kafka", "--topics", "-", stdin=b"audit\norders\n")
-    assert result.lines.count("  1 topic exists") == 2
+    assert result.lines.count("  covers 1 existing topic") == 2
 
 
 def test_the_shell_completes_commits_and_their_paths(repository: Repository) -> None:

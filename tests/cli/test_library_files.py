@@ -29,7 +29,7 @@ def test_a_directory_and_a_commit(repository: Repository) -> None:
     assert old.origins.of(found.acl) == (FileOrigin(file="HEAD:kafka/a.jsonl", line=1),)
     assert new.origins.of(found.acl) == ()
     told = "\n".join(old.diff(new).text_lines())
-    assert "ALLOW User:a READ on TOPIC LITERAL 'in-2' from * (HEAD:kafka/b.yaml:6); now DefaultDeny" in told
+    assert "ALLOW User:a READ on TOPIC LITERAL 'in-2' from * (HEAD:kafka/b.yaml:6); after: DefaultDeny" in told
     [line] = [line for line in old.diff(new).json_lines() if line["change"] == "GAINED"]
     assert (line["new"]["file"], line["new"]["line"]) == (f"{repository.path}/kafka/a.jsonl", 1)
     explained = old.authorizer().check("User:a", "READ", aclog.topic("in-2")).explain()

@@ -125,7 +125,7 @@ def test_stdout_by_its_name_is_what_it_was_opened_for(estate, tmp_path):
     written = stdout_of(tmp_path / "file", *plan).split(b"\n")
     assert written[0].startswith(b"Plan: ")
     head = next(number for number, line in enumerate(written) if line.startswith(PLAN_BEGIN))
-    assert written[head - 1].startswith(b"plan ")
+    assert written[head - 1].startswith(b"plan id: ")
     assert link.is_symlink()
     kept = tmp_path / "kept"
     kept.write_bytes(b"before\n")

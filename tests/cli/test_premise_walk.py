@@ -316,7 +316,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(
             words="revoke --principal User:a --intent consume --topic orders --group g "
             "--no-allow-everyone-if-no-acl-found",
-            strong=r"^plan [0-9a-f]+(?!.*still)",
+            strong=r"^plan id: [0-9a-f]+(?!.*still)",
             by=frozenset(),
         ),
     ),

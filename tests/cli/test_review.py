@@ -47,7 +47,7 @@ def test_a_change_that_is_committed_is_reviewed_by_its_name_and_so_is_the_workin
     repository.git("commit", "--quiet", "--all", "--message", "change")
     committed = aclog("review", "kafka", "--base", "main", "--head", "change").lines
     assert committed[:3] == working[:3]
-    assert "such as User:orders-etl" in "\n".join(working)
+    assert "for example User:orders-etl" in "\n".join(working)
     assert aclog("review", "kafka", "--base", "change", "--head", "change").lines[0].endswith("no effective change")
 
 

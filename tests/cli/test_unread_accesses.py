@@ -136,7 +136,7 @@ def test_a_spelling_with_one_meaning_is_read(place, planted):
     assert usage(*LOG)["User:d"][0] == "NEVER_MATCHED"
     aclog("usage-index", *LOG, "--index", "index").ok()
     assert unused()["User:b"] == ("NEEDED", False, 0)
-    assert "proved: 3 accesses" in aclog("suggest", *LOG).ok().err
+    assert "proved: of all 3 accesses 3 stay allowed" in aclog("suggest", *LOG).ok().err
     written("fewer", [RULE, DENY])
     result = aclog("simulate", *LOG, "--to-acls", "fewer", "--format", "jsonl")
     assert [json.loads(each)["change"] for each in result.lines] == ["LOST"]

@@ -93,23 +93,26 @@ def test_what_is_said_for_people(tmp_path, acls):
         file.write("no access\n")
     result = aclog("usage", "--accesses", log, "--acls", acls, "--days", 2).ok()
     assert result.lines[:12] == [
-        "2 days: 2026-11-19T10:00:00Z to 2026-11-21T10:00:00Z",
+        "window of 2 days: 2026-11-19T10:00:00Z to 2026-11-21T10:00:00Z",
         "",
-        "accesses  what",
-        "2         decided, and counted for ACLs",
-        "2         read",
+        "accesses  status",
+        "2         evaluated against the ACLs, for the verdicts below",
+        "2         total",
         "",
-        "ACLs  removable  answer",
-        "2     2          NEVER_MATCHED",
-        "2     1          NEVER_NEEDED",
-        "0     0          NEEDED",
-        "0     0          NOT_JUDGED",
+        "ACLs  removable  verdict        meaning",
+        "2     2          NEVER_MATCHED  no access matched the ACL",
+        "2     1          NEVER_NEEDED   every access would be decided the same without it",
+        "0     0          NEEDED         an access would be decided differently without it",
+        "0     0          NOT_JUDGED     in force for only a part of the window, or an unread access may need it",
         "",
     ]
     assert "3 ACLs can be removed together:" in result.lines
     assert result.err.splitlines() == [
         "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
-        "aclog: warning: no access at all on 2 of 3 days: 2026-11-19 to 2026-11-20: unused or not logged",
+        (
+            "aclog: warning: no accesses on 2 of 3 calendar days (2026-11-19 to 2026-11-20): the cluster was idle, "
+            "or the log is incomplete"
+        ),
         "aclog: warning: 1 lines are not accesses and were skipped: MALFORMED 1",
     ]
 

@@ -117,7 +117,7 @@ def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_befo
     ]
     usage_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "usage", policy, flags=UsageFlags(days=3))
     said = capfd.readouterr().out
-    assert "2         decided, and counted for ACLs\n" in said
+    assert "2         evaluated against the ACLs, for the verdicts below\n" in said
     assert f"2         not judged: {reason}\n" in said
     assert spark.read.parquet(str(tmp_path / "usage" / "rules")).first().answer == "NOT_JUDGED"
 

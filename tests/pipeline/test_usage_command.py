@@ -23,19 +23,19 @@ def test_what_is_said(spark, tmp_path, capsys):
     usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
     said = capsys.readouterr()
     assert said.out.splitlines() == [
-        "3 days: 2026-02-26T12:00:00Z to 2026-03-01T12:00:00Z",
+        "window of 3 days: 2026-02-26T12:00:00Z to 2026-03-01T12:00:00Z",
         "",
-        "accesses  what",
-        "3         decided, and counted for ACLs",
+        "accesses  status",
+        "3         evaluated against the ACLs, for the verdicts below",
         "1         outside the window",
         "1         without a timestamp",
-        "5         read",
+        "5         total",
         "",
-        "ACLs  removable  answer",
-        "1     1          NEVER_MATCHED",
-        "0     0          NEVER_NEEDED",
-        "0     0          NEEDED",
-        "2     0          NOT_JUDGED",
+        "ACLs  removable  verdict        meaning",
+        "1     1          NEVER_MATCHED  no access matched the ACL",
+        "0     0          NEVER_NEEDED   every access would be decided the same without it",
+        "0     0          NEEDED         an access would be decided differently without it",
+        "2     0          NOT_JUDGED     in force for only a part of the window, or an unread access may need it",
         "",
         "1 accesses could not be read or decided (NO_TIME 1): 2 ACLs that they may need are NOT_JUDGED",
         "",
@@ -46,7 +46,10 @@ def test_what_is_said(spark, tmp_path, capsys):
     ]
     assert said.err.splitlines() == [
         "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
-        "aclog: warning: no access at all on 3 of 4 days: 2026-02-26 to 2026-02-28: unused or not logged",
+        (
+            "aclog: warning: no accesses on 3 of 4 calendar days (2026-02-26 to 2026-02-28): the cluster was idle, "
+            "or the log is incomplete"
+        ),
         "aclog: warning: 1 lines are not accesses and were skipped",
     ]
     assert [spark.read.parquet(str(out / name)).count() for name in ("rules", "denied", "holes")] == [3, 1, 3]

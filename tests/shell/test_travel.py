@@ -111,7 +111,7 @@ def test_a_moment_that_is_none_leaves_the_session_where_it_is(state):
     for moment in ("monday", "1e3", "2026-13-01", ""):
         (line,) = run_command(f"at '{moment}'", state)
         assert line.failed
-        assert "expected an end offset, a time such as 2026-11-20T10:00:00Z, or latest" in line.text
+        assert "expected an end offset (exclusive), 'latest', a time such as 2026-11-20T10:00:00Z" in line.text
     for moment, said in (("-1", "expected a unit, such as -1d"), ("-999999w", "the time is before the year 1")):
         (line,) = run_command(f"at {moment}", state)
         assert (line.failed, said in line.text) == (True, True)
@@ -461,7 +461,7 @@ def test_watch_of_a_quorum_goes_on_past_retention(tmp_path):
 
 
 OPEN_TO_ALICE = ("--super-users", "User:alice", "--allow-everyone-if-no-acl-found")
-EXISTS = (" topics exist", " topic exists")
+EXISTS = (" existing topics", " existing topic")
 """How lines end that only the command has, which counts the topics of the log."""
 
 

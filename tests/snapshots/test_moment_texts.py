@@ -93,7 +93,7 @@ def test_offsets_and_iso_8601(text, meant, form):
         ("@1795227930", "@ is followed by milliseconds since 1970: seconds are @1795227930000"),
         ("999999w ago", "the time is before the year 1"),
         ("yesterday 18:00 Europe/Berln", "unknown time zone 'Europe/Berln': did you mean Europe/Berlin?"),
-        ("monday", "expected an end offset, a time such as 2026-11-20T10:00:00Z, or latest, or a time in words"),
+        ("monday", "expected an end offset (exclusive), 'latest', a time such as 2026-11-20T10:00:00Z"),
         ("march", "expected an end offset"),
         ("yesterday 18", "expected an end offset"),
         ("2026-02-30", "expected an end offset"),

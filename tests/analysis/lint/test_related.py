@@ -105,7 +105,8 @@ def test_the_impact_names_the_rule_that_makes_another_redundant():
     policy = Policy(image_of([prefix, deny, one, overridden, dead]))
     told = {each.rules[0]: each.lost for each in lint(policy, select={"08", "09", "10"})}
     assert told == {
-        one: "nothing: ALLOW READ topics 'a.'* to User:a grants User:a DESCRIBE on topic 'a.b' as well",
+        one: "redundant: User:a already has DESCRIBE on topic 'a.b', by ALLOW User:a READ on TOPIC PREFIXED 'a.' from "
+        "*",
         overridden: "User:a may not READ topic 'p.x': DENY ALL topics 'p.'* to User:* takes precedence",
         dead: "nothing more is denied: DENY ALL topics 'p.'* to User:* denies it as well",
     }

@@ -21,7 +21,7 @@ RULES = (
 )
 """What is in the log of these examples."""
 EXAMPLE = re.compile(r"^```\n\$ aclog (?P<line>.*)\n(?P<output>(?:(?!\$ |```).*\n)+)```$", re.MULTILINE)
-ID = re.compile(r"^plan [0-9a-f]{16}$", re.MULTILINE)
+ID = re.compile(r"^plan id: [0-9a-f]{16}$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ["grant", "revoke"])

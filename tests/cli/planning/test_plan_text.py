@@ -27,18 +27,18 @@ ACCESSES = (
 WRITTEN = "2026-11-21T10:00:00.000Z by User:shop from 10.0.0.2"
 TEXT = """\
 Plan: 1 rule to add, 3 to delete, 1 to adopt
-- {log}: 6 rules at offset {offset}, 4 managed by {journal}
+- {log}: 6 rules at offset {offset}, 4 of them managed by the journal {journal}
 
 Effective change (1 gained, 1 lost):
   GAINED  User:new: READ, DESCRIBE on TOPIC new, from any host
-    such as User:new READ TOPIC 'new' from 127.0.0.1: DefaultDeny; now ALLOW User:new READ on TOPIC LITERAL 'new' from *
+    for example User:new READ TOPIC 'new' from 127.0.0.1 (before: DefaultDeny; after: {new})
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
-    such as User:shop WRITE TOPIC 'pay' from 127.0.0.1: {rule}; now DefaultDeny
+    for example User:shop WRITE TOPIC 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
 
 Adopted: existing, managed from now on (1):
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
-Steps, in order (all take effect at once):
+Steps (in this order, applied atomically):
   + ALLOW User:new READ on TOPIC LITERAL 'new' from *
   - ALLOW User:shop WRITE on TOPIC LITERAL 'pay' from *
     LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
@@ -47,8 +47,8 @@ Steps, in order (all take effect at once):
   - DENY User:mallory ALL on TOPIC LITERAL 'pay' from *
     no effect: the access it denied is not allowed anyway
 
-Not touched: 1 other rule, neither desired nor managed
-plan {digest}
+Not part of this plan: 1 other rule (neither desired nor managed)
+plan id: {digest}
 """
 
 
@@ -84,14 +84,22 @@ def test_the_text_of_a_plan(estate):
     made = parse_plan(estate.plan_file.read_bytes().splitlines(), "plan")
     log = estate.place[1]
     assert result.out == TEXT.format(
-        log=log, journal=estate.journal, offset=made.base.end_offset, digest=plan_digest(made)[:16], rule=acl_text(PAY)
+        new="ALLOW User:new READ on TOPIC LITERAL 'new' from *",
+        log=log,
+        journal=estate.journal,
+        offset=made.base.end_offset,
+        digest=plan_digest(made)[:16],
+        rule=acl_text(PAY),
     )
 
 
 def test_what_is_present_stays_and_nobody_knows_whether_names_are_open(estate):
     place = ("plan", *estate.place, "--want", estate.want, "--journal", estate.journal)
     text = aclog(*place).out
-    assert "Unmanaged: existing, so they are neither added nor ever deleted (--adopt manages them) (1):" in text
+    assert (
+        "Unmanaged: these desired rules exist already; no plan deletes them unless --adopt makes them managed (1):"
+        in text
+    )
     assert "- allow.everyone.if.no.acl.found is unknown" in text
     assert deletes(text)[acl_text(PAY)][0].startswith("GAINED  everyone")
     estate.wants(ALL_ORD)
@@ -153,11 +161,14 @@ def test_each_delete_tells_when_it_was_last_used(estate, log_of_accesses, index,
     text = plan(estate, "--accesses", path).out
     assert {rule: told[-1] for rule, told in deletes(text).items()} == {
         acl_text(PAY): f"last needed {WRITTEN}",
-        acl_text(ORDERS): "never needed: every access would have been decided the same without it, "
+        acl_text(ORDERS): "never needed: every access would have been decided the same without it; "
         "last matched 2026-11-20T10:00:00.000Z by User:shop from 10.0.0.1",
         acl_text(NO_PAY): "never used: no access matched it",
     }
-    assert f"Last use from accesses in {path} from 2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z" in text
+    assert (
+        f"Last use according to the accesses in {str(path)!r}, 2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z"
+        in text
+    )
     back = plan(estate, "--accesses", path, command=("rollback",))
     assert back.code == 1
     assert f"last needed {WRITTEN}" in back.out

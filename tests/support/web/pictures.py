@@ -38,7 +38,7 @@ _STEADY = """([home, place]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     texts.currentNode.data = texts.currentNode.data.replaceAll(home, place).replace(/\\d+ s ago/, "1 s ago")
-      .replace(/plan [0-9a-f]{16}/, "plan 3e371ad5ddd0341e");
+      .replace(/plan id: [0-9a-f]{16}/, "plan id: 3e371ad5ddd0341e");
   }
 }"""
 # How much is shown: all of it and a margin, or down to the last edge, so that no row is cut through.
