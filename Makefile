@@ -136,7 +136,7 @@ MANY := $$(($(WORKERS) + 2))
 
 .PHONY: check-tests server-tests all-tests rest-tests
 check-tests: venv $(CORE)
-	$(TESTS) --tier=check --costs=build/costs-check.json -n $$(($(WORKERS) + 1))
+	$(TESTS) --tier=check --costs=build/costs-check.json -n $(WORKERS)
 server-tests: venv $(CORE) $(SERVERS)
 	$(TESTS) --tier=test --above=check --costs=build/costs-test.json -n $(MANY)
 all-tests: venv $(CORE) $(SERVERS)

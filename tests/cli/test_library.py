@@ -24,6 +24,7 @@ DATA = ROOT / "tests/data"
 LOG = DATA / "kafka-4.3.1-small/__cluster_metadata-0"
 
 
+@pytest.mark.tier("test")
 def test_the_examples_of_the_page_run(monkeypatch):
     monkeypatch.chdir(ROOT)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL

@@ -111,6 +111,7 @@ def test_acls_are_added_listed_and_removed(place):
 
 
 @pytest.mark.slow(4)
+@pytest.mark.sample(1)
 @pytest.mark.tier("test")
 def test_an_assistant_asks_about_a_running_node(place):
     topic = f"asked{place[0]}"

@@ -71,7 +71,7 @@ def test_random_logs_with_transactions(tmp_path, seed):
     check(known.timeline, directory)
 
 
-@pytest.mark.tier("test")
+@pytest.mark.slow(7)
 def test_the_states_of_a_long_log(sample):
     with live_history(source(CHURN), first_part=3_000) as live:
         timeline = whole(live).timeline

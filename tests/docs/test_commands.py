@@ -21,6 +21,7 @@ def test_each_command_line_of_a_page_can_be_typed(page):
     assert [(line, result.err) for line, result in results if result.code] == []
 
 
+@pytest.mark.tier("test")
 def test_no_command_line_is_overlooked():
     lines = 0
     for page in pages():

@@ -39,6 +39,7 @@ def test_every_statement_is_of_one_of_the_kips():
     assert {each.kip for each in STATEMENTS} == set(KIPS)
 
 
+@pytest.mark.tier("test")
 def test_modules_and_tests_exist():
     assert [(each.id, name) for each in STATEMENTS for name in each.modules if not (ROOT / name).is_file()] == []
     assert [(each.id, name) for each in STATEMENTS for name in each.tests if not is_collected(name)] == []

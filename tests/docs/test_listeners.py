@@ -64,6 +64,7 @@ def listening_calls() -> Iterator[str]:
             yield str(path.relative_to(ROOT))
 
 
+@pytest.mark.tier("test")
 def test_the_table_names_all_that_listens() -> None:
     assert set(listening_calls()) - OTHERS == set(LISTENERS)
     assert set(rows()) == {row for each in LISTENERS.values() for row in each}
@@ -137,6 +138,7 @@ def test_one_peer_holds_no_more_of_a_web_server_than_the_table_says(is_timed: bo
                 each.close()
 
 
+@pytest.mark.tier("test")
 def test_one_peer_holds_no_more_of_an_http_endpoint_than_the_table_says() -> None:
     async def scenario() -> None:
         endpoint = HttpEndpoint(

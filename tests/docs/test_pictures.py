@@ -44,6 +44,7 @@ def test_each_picture_is_shown_with_a_caption_and_with_words_in_its_place():
     assert len({words for words, _ in shown.values()}) == len(shown)
 
 
+@pytest.mark.tier("test")
 def test_the_site_carries_each_picture(tmp_path):
     write_site(tmp_path / "docs")
     page = (tmp_path / "docs" / "console-pictures.md").read_text("utf-8")

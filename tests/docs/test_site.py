@@ -133,6 +133,7 @@ def test_each_metric_that_the_sources_name_is_in_the_reference(pages):
         assert re.search(rf"\| `{name}(_total)?` \|", pages["reference/metrics.md"]), name
 
 
+@pytest.mark.tier("test")
 def test_each_property_is_in_the_reference_and_described(pages):
     page = pages["reference/properties.md"]
     listed = dict(re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", page, re.MULTILINE))

@@ -60,6 +60,7 @@ def unknown(result) -> list[str]:
     return [text for text in UNKNOWN if f"note: {text} is unknown: " in result.err]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.tier("test")
 def test_each_command_says_what_is_unknown_and_proves_nothing(live, tmp_path):
     bob, carol = live("authorize", *BOB), live("authorize", *CAROL)  # Kafka allows both

@@ -59,12 +59,13 @@ class Environment:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Environment:
-    """An environment without aclog."""
+    """An environment without aclog, for one test."""
     return Environment(tmp_path / "venv")
 
 
-@pytest.fixture
-def installed(bare: Environment, wheel: Path) -> Environment:
-    """An environment with the wheel in it."""
-    bare.install(wheel)
-    return bare
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with the wheel in it, which no test changes: making one takes seconds."""
+    environment = Environment(tmp_path_factory.mktemp("installed") / "venv")
+    environment.install(wheel)
+    return environment

@@ -33,9 +33,10 @@ def base() -> set[str]:
     return needed(requirements())
 
 
-@pytest.fixture
-def alone(bare: Environment, base: set[str], wheel: Path, tmp_path: Path) -> Environment:
-    """An environment that has the wheel and what the base needs, and nothing else."""
+@pytest.fixture(scope="module")
+def alone(base: set[str], wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment that has the wheel and what the base needs, and nothing else; no test changes it."""
+    bare = Environment(tmp_path_factory.mktemp("alone") / "venv")
     (bare.packages / "dependencies.pth").unlink()
     for name in base:
         for file in files(name):

@@ -1,5 +1,6 @@
 """Which tier a test is of, and that none is lost between them; the quick tier starts no server."""
 
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -7,19 +8,29 @@ from typing import Any
 
 import pytest
 
+from tests.scenarios.mutations import MUTATIONS
+from tests.support.runs.costly import KILLERS, killers, to_list
 from tests.support.runs.tiers import (
     CASES,
+    COLLECTED,
+    COSTLY,
     MisplacedTestError,
     ServerFile,
     Tier,
     UnmarkedProcessError,
     check_is_collected,
+    costly,
+    costly_tests,
+    is_costly,
     left_out,
+    runs,
     sampled,
     server_files,
     starts_server,
+    table,
     tier_of,
     tiers_in,
+    tries_more,
 )
 
 KAFKA = "tests/integration/test_kafka.py"
@@ -72,6 +83,53 @@ def test_a_server_test_without_a_row_is_refused() -> None:
 )
 def test_another_test_is_of_the_tier_of_its_marks(marks: list[pytest.MarkDecorator], expected: Tier) -> None:
     assert tier_of(item(QUICK, *marks), {}) is expected
+
+
+def test_a_listed_test_is_left_to_the_tier_all() -> None:
+    listed = costly_tests(f"# why\n\n{QUICK}::test_it[2]\ntests/other.py\n")
+    assert listed == {f"{QUICK}::test_it[2]", "tests/other.py"}
+    assert [tier_of(item(QUICK, case=f"[{case}]"), {}, listed) for case in (1, 2)] == [Tier.CHECK, Tier.ALL]
+    assert tier_of(item("tests/other.py", pytest.mark.process), {}, listed) is Tier.ALL
+    assert tier_of(item(QUICK, case="[3]"), {}, {f"{QUICK}::test_it"}) is Tier.ALL
+    assert tier_of(item("tests/other.py", pytest.mark.tier("check")), {}, listed) is Tier.CHECK
+    assert tiers_in(QUICK, "def test_it(): ...", None, {QUICK}) == set()
+    assert tiers_in(QUICK, "def test_it(): ...", None, {f"{QUICK}::test_it"}) == {Tier.CHECK}
+
+
+def test_each_line_of_the_list_names_a_test() -> None:
+    assert sorted(costly()) == [line for line in COSTLY.read_text().splitlines() if not line.startswith("#")]
+    for line in costly():
+        path, *names = line.partition("[")[0].split("::")
+        text = (COSTLY.parents[1] / path).read_text(encoding="utf-8")
+        written = [name for name in names if name != "runTest"]  # of a state machine, which hypothesis makes
+        assert all(re.search(rf"(?m)^ *(def|class|async def) {name}\b|^{name} = ", text) for name in written), line
+
+
+def test_no_killer_of_a_mutation_is_listed() -> None:
+    named = killers(KILLERS.read_text(encoding="utf-8"))
+    assert len(named) == len(MUTATIONS)
+    assert not [each for each in named if is_costly(each, costly())]
+
+
+def test_what_takes_long_is_listed_but_for_the_quickest_of_a_file_and_what_must_stay() -> None:
+    seconds = {f"{QUICK}::test_a": 0.3, f"{QUICK}::test_b": 0.2, f"{QUICK}::test_c": 0.05, f"{KAFKA}::test_killer": 9.0}
+    cases = {f"{QUICK}::test_cases[{number}]": 0.2 for number in range(3)} | {f"{QUICK}::test_path[{COSTLY}]": 0.2}
+    expected = {f"{QUICK}::{name}" for name in ("test_a", "test_b", "test_cases", "test_path")}
+    assert to_list(seconds | cases, {QUICK: 7, KAFKA: 2}, {f"{KAFKA}::test_killer"}) == expected
+    assert to_list({f"{QUICK}::test_a": 0.3, f"{QUICK}::test_b": 0.2}, {QUICK: 2}, ()) == {f"{QUICK}::test_a"}
+
+
+def test_the_parts_of_the_suite_are_disjoint_and_are_all_of_it(request: pytest.FixtureRequest, sample: object) -> None:
+    """Of what this run has collected: all of the suite in the tier `all`, where `sample` has this test run again."""
+    parts: list[tuple[Tier | int, Tier]] = [(0, Tier.CHECK), (Tier.CHECK, Tier.TEST), (Tier.TEST, Tier.ALL)]
+    for test, tier in request.config.stash[COLLECTED].items():
+        check_is_collected(test, tier, table())
+        in_parts = [runs(tier, low, high, more=False) for low, high in parts]
+        assert in_parts.count(True) == 1, test.nodeid
+        assert runs(tier, 0, Tier.ALL, more=False)
+        again = [runs(tier, low, high, more=tries_more(test)) for low, high in parts]
+        assert again[:2] == in_parts[:2]
+        assert again[2] == (in_parts[2] or tries_more(test)), test.nodeid
 
 
 def test_the_cases_that_are_left_out_are_always_the_same() -> None:

@@ -79,6 +79,7 @@ def screen(child):
 LIST = ("acls", "list", "--acls", "many.jsonl")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "environment"),
     [
@@ -95,6 +96,7 @@ def test_all_of_it_goes_through_the_chosen_pager(words, environment, place):
     assert not any("\x1b" in line for line in lines)  # a pager is a terminal to a name
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("words", "environment"),
     [
@@ -116,12 +118,14 @@ def test_to_leave_the_pager_early_is_no_error(place):
     assert (lines, code) == (["TYPE"], 0)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pager", ["./marked", "./one-line", "./failing"])
 def test_the_exit_code_is_the_commands(pager, place):
     _, code = screen(typed(place, "diff", "--acls", "few.jsonl", "--to-acls", "many.jsonl", ACLOG_PAGER=pager))
     assert code == 1
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pager", ["./failing", "'no-such'", "'x"])
 def test_a_pager_that_fails_is_told_of(pager, place):
     _, code = screen(typed(place, *LIST, ACLOG_PAGER=pager))
@@ -163,6 +167,7 @@ def test_less_leaves_what_fits_on_the_screen(place):
     assert sum("ALLOW" in line for line in lines) == 3
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("columns", [80, 200])
 def test_a_table_fits_the_terminal(columns, place):
     lines, _ = screen(typed(place, *LIST, "--no-pager", columns=columns))

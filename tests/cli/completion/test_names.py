@@ -64,6 +64,7 @@ def write(path: Path, names: Sequence[str]) -> None:
         ("--delegation-token", "ZBv", ["ZBvxGyG3QzGElOqW67Ma7Q"]),
     ],
 )
+@pytest.mark.sample(1)
 @pytest.mark.process
 def test_names_of_a_log(tmp_path: Path, flag: str, typed: str, names: list[str]) -> None:
     assert_offered(tmp_path, names, "acls", "list", "--log", str(LOG), flag, typed)
@@ -131,6 +132,7 @@ def test_names_of_a_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+@pytest.mark.sample(1)
 @pytest.mark.process
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -142,6 +144,7 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path, flag: str) -> N
 
 
 @pytest.mark.parametrize("given", [("--acls", "-"), ("--log", "nowhere"), (), ("--log", str(LOG), "--as-of", "x")])
+@pytest.mark.sample(1)
 @pytest.mark.process
 def test_without_a_source_that_can_be_read_nothing_is_offered(tmp_path: Path, given: tuple[str, ...]) -> None:
     assert offered(tmp_path, "acls", "list", *given, "--topic", "") == []

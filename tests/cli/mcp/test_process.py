@@ -68,6 +68,7 @@ def test_it_ends_with_its_stdin_and_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.sample(1)
 @pytest.mark.process
 def test_it_ends_at_a_signal_and_leaves_nothing(tmp_path, number):
     served = Served(tmp_path)

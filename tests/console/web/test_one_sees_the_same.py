@@ -152,7 +152,6 @@ def logins(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow(10)
-@pytest.mark.tier("test")
 def test_one_sees_the_same(logins: Path) -> None:
     worlds = alice(logins, ONE, "User:root"), alice(logins, OTHER, "User:boss;User:chief")
     browsers, statuses = [browser for browser, _ in worlds], set()

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -11,6 +13,8 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 ROOT = Path(__file__).parents[2] / "data" / "golden"
 NUMBERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir())
 """The names of the estates: 000, 001, ..."""
+_OPERATIONS = dict(AclOperation.__members__)
+_RESOURCE_TYPES = dict(ResourceType.__members__)
 
 
 @frozen(kw_only=True)
@@ -50,17 +54,17 @@ def load(number: str) -> GoldenEstate:
     directory = ROOT / number
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     everyone = config["allowEveryone"]
-    rules = [json.loads(line) for line in _lines(directory / "rules.jsonl.gz")]
+    rules = _rows(directory / "rules.jsonl.gz")
+    decisions = _lines(directory / "decisions.txt.gz")
+    answers = {line: GoldenAnswer(letter=line[0], rule=rules[int(line[2:])]) for line in set(decisions)}
     return GoldenEstate(
         number=number,
         name=config["name"],
         super_users=config["superUsers"],
         allow_everyone=None if everyone is None else str(everyone).lower(),
-        acls=tuple(acl_of(json.loads(line)) for line in _lines(directory / "acls.jsonl.gz")),
-        requests=tuple(_request(json.loads(line)) for line in _lines(directory / "requests.jsonl.gz")),
-        answers=tuple(
-            GoldenAnswer(letter=line[0], rule=rules[int(line[2:])]) for line in _lines(directory / "decisions.txt.gz")
-        ),
+        acls=tuple(acl_of(row) for row in _rows(directory / "acls.jsonl.gz")),
+        requests=tuple(_request(row) for row in _rows(directory / "requests.jsonl.gz")),
+        answers=tuple(answers[line] for line in decisions),
     )
 
 
@@ -80,13 +84,21 @@ def acl_of(row: dict) -> StandardAcl:
 def _request(row: dict) -> GoldenRequest:
     return GoldenRequest(
         principal=row["principal"],
-        host=host_address(row["host"]),
-        operation=AclOperation[row["operation"]],
-        resource_type=ResourceType[row["resourceType"]],
+        host=_host(row["host"]),
+        operation=_OPERATIONS[row["operation"]],
+        resource_type=_RESOURCE_TYPES[row["resourceType"]],
         resource_name=None if row.get("kind") == "byResourceType" else row["resourceName"],
         api=row.get("api", 1),
         reference_count=row.get("refCount", 1),
     )
+
+
+# Requests are many, and hosts few: parsing an address takes longer than the rest of its row.
+_host = cache(host_address)
+
+
+def _rows(path: Path) -> list[Any]:
+    return json.loads(f"[{','.join(_lines(path))}]")
 
 
 def _lines(path: Path) -> list[str]:

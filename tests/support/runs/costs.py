@@ -27,6 +27,8 @@ TABLES = ("fixtures", "processes", "folders", "files", "tests", "totals")
 KEEPER = "tests.support.runs.keeper"
 ROWS = 25
 """Rows of each table that are printed; the file has all."""
+LONG = 0.1
+"""CPU seconds of a test from which on the file has its own figures; above it, tests are listed in tests/costly.txt."""
 SHARED = pytest.StashKey[dict[str, float]]()
 """CPU seconds of the shared servers by kind, left by the plugin that stops them."""
 _OF_RUN = pytest.StashKey["Costs"]()
@@ -133,7 +135,7 @@ class Costs:
             path = item.nodeid.partition("::")[0]
             self.add("folders", "/".join(path.split("/")[:2]), **figures)
             self.add("files", path, **figures)
-            if figures["wall"] > 1:
+            if figures["wall"] > 1 or figures["own cpu"] + figures["child cpu"] > LONG:
                 self.add("tests", item.nodeid, **figures)
 
     def count_living(self) -> None:

@@ -8,7 +8,8 @@ walks whole walks. A test is of tier `check` unless a mark says otherwise:
 - `server`: its tier is its file's, in the table of tests/README.md, which must have every such file;
 - `slow(seconds)`: `all`; `process`: `test`;
 - of a parametrized test, CASES cases or what `sample(size)` says, always the same ones; the others are `all`;
-- `tier(name)`: the one named, whatever else it is marked with.
+- `tier(name)`: the one named, whatever else it is marked with;
+- a line in tests/costly.txt: `all`, because of its CPU time.
 
 Whole directories and the users of certain fixtures are marked `server` here; other tests carry the mark themselves. A
 mark cannot be forgotten: in every run, a test without `server` fails when it starts a server, and one of the tier
@@ -20,7 +21,7 @@ import random
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,7 @@ DIRECTORIES = ("tests/browser", "tests/integration", "tests/oracle")
 FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "java"}
 """All tests that have one of these are `server`."""
 TABLE = ROOT / "tests" / "README.md"
+COSTLY = ROOT / "tests" / "costly.txt"
 CASES = 5
 """Cases of a parametrized test that run below the tier `all`, unless it is marked otherwise."""
 SEED = 801
@@ -61,6 +63,8 @@ T = TypeVar("T")
 
 _MISPLACED = pytest.StashKey["MisplacedTestError"]()
 _TIER = pytest.StashKey["Tier"]()
+COLLECTED = pytest.StashKey["dict[pytest.Item, Tier]"]()
+"""In the configuration: the tier of each test that this run has collected, of those that it leaves out, too."""
 
 
 class Tier(IntEnum):
@@ -108,6 +112,22 @@ def table() -> Mapping[str, ServerFile]:
     return server_files(TABLE.read_text(encoding="utf-8"))
 
 
+def costly_tests(text: str) -> frozenset[str]:
+    """Read the lines of tests/costly.txt: a file, a test of it, or one case of a test; `#` begins a comment."""
+    return frozenset(line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#"))
+
+
+@cache
+def costly() -> frozenset[str]:
+    """What tests/costly.txt leaves to the tier `all`."""
+    return costly_tests(COSTLY.read_text(encoding="utf-8"))
+
+
+def is_costly(nodeid: str, listed: Container[str]) -> bool:
+    """Whether a test is listed: by itself, as a case of its test, or with its file."""
+    return any(each in listed for each in (nodeid, nodeid.partition("[")[0], nodeid.partition("::")[0]))
+
+
 def tier_of_run(config: pytest.Config) -> Tier:
     """The tier that decides how much each test of this run tries."""
     return Tier[config.getoption("tier").upper()]
@@ -118,7 +138,7 @@ def left_to_others(config: pytest.Config) -> Tier | int:
     return Tier[above.upper()] if (above := config.getoption("above")) else 0
 
 
-def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
+def tier_of(item: pytest.Item, files: Mapping[str, ServerFile], listed: Container[str] = ()) -> Tier:
     """The tier of a test. Raises MisplacedTestError: its mark and its file's row in the table do not agree."""
     named = item.get_closest_marker("tier")
     if item.get_closest_marker("server"):
@@ -133,7 +153,7 @@ def tier_of(item: pytest.Item, files: Mapping[str, ServerFile]) -> Tier:
         return Tier[named.args[0].upper()] if named else Tier.TEST if row == "test" else Tier.ALL
     if named:
         return Tier[named.args[0].upper()]
-    if item.get_closest_marker("slow"):
+    if item.get_closest_marker("slow") or is_costly(item.nodeid, listed):
         return Tier.ALL
     return Tier.TEST if item.get_closest_marker("process") else Tier.CHECK
 
@@ -147,13 +167,18 @@ def check_is_collected(item: pytest.Item, tier: Tier, files: Mapping[str, Server
 
 @cache
 def _tiers_in_file(path: str, row: ServerFile | None) -> set[Tier]:
-    return tiers_in(path, Path(ROOT, path).read_text(encoding="utf-8"), row)
+    return tiers_in(path, Path(ROOT, path).read_text(encoding="utf-8"), row, costly())
 
 
 def tries_more(item: pytest.Item) -> bool:
     """Whether a test tries more in the tier `all` than in those below: more examples, or a whole walk."""
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return is_property or "sample" in getattr(item, "fixturenames", ())
+
+
+def runs(tier: Tier, lowest: Tier | int, highest: Tier, *, more: bool) -> bool:
+    """Whether a run above `lowest`, up to `highest`, runs a test of a tier; `more`: it tries more in the tier `all`."""
+    return lowest < tier <= highest or (more and highest is Tier.ALL and bool(lowest))
 
 
 def left_out(items: Iterable[pytest.Item]) -> set[str]:
@@ -271,15 +296,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     path = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
     if highest is Tier.ALL or not (path.startswith("tests/") and path.endswith(".py")):
         return None
-    has = tiers_in(path, collection_path.read_text(encoding="utf-8"), table().get(path))
+    has = tiers_in(path, collection_path.read_text(encoding="utf-8"), table().get(path), costly())
     return None if any(left_to_others(config) < tier <= highest for tier in has) else True
 
 
-def tiers_in(path: str, text: str, row: ServerFile | None) -> set[Tier]:
+def tiers_in(path: str, text: str, row: ServerFile | None, listed: Container[str] = ()) -> set[Tier]:
     """The tiers that a test file may have tests of, going by its text and its row in the table."""
     has = {Tier.TEST} if _TEST_MARK.search(text) or (row and row.tier == "test") else set()
     is_server = path.startswith(DIRECTORIES) or _SERVER_FILE.search(text)
-    return has if is_server else {Tier.CHECK, *has}
+    return has if is_server or path in listed else {Tier.CHECK, *has}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -297,14 +322,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected, dropped = [], []
     for item in items:
         try:
-            tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files)
+            tier = Tier.ALL if item.nodeid in only_all else tier_of(item, files, costly())
             check_is_collected(item, tier, files)
         except MisplacedTestError as error:  # a worker cannot refuse the run: the test fails in all of them
             item.stash[_MISPLACED] = error
             tier = Tier(lowest + 1)
         item.stash[_TIER] = tier
-        tries_more_now = highest is Tier.ALL and lowest and tries_more(item)
-        (selected if lowest < tier <= highest or tries_more_now else dropped).append(item)
+        (selected if runs(tier, lowest, highest, more=tries_more(item)) else dropped).append(item)
+    config.stash[COLLECTED] = {item: item.stash[_TIER] for item in items}
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = selected

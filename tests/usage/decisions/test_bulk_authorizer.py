@@ -106,6 +106,17 @@ def engine_at(intervals: list[Interval], time: int, settings: Settings) -> Stand
     return engine(AclsImage.from_acls(interval.rule for interval in intervals if interval.holds(time)), settings)
 
 
+def engines_at(intervals: list[Interval], settings: dict[int, Settings]) -> dict[int, StandardAuthorizer]:
+    """The engine of each time, with its settings; the same one where the same rules are in force."""
+    engines, made = {}, {}
+    for time, each in settings.items():
+        in_force = each, *(interval.holds(time) for interval in intervals)
+        if in_force not in made:
+            made[in_force] = engine_at(intervals, time, each)
+        engines[time] = made[in_force]
+    return engines
+
+
 def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
     """The engine's letter and rule."""
     operation, kind = AclOperation(request.operation).name, ResourceType(request.resource_type).name
@@ -130,7 +141,7 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr)
     rows = [(request, time) for request in requests for time in times]
     micros = np.array([time * 1000 for _, time in rows], np.int64)
     codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
-    engines = {time: engine_at(intervals, time, asked_as) for time in times}
+    engines = engines_at(intervals, dict.fromkeys(times, asked_as))
     for (request, time), code in zip(rows, codes, strict=True):
         assert _known(answer_of(code, table)) == _known(answer(engines[time], request)), (request, time)
 
@@ -160,10 +171,8 @@ def test_each_row_by_the_kafka_of_its_time(intervals, estate, requests, kafka):
     micros = np.array([time * 1000 for _, time in rows], np.int64)
     codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
     deciding = dict(zip(times, map(Ranges, kafka.at(np.array(times)).tolist()), strict=True))
-    engines = {
-        time: engine_at(intervals, time, evolve(asked_as, cidr=has_ranges is Ranges.YES))
-        for time, has_ranges in deciding.items()
-    }
+    settings_at = {time: evolve(asked_as, cidr=has_ranges is Ranges.YES) for time, has_ranges in deciding.items()}
+    engines = engines_at(intervals, settings_at)
     for (request, time), code in zip(rows, codes, strict=True):
         by_range = any(each.holds(time) and is_by_range(each.rule.acl, request) for each in intervals)
         if deciding[time] is Ranges.UNKNOWN and by_range and request.principal not in asked_as.super_users:
