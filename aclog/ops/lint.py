@@ -234,9 +234,14 @@ def run_lint(
     with progress("looking for what is odd", "lints") as advance:
         find = sure(partial(_find_all, advance=advance), premises) if premises else None
         if policies and len(policies) > 1:
-            find = partial(_find_in_each, policies, find or _find_all)
+            find = for_each(policies, find or _find_all)
         report = lint_report(choice, image, policy, inputs, tell=note, advance=advance, find=find)
         return evolve(report, unknown=premises.names)
+
+
+def for_each(policies: Mapping[Generation, Policy], find: Find) -> Find:
+    """Return what finds the same by each generation of Kafka that may decide."""
+    return partial(_find_in_each, policies, find) if len(policies) > 1 else find
 
 
 def sure(find: Find, premises: Premises) -> Find:

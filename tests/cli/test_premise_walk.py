@@ -25,6 +25,7 @@ from aclog.authorizer.acl import (
     PatternType,
     StandardAcl,
     StandardAclWithId,
+    acl_text,
 )
 from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
@@ -54,6 +55,7 @@ from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
+from tests.support.cli.repository import Repository
 from tests.support.fakes.broker import FakeBroker
 from tests.support.processes.waiting import wait_until
 from tests.support.web.asgi import ask
@@ -65,7 +67,11 @@ RULES = (
     acl("idle", "User:a"),
     acl("shut", "User:c", permission_type=AclPermissionType.DENY),
 )
-RANGED = acl("ranged", "User:r", "10.0.0.0/8")
+RANGE = "10.0.0.0/8"
+RANGED = acl("ranged", "User:r", RANGE)
+BARRED = acl("barred", "User:l", RANGE, AclOperation.ALL, permission_type=AclPermissionType.DENY)
+LEFT = (acl("left", "User:l"), acl("left", "User:*", RANGE))
+"""Rules beside the one on the range, each of which one Kafka alone makes matter."""
 OLD, NEW = 30, 33
 """The newest levels of metadata.version of Kafka 4.3.1 and 4.4.0."""
 
@@ -100,13 +106,15 @@ def world(tmp_path_factory):
     data = bytearray(segment.read_bytes())
     data[80] ^= 1
     segment.write_bytes(data)
-    ranged = [*rules, acl_record(9, RANGED)]
+    ranged = [*rules, *(acl_record(number + 9, rule) for number, rule in enumerate((RANGED, BARRED, *LEFT)))]
     write_log(home / "unstated", ranged)
     write_log(home / "rolling", ranged, [broker(1, OLD), broker(2, NEW)])
     (home / "same.jsonl").write_text(lines_of(*map(row_of, RULES)))
+    (home / "rest.jsonl").write_text(lines_of(*map(row_of, (*RULES, BARRED, *LEFT))))
     (home / "unshut.jsonl").write_text(lines_of(row_of(RULES[2])))
     (home / "ranged.jsonl").write_text(lines_of(*map(row_of, (*RULES, RANGED))))
     (home / "none.jsonl").write_text("")
+    (home / "unrange.jsonl").write_text(lines_of({"action": "REMOVE", "rule": row_of(RANGED)}))
     (home / "accesses.jsonl").write_text(lines_of(access("User:a", "orders"), access("User:a", "orders")))
     (home / "used.jsonl").write_text(lines_of(access("User:a", "orders"), access("User:r", "ranged")))
     (home / "asked.jsonl").write_text(lines_of({**access("User:b", "other")}))
@@ -325,7 +333,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(words="shell SOURCE why User:b READ topic:other", strong="^DENIED: User:b"),
         Row(words="shell SOURCE diff --of access 3 latest", strong="^no difference: [a-z ]*$", by=ONLY_ONE, live=False),
     ),
-    "review": "proves on files, where only the Kafka that decides is unknown: tests/cli/test_both_generations.py",
+    "review": "proves on files, where only the Kafka that decides is unknown: see below",
     "doctor": "says what is well and what is not, line by line: tests/cli/test_doctor.py",
     "coverage": "counts accesses, and decides nothing: see the accesses below",
     "rollback": "prints a plan, as `plan` does, of what a journal says",
@@ -479,6 +487,9 @@ def objects(row: Row, home, words: tuple[str, str], fresh) -> None:
 
 # a Kafka that is not known, and hosts that are ranges
 
+JOURNAL = "--journal {}/none.journal --no-allow-everyone-if-no-acl-found"
+CONSUME = "--principal User:l --intent consume"
+WHEN = ("--principal", "User:r", "--operation", "READ", "--topic", "ranged", "--host", "10.1.2.3")
 AT = "--principal User:r --operation READ --topic ranged --host 10.1.2.3"
 RANGES = (
     Row(words=f"authorize {AT}", strong="^DENIED DefaultDeny$"),
@@ -493,13 +504,13 @@ RANGES = (
         check=True,
         object_=PROVED,
     ),
-    Row(words="check equal --to-acls {}/same.jsonl", strong="^PROVED", check=True, object_=PROVED),
-    Row(words="check no-new-access --acls {}/same.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
-    Row(words="diff --to-acls {}/same.jsonl", strong=r"\Ano difference", check=True),
+    Row(words="check equal --to-acls {}/rest.jsonl", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="check no-new-access --acls {}/rest.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="diff --to-acls {}/rest.jsonl", strong=r"\Ano difference", check=True),
     Row(words="test {}/ranged.yaml", strong="1 passed$", check=True),
     Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses refused"),
     Row(
-        words="simulate --accesses {}/refused.jsonl --to-acls {}/same.jsonl",
+        words="simulate --accesses {}/refused.jsonl --to-acls {}/rest.jsonl",
         strong=r"^1 +SAME$(?![^\0]*^On Kafka)",
         check=True,
     ),
@@ -507,6 +518,9 @@ RANGES = (
     Row(words="usage-index --accesses {}/used.jsonl --index fresh-INDEX", strong=r"^judged by(?![^\0]*UNKNOWN_KAFKA)"),
     Row(words="suggest --accesses {}/used.jsonl", strong="note: proved"),
     Row(words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong="^DENIED: User:r"),
+    Row(words=f"plan --change {{}}/unrange.jsonl --adopt {JOURNAL}", strong="no difference: every request is decided"),
+    Row(words=f"grant {CONSUME} --topic barred --group g {JOURNAL}", strong="GAINED  User:l: .* barred.* any host$"),
+    Row(words=f"revoke {CONSUME} --topic left --adopt {JOURNAL}", strong=r"^plan [0-9a-f]+(?![^\0]*still allowed)"),
 )
 
 
@@ -529,6 +543,24 @@ def test_no_command_claims_what_one_kafka_would_not(world, tmp_path, row, premis
     assert not row.check or planted.code != 0
     if row.object_ is not None:
         objects(row, world, words, tmp_path / "c")
+
+
+def test_a_review_claims_nothing_that_one_kafka_would_not(tmp_path, monkeypatch):
+    """It reads files of rules, which never state a Kafka."""
+    repository = Repository.create(tmp_path / "repository")
+    repository.commit({"acls.jsonl": lines_of(*map(row_of, (*RULES, RANGED)))})
+    monkeypatch.chdir(repository.path)
+    Path("acls.jsonl").write_text(lines_of(*map(row_of, RULES)))
+    Path("aclog.toml").write_text('[review]\nuntouched = ["topic:ranged"]\n')
+    asked = ("review", "acls.jsonl", "--base", "HEAD")
+    for form in ("text", "markdown"):
+        control = aclog(*asked, "--kafka-version", "4.3.1", "--format", form).ok()
+        assert "PROVED: topic:ranged is decided as before" in control.out
+        planted = aclog(*asked, "--format", form)
+        assert planted.code == 1
+        assert "REFUTED: topic:ranged is decided as before (on Kafka 4.4 only)" in planted.out.replace("\\", "")
+        assert re.search("LOST +User:r: .*on Kafka 4.4 only", planted.out.replace("\\", ""))
+        assert claims(planted) == []
 
 
 # accesses that cannot be read or decided
@@ -717,13 +749,15 @@ def test_a_summary_says_that_it_is_a_bound(tmp_path):
 # pages
 
 
+STATED = Settings()
+
+
 @contextmanager
-def console_on_source(words: tuple[str, str], **more: object) -> Iterator[Console]:
+def console_on_source(words: tuple[str, str], settings: Settings = STATED, **more: object) -> Iterator[Console]:
     """A console on a source, as `aclog console` makes it, with its history if it has one."""
     flag, value = words
     chosen = choose_source(SourceSelection(**{flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}))
     premises = LivePremises(read=lambda: premises_of(chosen.source, frozenset()), tell=lambda _: None)
-    settings = Settings()
 
     def made(live: LiveState, history: History | None) -> Console:
         states = States(live=live, settings=settings, premises=premises)
@@ -838,6 +872,76 @@ def test_no_page_claims_what_it_does_not_know(lengthened, path, premise):
     assert not re.search(row.strong, text), text
     claimed = [line for line in text.splitlines() if CLAIM.search(line) and not HARMLESS.search(line)]
     assert claimed == [], claimed
+
+
+# pages where one Kafka would decide otherwise than another
+
+RANGED_TOPIC = {"type": "TOPIC", "name": "ranged", "operation": "READ"}
+AT_ADDRESS = {**RANGED_TOPIC, "principal": "User:r", "host": "10.1.2.3"}
+RANGED_PAGES = {
+    "/resource": PageRow(asked=RANGED_TOPIC, strong="READ on TOPIC ranged: no principals$"),
+    "/principal": PageRow(asked={"name": "User:r"}, strong="User:r: no permissions$"),
+    "/why": PageRow(asked=AT_ADDRESS, strong="^DENIED: User:r"),
+    "/when": PageRow(asked=AT_ADDRESS, strong=r"^Never allowed\.$"),
+    "/changes": PageRow(asked={"since": "3", "all": "1"}, strong=r"every request is decided the same\.$"),
+    "/draft": PageRow(asked={"rules": f"- {acl_text(RANGED)}"}, strong="every request is decided the same$"),
+    "/draft of a first range": PageRow(
+        asked={"rules": f"+ ALLOW User:new READ on TOPIC LITERAL 'orders' from {RANGE}"},
+        strong="every request is decided the same$",
+    ),
+}
+
+
+def test_every_page_that_decides_has_a_row_of_generations():
+    assert {path.split()[0] for path in RANGED_PAGES} == {
+        path for path, row in PAGES.items() if isinstance(row, PageRow)
+    }
+
+
+@pytest.mark.parametrize("path", RANGED_PAGES)
+@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.sample(14)
+def test_no_page_claims_what_one_kafka_would_not(tmp_path, path, name):
+    """At the end of the log, the rule on the range is the change; a draft of a first range is on a log without any."""
+    row, nodes = RANGED_PAGES[path], [broker(1, OLD), broker(2, NEW)] if name == "brokers that differ" else []
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    ranged = () if path.endswith("first range") else ([acl_record(9, RANGED)],)
+    words = ("--log", str(write_log(tmp_path / "log", rules, *([nodes] if nodes else []), *ranged)))
+    path = path.split()[0]
+    asked = url(path, **row.asked, format="json")
+    with console_on_source(words, settings=Settings(cidr=False)) as console:
+        assert re.search(row.strong, ask(WebConsole(console=console).app(), "GET", asked).json["answer"])
+    with console_on_source(words, settings=Settings(is_kafka_stated=False)) as console:
+        text = shown(console, path, **row.asked)
+        planted = ask(WebConsole(console=console).app(), "GET", asked)
+    assert re.search(GENERATIONS[name].name, text), text
+    for each in (text, planted.text):
+        assert re.search("Kafka 4.4 only|On Kafka 4.4:", each), each
+    assert not re.search(row.strong, planted.json["answer"]), planted.json["answer"]
+    claimed = [line for line in text.splitlines() if CLAIM.search(line) and "On Kafka 4.3: " not in line]
+    assert [line for line in claimed if not HARMLESS.search(line)] == [], claimed
+
+
+def test_the_history_of_an_access_is_by_the_kafka_of_each_moment(tmp_path):
+    """As `aclog when` has it: the upgrade of one broker lets it in on 4.4 only, that of the other one on all."""
+    steps = ([broker(1, OLD), broker(2, OLD)], [acl_record(9, RANGED)], [broker(2, NEW)], [broker(1, NEW)])
+    log = write_log(tmp_path / "log", *steps)
+    listed = [json.loads(line) for line in aclog("when", "--log", log, *WHEN, "--format", "jsonl").ok().lines]
+    with console_on_source(("--log", str(log)), settings=Settings(is_kafka_stated=False)) as console:
+        reply = ask(WebConsole(console=console).app(), "GET", url("/when", **AT_ADDRESS, format="json"))
+        changes = ask(
+            WebConsole(console=console).app(), "GET", url("/changes", **{"from": "3"}, to="5", format="json")
+        ).json
+    rows = reply.json["intervals"]["rows"]
+    assert [(row["from"], row["to"], row["generation"]) for row in rows] == [
+        ("4", "now", ""), ("3", "4", "Kafka 4.4 only"),
+    ]  # fmt: skip
+    assert [(each["from"]["offset"], each.get("generation")) for each in listed] == [(3, "4.4"), (4, None)]
+    assert "the brokers differ" in rows[1]["from_change"]
+    assert rows[0]["from_change"] == "all brokers run Kafka 4.4"
+    assert re.search(
+        r"No rule changes .*, but another Kafka decides: Kafka 4.3, then Kafka 4.4: 1 gained", changes["answer"]
+    )
 
 
 FINDERS = {
