@@ -236,6 +236,24 @@ def kafka_with(image: Image, added: Iterable[StandardAcl]) -> DecidingKafka:
     return kafka_of_image(image, hosts, _controller_levels(image) if controllers else None)
 
 
+def generation_pairs(old: DecidingKafka, new: DecidingKafka) -> dict[Generation | None, tuple[Generation, Generation]]:
+    """Return the generations that decide on two states of one history.
+
+    Those that each state has, under None; or a pair for each generation that may decide. The earlier state is decided
+    as the later one if it states nothing: it is of the time before the first broker.
+    """
+    if not old.is_known and not old.nodes.of_generation:
+        old = new
+    if old.is_known and new.is_known:
+        return {None: (old.generations[0], new.generations[0])}
+    possible = (each for each in Generation if each in (*old.generations, *new.generations))
+    return {each: (_nearest(old, each), _nearest(new, each)) for each in possible}
+
+
+def _nearest(kafka: DecidingKafka, generation: Generation) -> Generation:
+    return generation if generation in kafka.generations else kafka.generations[0]
+
+
 def possible_generations(image: Image) -> tuple[Generation, ...]:
     """Return the generations that may decide, given the brokers of a state, as if an ACL had a range as host."""
     return kafka_of_image(image, SOME_RANGE).generations

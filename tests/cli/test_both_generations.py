@@ -180,6 +180,51 @@ def test_mutants_are_judged_by_each_of_them(unstated, rule_tests):
     assert [line[-len(ONLY_OLD) :] for line in summaries] == [ONLY_OLD, ONLY_NEW]
 
 
+def test_what_is_recorded_holds_on_each_of_them(unstated, rolling, tmp_path, accesses):
+    """The rest is named: what User:a can, on 4.4 only, and what User:b can."""
+    for number, source in enumerate((unstated, rolling)):
+        out = tmp_path / f"recorded-{number}.yaml"
+        recorded = aclog("test", "--record", out, *source).ok()
+        left_out = [line for line in recorded.err.splitlines() if "left out, as it does not hold on each Kafka" in line]
+        assert {line.split(": ")[-1].split()[0] for line in left_out} >= {"User:a", "User:b"}, recorded.err
+        assert not [line for line in out.read_text().splitlines() if line.startswith(("cidr", "kafka-version"))]
+        for version in ((), ("--kafka-version", "4.3.1"), ("--kafka-version", "4.4.0")):
+            assert ", 0 failed" not in aclog("test", out, *source, *version).ok().lines[-1]
+        from_accesses = tmp_path / f"accesses-{number}.yaml"
+        recorded = aclog("test", "--record", from_accesses, *source, "--accesses", accesses).ok()
+        assert "User:a READ TOPIC 'orders' from 10.1.2.3" in recorded.err
+        assert "User:b READ TOPIC 'orders' from 10.1.2.3" in recorded.err
+        for version in ("4.3.1", "4.4.0"):
+            aclog("test", from_accesses, *source, "--kafka-version", version).ok()
+        assert "11.0.0.1" in from_accesses.read_text()
+
+
+# Fixes of lint
+
+
+def test_a_fix_is_neutral_on_each_of_them(tmp_path):
+    """A DENY that one Kafka enforces stays, and so does an ALLOW that is needless for another reason on each."""
+    rules = (
+        acl("orders", "User:a"),
+        acl("orders", "User:a", RANGE),
+        acl("orders", "User:a", "10.1.2.3"),
+        acl("pay", "User:a", RANGE),
+        acl("pay", "User:a", "10.1.2.3"),
+        acl("shut", "User:a", RANGE, permission_type=AclPermissionType.DENY),
+        acl("shut", "User:a", "10.1.2.3", permission_type=AclPermissionType.DENY),
+        acl("shut", "User:a"),
+    )
+    path, fix = rules_file(tmp_path / "rules.jsonl", *rules), tmp_path / "fix.jsonl"
+    found = aclog("lint", "--acls", path, "--fix", fix, CLOSED)
+    assert "proved to change no decision" in found.err
+    removed = [json.loads(line)["rule"] for line in fix.read_text().splitlines()]
+    assert [(each["resourceName"], each["host"]) for each in removed] == [("orders", "10.1.2.3")]
+    for version in ("4.3.1", "4.4.0"):
+        aclog("check", "equal", "--acls", path, "--change", fix, "--kafka-version", version, CLOSED).ok()
+    alone = aclog("lint", "--acls", path, "--fix", tmp_path / "alone.jsonl", CLOSED, "--kafka-version", "4.4.0")
+    assert "pay" in (tmp_path / "alone.jsonl").read_text(), alone
+
+
 # Reviews
 
 

@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,13 @@ from aclog.authorizer.acl import (
     AclPermissionType,
     ChangePlace,
     PatternType,
+    ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_text,
 )
 from aclog.authorizer.origin import NO_ORIGINS
-from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
@@ -36,6 +38,7 @@ from aclog.cli.mcp_server import Ended, Rows, answer_of
 from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.cli.unused_finder import IndexFinder, LogFinder
 from aclog.console.live import LiveHistory, LivePremises, LiveState
+from aclog.console.login.guard import All, Sights
 from aclog.console.pages.page import CommandLine as ShownLine
 from aclog.console.pages.page import url
 from aclog.console.pages.states import Console, History, States
@@ -46,6 +49,7 @@ from aclog.console.web.app import WebConsole
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of
+from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
 from aclog.usage.unused_report import UnusedQuestion
 from aclog.usage.window import DAY
@@ -60,6 +64,7 @@ from tests.support.fakes.broker import FakeBroker
 from tests.support.processes.waiting import wait_until
 from tests.support.web.asgi import ask
 from tests.support.web.histories import whole
+from tests.support.web.points import image_of, point_of
 
 CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
 RULES = (
@@ -1097,6 +1102,72 @@ def test_the_decision_point(world, name):
             answer = json.loads(deciders.at(None).decide(request).text(0))
         assert answer["decision"] is False
         assert ("premises" in answer.get("context", {})) is not known
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_the_decision_point_takes_the_stricter_kafka(world, tmp_path, name):
+    """It says so in its answer, and in the audit."""
+    asked = {
+        "subject": {"type": "User", "id": "r"}, "action": {"name": "READ"},
+        "resource": {"type": "topic", "id": "ranged"}, "context": {"host": "10.1.2.3"},
+    }  # fmt: skip
+    settings, source_ = Settings(is_kafka_stated=False), LogSource(world / GENERATIONS[name].log, lambda _: None)
+    audit, decisions = tmp_path / "audit", tmp_path / "decisions"
+    point = point_of(source_, settings=settings, audit=audit, decision_log=decisions)
+    answer = ask(point.app(), "POST", "/access/v1/evaluation", asked).json
+    assert answer["decision"] is False
+    assert answer["context"]["allowedOnlyOn"] == ["4.4"]
+    assert json.loads(audit.read_text().splitlines()[-1])["answer"]["context"]["allowedOnlyOn"] == ["4.4"]
+    of_opa = ask(point.app(), "POST", "/v1/data/kafka/authz", {"input": asked}).json["result"]
+    assert (of_opa["allow"], of_opa["allowedOnlyOn"]) == (False, ["4.4"])
+    assert ask(point.app(), "POST", "/v1/data/kafka/authz/allow", {"input": asked}).json["result"] is False
+    for line in decisions.read_text().splitlines():
+        assert json.loads(line)["allowedOnlyOn"] == ["4.4"]
+    elsewhere = {**asked, "context": {"host": "11.0.0.1"}}
+    assert "allowedOnlyOn" not in ask(point.app(), "POST", "/access/v1/evaluation", elsewhere).json["context"]
+    for kafka, decision in ((False, False), (True, True)):
+        known = point_of(source_, settings=Settings(cidr=kafka))
+        answer = ask(known.app(), "POST", "/access/v1/evaluation", asked).json
+        assert (answer["decision"], "allowedOnlyOn" in answer["context"]) == (decision, False)
+
+
+def test_a_viewer_sees_all_only_if_each_kafka_allows_it():
+    """DESCRIBE and ALTER on the cluster from a range; a DENY of one of the two Kafkas counts."""
+    described = acl("kafka-cluster", "User:r", RANGE, AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER)
+    barred = acl("kafka-cluster", "User:s", RANGE, AclOperation.ALL, resource_type=ResourceType.CLUSTER,
+                 permission_type=AclPermissionType.DENY)  # fmt: skip
+    every = acl("kafka-cluster", "User:*", "*", AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER)
+    sees = {}
+    for settings in (Settings(cidr=False), Settings(cidr=True), Settings(is_kafka_stated=False)):
+        for name, rules in (("User:r", [described]), ("User:s", [barred, every])):
+            sights = Sights(newest=partial(image_of, *rules), settings=settings)
+            sees[settings.generation, name] = isinstance(sights.of(name, "10.1.2.3"), All)
+    assert [sees[each, "User:r"] for each in (Generation.V4_3, Generation.V4_4, None)] == [False, True, False]
+    assert [sees[each, "User:s"] for each in (Generation.V4_3, Generation.V4_4, None)] == [True, False, False]
+
+
+def test_the_shell_names_the_kafka_of_each_answer(world, tmp_path):
+    log = write_log(tmp_path / "log", [acl_record(1, RULES[0])], [acl_record(9, RANGED)])
+    found = aclog("shell", "--log", log, "diff", "--of", "access", "1", "latest").ok()
+    assert found.lines[:3] == ["On Kafka 4.3:", "no difference: every request is decided the same", ""]
+    assert found.lines[3] == "On Kafka 4.4:"
+    assert "GAINED  User:r: READ, DESCRIBE on TOPIC ranged, from 10.0.0.0/8" in found.lines
+    assert "--kafka-version V settles it" in found.err
+    rows = aclog("shell", "--log", log, "diff", "--of", "access", "--format", "jsonl", "1", "latest").ok()
+    assert [json.loads(line)["generation"] for line in rows.lines] == ["4.4"]
+    for version, said in (("4.3", "no difference"), ("4.4", "GAINED")):
+        alone = aclog("shell", "--log", log, "diff", "--of", "access", "--kafka-version", version, "1", "latest").ok()
+        assert (alone.lines[0].startswith(said), "On Kafka" in alone.out, alone.err.count("settles it")) == (
+            True,
+            False,
+            0,
+        )
+    asked = ("why", "User:r", "READ", "topic:ranged", "--host")
+    both = aclog("shell", "--log", world / "rolling", *asked, "10.1.2.3").ok()
+    heads = [both.lines[at + 1] for at, line in enumerate(both.lines) if line.startswith("On Kafka")]
+    assert heads == [f"{each}: User:r READ TOPIC 'ranged' from 10.1.2.3" for each in ("DENIED", "ALLOWED")]
+    one = aclog("shell", "--log", world / "rolling", *asked, "11.0.0.1").ok()
+    assert [line.partition(":")[0] for line in one.lines if "DENIED: " in line or "ALLOWED: " in line] == ["DENIED"] * 2
 
 
 # what is not a question about rules

@@ -52,6 +52,7 @@ from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     KafkaChange,
     deciding_kafka,
+    generation_pairs,
     kafka_history,
     range_hosts,
     ranges_concern_controllers,
@@ -766,11 +767,9 @@ class Compared:
 
     def ambiguity(self) -> str:
         """Return why several generations may decide; empty if each state has its own."""
-        return (
-            next((each.ambiguity() for each in self.kafka if not each.is_known), "")
-            if len(self.comparisons) > 1
-            else ""
-        )
+        if len(self.comparisons) == 1:
+            return ""
+        return next((each.ambiguity() for each in reversed(self.kafka) if not each.is_known), "")
 
 
 @frozen(eq=False, kw_only=True)
@@ -891,7 +890,7 @@ class History:
                 generation: Comparison.of(
                     self.policy(timeline, positions[0], old), self.policy(timeline, positions[1], new), changes=net
                 )
-                for generation, (old, new) in _pairs(*kafka).items()
+                for generation, (old, new) in generation_pairs(*kafka).items()
             }
             rows = tuple(rows_of_each(comparisons))
             return Compared(net=net, comparisons=comparisons, rows=rows, kafka=kafka)
@@ -931,20 +930,6 @@ class History:
             start -= 1
         pairs = with_applies(timeline.changes[start:last], applied, timeline.begin)
         return list(islice(pairs, first - start, None)), ""
-
-
-def _pairs(old: DecidingKafka, new: DecidingKafka) -> dict[Generation | None, tuple[Generation, Generation]]:
-    """Return the generations that decide on two states: those that each has, or a pair for each that may decide."""
-    if not old.nodes.of_generation and not old.is_known:  # before the first broker: as later
-        old = new
-    if old.is_known and new.is_known:
-        return {None: (old.generations[0], new.generations[0])}
-    possible = [each for each in Generation if each in (*old.generations, *new.generations)]
-    return {each: (_near(old, each), _near(new, each)) for each in possible}
-
-
-def _near(kafka: DecidingKafka, generation: Generation) -> Generation:
-    return generation if generation in kafka.generations else kafka.generations[0]
 
 
 def warm(acls: AclsImage, settings: Settings) -> None:
