@@ -131,8 +131,8 @@ class Editing:
 
         """
         limit = DeleteLimit.parse(ownership.max_deletes or None)
-        hosts = filter(is_cidr, (each.acl.host for each in changes))
-        place = find_place(self.address, self.stated, self.journal, self.notify, self.others, hosts=hosts)
+        ranges = (each.acl for each in changes if is_cidr(each.acl.host))
+        place = find_place(self.address, self.stated, self.journal, self.notify, self.others, ranges=ranges)
         change = change_as_asked(place.holdings, changes, adopt=ownership.adopt)
         origin = origin_now()
         plan = make_plan(change, place.circumstances(evolve(origin, who=_by(who, origin.who))))

@@ -141,6 +141,12 @@ class DecidingKafka:
         return tuple(each for each in self.generations if each not in self.only_controllers)
 
     @property
+    def has_brokers(self) -> bool:
+        """Whether a broker states something, or something is implied for all nodes."""
+        of_nodes = any(ids.brokers for ids in self.nodes.of_generation.values())
+        return of_nodes or bool(self.nodes.unknown.brokers) or self.stated is not None
+
+    @property
     def is_known(self) -> bool:
         """Whether there is one answer to every request."""
         return len(self.generations) == 1
@@ -254,9 +260,12 @@ def _nearest(kafka: DecidingKafka, generation: Generation) -> Generation:
     return generation if generation in kafka.generations else kafka.generations[0]
 
 
-def possible_generations(image: Image) -> tuple[Generation, ...]:
-    """Return the generations that may decide, given the brokers of a state, as if an ACL had a range as host."""
-    return kafka_of_image(image, SOME_RANGE).generations
+def possible_kafka(image: Image, *, controllers: bool = False) -> DecidingKafka:
+    """Return the generations that may decide, given the nodes of a state, as if an ACL had a range as host.
+
+    `controllers`: whether controllers decide some of the requests in question.
+    """
+    return kafka_of_image(image, SOME_RANGE, _controller_levels(image) if controllers else None)
 
 
 def _finalized(image: Image) -> Generation | None:

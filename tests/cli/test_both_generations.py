@@ -19,6 +19,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.records import FeatureLevelRecord, UnregisterBrokerRecord
 from tests.cli.test_generations import BY_A, DENIED, RANGE, RULES, WHO, log_of, objects, warnings
+from tests.snapshots.test_kafka_history import controller
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration as broker
@@ -395,6 +396,70 @@ def test_without_a_range_when_is_as_before(tmp_path):
     assert not table.lines[0].endswith("generation")
     assert len(table.lines) == 2
     assert warnings(table) == []
+
+
+# Requests that controllers decide
+
+
+MADE = acl("new", "User:m", RANGE, AclOperation.CREATE)
+READ_TOO = acl("new", "User:m", RANGE)
+CREATE = ("--principal", "User:m", "--operation", "CREATE", "--topic", "new", "--host", "10.1.2.3")
+READ = ("--principal", "User:m", "--operation", "READ", "--topic", "new", "--host", "10.1.2.3")
+
+
+@pytest.fixture
+def upgraded_brokers(tmp_path):
+    """A log of a cluster whose brokers were upgraded, and whose controller is upgraded later."""
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate((MADE, READ_TOO))]
+    path = tmp_path / "split"
+    begin = 20_000 * DAY_MS
+    write_log(
+        path,
+        [controller(9, 30), broker(1, 30), *rules],
+        [broker(1, 33)],
+        [controller(9, 33)],
+        times=[1000, begin, begin + 2 * 3_600_000],
+    )
+    return path
+
+
+def test_when_is_by_the_nodes_that_decide(upgraded_brokers):
+    """A CREATE is forwarded to the controller; the brokers may decide it, too."""
+    asked = ("when", "--log", upgraded_brokers, "--format", "jsonl")
+    rows = objects(aclog(*asked, *CREATE))
+    assert [(row["from"]["offset"], row.get("generation")) for row in rows] == [(4, "4.4"), (5, None)]
+    assert [(row["from"]["offset"], row.get("generation")) for row in objects(aclog(*asked, *READ))] == [(4, None)]
+    text = aclog("when", "--log", upgraded_brokers, *CREATE).out
+    assert "the nodes differ: controller 9 runs Kafka 4.3, broker 1 runs Kafka 4.4 (on Kafka 4.4 only)" in text
+
+
+def test_an_access_that_the_controller_decided_is_judged_by_its_kafka(upgraded_brokers, tmp_path):
+    begin, hour = 20_000 * DAY_MS, 3_600_000
+    accesses = [
+        {
+            "principal": "User:m", "host": "10.1.2.3", "operation": operation, "resourceType": "TOPIC",
+            "resourceName": "new", "timestamp": begin + at * hour,
+        }
+        for operation, at in (("READ", 1), ("CREATE", 1), ("CREATE", 3))
+    ]  # fmt: skip
+    path = written(tmp_path / "accesses.jsonl", accesses)
+    found = aclog("usage", "--log", upgraded_brokers, "--accesses", path, "--days", 1, "--format", "jsonl")
+    matched = {row["operation"]: row["matched"] for row in objects(found)}
+    assert matched == {"CREATE": 1, "READ": 1}
+    text = aclog("usage", "--log", upgraded_brokers, "--accesses", path, "--days", 1)
+    assert "UNKNOWN_KAFKA 1" in text.out + text.err
+
+
+def test_a_plan_is_by_the_nodes_that_decide(tmp_path):
+    """The controller of the log still runs 4.3: a rule for it is in doubt, one for brokers is not."""
+    path = write_log(tmp_path / "log", [controller(9, 30), broker(1, 33), acl_record(1, acl("a", "User:a"))])
+    for rule, marked in ((READ_TOO, False), (MADE, True)):
+        shown, out = plan_of(("--log", path), tmp_path, acl("a", "User:a"), rule)
+        head = json.loads(out.read_text().splitlines()[0])
+        assert head["settings"]["generations"] == (["4.3", "4.4"] if marked else ["4.4"]), shown
+        assert ("Kafka 4.3 or Kafka 4.4 may decide: the nodes differ: " in shown.out) is marked
+        assert (ONLY_NEW in shown.out) is marked
+        out.unlink()
 
 
 # Usage by the Kafka of the time, beside the engine

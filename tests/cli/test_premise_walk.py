@@ -1075,7 +1075,10 @@ def test_the_library(world, name):
         assert [text for text in texts[:2] if text.startswith("DENIED: ")] == (texts[:2] if known else [])
         assert ("premises" in answer.to_dict()) is not known
         assert bool(authorizer.premises) is not known
-        assert authorizer.who_can("WRITE", "t") == []
+        for grants in (authorizer.who_can("WRITE", "t"), authorizer.what_can("User:z")):
+            assert (grants, isinstance(grants, list), len(grants)) == ([], True, 0)
+            assert grants.premises == authorizer.premises
+            assert repr(grants) == "[]" if known else re.fullmatch(r"<\[\] unless .+>", repr(grants))
         if not known:
             assert re.search(premise.name, "; ".join(each.note() for each in authorizer.premises.unknown))
             is_same = premise.group in {"users", "open", "users open"}  # both have them

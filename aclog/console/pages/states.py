@@ -720,7 +720,7 @@ class OwnStates:
             as_of=whole.as_of,
             whole=whole.policy,
             premises=visible_premises(whole.premises),
-            kafka=whole.kafka,
+            kafka=_visible_kafka(whole.kafka, image),
         )
         by_kafka = {
             generation: evolve(
@@ -732,6 +732,12 @@ class OwnStates:
         with self._lock:
             self._visible[whole] = visible
         return visible
+
+
+def _visible_kafka(kafka: DecidingKafka, image: Image) -> DecidingKafka:
+    """Return which generations may decide on visible rules: ranges of hidden ones do not count."""
+    hosts = () if kafka.is_known else tuple(sorted(set(range_hosts(image.acls))))
+    return evolve(kafka, generations=kafka.generations if hosts else kafka.generations[:1], hosts=hosts)
 
 
 # The history of a source, and data derived from its states.
