@@ -19,6 +19,7 @@ import pytest
 from attrs import evolve, field, frozen
 
 import aclog as library
+from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -37,8 +38,10 @@ from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
 from aclog.cli.mcp_server import Ended, Rows, answer_of
 from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.cli.unused_finder import IndexFinder, LogFinder
+from aclog.console.draft import Preset, preset_lines
 from aclog.console.live import LiveHistory, LivePremises, LiveState
 from aclog.console.login.guard import All, Sights
+from aclog.console.pages.draft import drafted
 from aclog.console.pages.page import CommandLine as ShownLine
 from aclog.console.pages.page import url
 from aclog.console.pages.states import Console, History, States
@@ -1001,6 +1004,40 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
         "removable": any(each.changes for each in looked.items),
         "1 of 1 tests pass": "1 of 1 tests pass" in text,
     }
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_no_finding_claims_what_one_kafka_would_not(world, name):
+    """A test that holds on one Kafka only fails; a finding of one only is marked, and has no fix."""
+    words = ("--log", str(world / GENERATIONS[name].log))
+    chosen = choose_source(SourceSelection(log=world / GENERATIONS[name].log))
+    tests = TestsFinder(
+        files=[str(world / "ranged.yaml")], authorizer=AuthorizerFlags(), origins=NO_ORIGINS, place=ChangePlace()
+    )
+    lint = LintFinder(choice=chosen, settings=load_repository_settings(None))
+    with console_on_source(words, settings=Settings(cidr=False)) as console:
+        assert tests.look(console.states.now()).summary == "1 of 1 tests pass"
+    with console_on_source(words, settings=Settings(is_kafka_stated=False)) as console:
+        state = console.states.now()
+        failed = tests.look(state)
+        assert failed.summary == "0 of 1 tests pass"
+        assert "(on Kafka 4.4 only)" in failed.items[0].text
+        assert tests.had(state, failed) == {failed.items[0].key}
+        of_range = [item for item in lint.look(state).items if item.name == "04 cidr-host"]
+    assert {rule.acl for item in of_range for rule in item.rules} == {RANGED, BARRED, LEFT[1]}
+    assert all("(on Kafka 4.3 only)" in item.text and not item.changes for item in of_range), of_range
+
+
+def test_what_a_draft_appends_is_enough_for_each_kafka(tmp_path):
+    """On 4.4 the rule on the range covers the client; on 4.3 it does not, so that the draft needs one of its own."""
+    rules = [acl("new", "User:*", RANGE), acl("g", "User:m", resource_type=ResourceType.GROUP)]
+    log = write_log(tmp_path / "log", [acl_record(number + 1, rule) for number, rule in enumerate(rules)])
+    preset = Preset(intent=Intent.CONSUME, principal="User:m", topics=("new",), groups=("g",))
+    lines = {}
+    for settings in (Settings(cidr=False), Settings(cidr=True), Settings(is_kafka_stated=False)):
+        with console_on_source(("--log", str(log)), settings=settings) as console:
+            lines[settings.generation] = preset_lines(preset, drafted(console, "", {}).effect)
+    assert lines[None] == lines[Generation.V4_3] == ["+ ALLOW User:m READ on TOPIC LITERAL 'new' from *"]
 
 
 # tools of assistants
