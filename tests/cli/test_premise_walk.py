@@ -525,7 +525,9 @@ RANGES = (
     Row(words="usage --accesses {}/used.jsonl", strong="NEVER_MATCHED +ALLOW User:r"),
     Row(words="usage-index --accesses {}/used.jsonl --index fresh-INDEX", strong=r"^judged by(?![^\0]*UNKNOWN_KAFKA)"),
     Row(words="suggest --accesses {}/used.jsonl", strong="note: proved"),
-    Row(words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong="^DENIED: User:r"),
+    Row(
+        words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong=r"^DENIED: User:r(?![^\0]*^On Kafka)"
+    ),
     Row(words=f"plan --change {{}}/unrange.jsonl --adopt {JOURNAL}", strong="no difference: every request is decided"),
     Row(words=f"grant {CONSUME} --topic barred --group g {JOURNAL}", strong="GAINED  User:l: .* barred.* any host$"),
     Row(words=f"revoke {CONSUME} --topic left --adopt {JOURNAL}", strong=r"^plan [0-9a-f]+(?![^\0]*still allowed)"),
