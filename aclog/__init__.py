@@ -16,6 +16,7 @@ What it gives
     Image       all ACLs at one offset: acls(...), authorizer(...), diff(other), to_pandas()
     Authorizer  check(principal, operation, resource), check_any(...), diff(other), who_can(...), what_can(...)
     Grant       of who_can and what_can: principals, for_anyone, rules, denies, to_dict()
+    Grants      a list of them, with the premises that are unknown
     Answer      true if allowed: allowed, rule, acl, explain(), to_dict()
     Rule        an ACL and its id: principal, operation, resource_name, ..., to_dict()
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from aclog.authorizer.interface import InvalidRequestError
     from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
-    from aclog.library.authorizer import Answer, Authorizer, Grant, Rows
+    from aclog.library.authorizer import Answer, Authorizer, Grant, Grants, Rows
     from aclog.library.image import Image
     from aclog.library.log import Log, open_acls, open_log
     from aclog.library.reports import Report, check, diff, lint, plan, review, test
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
         "DecodeError",
         "FileOrigin",
         "Grant",
+        "Grants",
         "Image",
         "InvalidRequestError",
         "Log",
@@ -130,6 +132,7 @@ _HOME_OF = {
     "DecodeError": "aclog.metalog.errors",
     "FileOrigin": "aclog.authorizer.acls_image",
     "Grant": "aclog.library.authorizer",
+    "Grants": "aclog.library.authorizer",
     "Image": "aclog.library.image",
     "InvalidRequestError": "aclog.authorizer.interface",
     "Log": "aclog.library.log",

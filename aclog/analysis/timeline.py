@@ -42,7 +42,7 @@ from aclog.authorizer.explain import ExplainOptions, Explanation, explain, expla
 from aclog.authorizer.index.acl_index import Change as RecordChange
 from aclog.authorizer.index.layout import known_type
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.settings import Generation, Settings, is_set, pattern_text
+from aclog.authorizer.settings import Generation, Settings, controllers_decide, is_set, pattern_text
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.deciding_kafka import KafkaChange
@@ -288,6 +288,16 @@ def intervals(
         answer = now
     if start is not None:
         yield Interval(start=start, end=None, only=answer.only)
+
+
+def concerns_controllers(question: Question) -> bool:
+    """Return whether controllers may decide some of the requests of a question."""
+    return any(
+        query.operations >> operation & 1 and controllers_decide(resource.resource_type, operation)
+        for query in question.queries
+        for resource in query.resources
+        for operation in AclOperation
+    )
 
 
 class _Answer(NamedTuple):

@@ -435,13 +435,13 @@ def pattern_of_content(content: bytes) -> tuple[int, str, int, str]:
     return acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal
 
 
-def ranges_among(contents: Iterable[bytes]) -> Iterator[str]:
-    """Yield the hosts that are ranges of addresses of the ACLs with these contents."""
+def ranges_among(contents: Iterable[bytes]) -> Iterator[StandardAcl]:
+    """Yield the ACLs with these contents whose hosts are ranges of addresses."""
     for content in contents:
         if b"/" in content:  # rare, and creating the ACL takes longer
-            host = acl_of_content(content).host
-            if is_cidr(host):
-                yield host
+            acl = acl_of_content(content)
+            if is_cidr(acl.host):
+                yield acl
 
 
 def image_of(contents: Iterable[bytes]) -> AclsImage:

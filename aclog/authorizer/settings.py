@@ -386,7 +386,12 @@ def deciding_level(newest: int, *, has_ranges: bool) -> int:
 def controllers_decide(resource_type: int, operation: int) -> bool:
     """Return whether a controller may decide a request, by the codes of its type and operation.
 
-    Brokers decide all other requests, and also some of these (ALTER on the cluster for AlterReplicaLogDirs).
+    The only statement of whose generation of Kafka decides which request. A broker decides what it handles itself
+    (kafka.server.KafkaApis). What changes metadata it forwards in an Envelope without a decision (ForwardingManager),
+    and the active controller decides it for the client's principal and address (kafka.server.ControllerApis), as it
+    does for clients of --bootstrap-controller. Brokers decide all other requests, and also some of these (ALTER on the
+    cluster for AlterReplicaLogDirs). So for a request of which this is true the generations of brokers and controllers
+    count, for any other one those of brokers alone.
     """
     return operation in _BY_CONTROLLERS.get(resource_type, frozenset())
 

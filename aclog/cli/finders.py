@@ -17,7 +17,7 @@ from aclog.authorizer.acl import ChangePlace, StandardAcl
 from aclog.authorizer.acls_image import AclsImage, contents_of
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.origin import Origins
-from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings, parse_super_users
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.console.draft import StatedCases
 from aclog.console.findings import (
@@ -38,7 +38,7 @@ from aclog.console.findings import (
 )
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
-from aclog.ops.lint import LintInputs, lint_inputs, lint_report, not_judged, sure
+from aclog.ops.lint import LintInputs, for_each, lint_inputs, lint_report, not_judged, sure
 from aclog.ops.plan import WantedRules, read_wanted_rules
 from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
@@ -183,7 +183,7 @@ class LintFinder:
             subject.policy,
             inputs,
             tell=notes.append,
-            find=sure(find, subject.premises),
+            find=for_each(subject.policies, sure(find, subject.premises)),
             pause=self.pause,
         )
         return evolve(outcome, unknown=subject.premises.names)
@@ -288,14 +288,15 @@ class TestsFinder:
     def _files(self, subject: Subject) -> list[TestedFile]:
         files = []
         for file in map(read_test_file, dict.fromkeys(self.files)):
-            policy = subject.policy
-            settings = self.settings_for(policy.settings, file.settings)
-            if settings != policy.settings:
+            policies = dict[Generation, Policy]()
+            for generation, policy in subject.policies.items():
+                settings = self.settings_for(policy.settings, file.settings)
                 acls = policy.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-                policy = Policy(acls, settings)
+                decided = policy if settings == policy.settings else Policy(acls, settings)
+                policies[settings.generation or generation] = decided
             configs = self.given_by(file.settings)
             premises = subject.premises.without(configs)
-            files.append(TestedFile(policy=policy, cases=file.cases, premises=premises, properties=configs))
+            files.append(TestedFile(policies=policies, cases=file.cases, premises=premises, properties=configs))
         return files
 
     def given_by(self, stated: AuthorizerSettings) -> frozenset[str]:

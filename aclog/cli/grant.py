@@ -16,7 +16,6 @@ from aclog.authorizer.acl import (
     StandardAcl,
     acl_text,
     code_name,
-    is_cidr,
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.premises import Premises
@@ -309,7 +308,7 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
     request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    place = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, request.hosts))
+    place = find_place(address, told_settings(authorizer), do.journal, note, ranges=request.ranges())
     return finish(place, _change(request, flags, place), do, output)
 
 

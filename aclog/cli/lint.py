@@ -12,7 +12,7 @@ from click.exceptions import Exit
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.lint.finding import Lint
-from aclog.analysis.lint.related import neutral_fix
+from aclog.analysis.lint.related import neutral_fix_of_each
 from aclog.analysis.lint_report import (
     BY_ID,
     LINTS,
@@ -333,8 +333,10 @@ def _paragraph(head: str, text: str) -> Iterator[str]:
 # `--fix`: a change that fixes findings and changes no decision, proved before it is written.
 
 
-def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) -> None:
-    """Write the fixes that change no decision, as a change for `--change`, and report their number.
+def write_fix(path: Path, policies: Sequence[Policy], findings: Sequence[LocatedFinding]) -> None:
+    """Write the fixes that change no decision of any policy, as a change for `--change`, and report their number.
+
+    `policies`: one for each generation of Kafka that may decide.
 
     Raises:
         ConfigError: the file exists with other content, or the change is not neutral after all.
@@ -342,13 +344,14 @@ def write_fix(path: Path, policy: Policy, findings: Sequence[LocatedFinding]) ->
 
     """
     changes = sorted(
-        neutral_fix(policy, (each.finding for each in findings)),
+        neutral_fix_of_each(policies, (each.finding for each in findings)),
         key=lambda change: safe_order(change.acl, added=change.added),
     )
     # Once more, as one change, and without a hint of the location for the proof.
-    after = Policy(changed_acls(policy.acls, changes), policy.settings)
-    if next(differences(policy, after), None) is not None:
-        raise ConfigError(f"{path}: not written: the fixes together would change a decision; please report this")
+    for policy in policies:
+        after = Policy(changed_acls(policy.acls, changes), policy.settings)
+        if next(differences(policy, after), None) is not None:
+            raise ConfigError(f"{path}: not written: the fixes together would change a decision; please report this")
     state = write_change_file(path, map(_line, changes), "--fix")
     written = set(changes)
     fixed = sum(bool(each.finding.fix) and written.issuperset(each.finding.fix) for each in findings)
@@ -392,12 +395,11 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
     names = rules.topics()
     choice = rules.choose(topics=names)
-    # what --fix removes must be of no use to any Kafka
-    linted = lint_source(choice, settings, topics=names, ignore=flags.ignore, for_all=flags.fix is None)
+    linted = lint_source(choice, settings, topics=names, ignore=flags.ignore)
     report = linted.report
     if flags.fix is not None:
         refuse_unless_known(linted.premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
-        write_fix(flags.fix, linted.policy, report.findings)
+        write_fix(flags.fix, linted.policies, report.findings)
     _print(linted, output)
     for text in report.notes():
         warn(text)

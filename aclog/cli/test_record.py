@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import yaml
 from attrs import frozen
 
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import Request
+from aclog.analysis.rows.report import request_text
 from aclog.analysis.rule_tests.recording import (
     Removal,
     TestObject,
@@ -19,12 +21,13 @@ from aclog.analysis.rule_tests.recording import (
     tests_of_removals,
     tests_of_state,
 )
+from aclog.authorizer.settings import Generation
 from aclog.cli.flags.commands import RecordFlags
 from aclog.cli.flags.common import AuthorizerFlags, check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, authorizer_flags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import ConfigError, MetadataError, printable
-from aclog.ops.policies import policy_of, read_premises
+from aclog.ops.policies import policies_of, read_premises
 from aclog.snapshots.deciding_kafka import range_hosts
 from aclog.snapshots.history import ChangeKind
 from aclog.snapshots.image import Image
@@ -35,7 +38,8 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.logs import LogSource, history_of
 from aclog.sources.rule_files import AclsSource
 from aclog.sources.rule_tests import read_yaml_cases
-from aclog.terminal.output import say, utc_text, warn
+from aclog.terminal.columns import json_text
+from aclog.terminal.output import note, say, utc_text, warn
 
 _WIDTH = 120
 _PLAIN = re.compile(r"[A-Za-z-]+:[A-Za-z0-9._-]+[*]?|[A-Za-z]+:[*]")
@@ -75,33 +79,59 @@ class Recording:
             raise ConfigError(f"--record {self.path}: no such directory: {self.path.parent}")
 
     def write(self) -> None:
-        """Write the tests; all of them hold.
+        """Write the tests; all of them hold, on each generation of Kafka that may decide.
 
         Raises:
-            ConfigError: the file exists, there is nothing to record, the accesses are malformed, or which generation of
-                Kafka decides is not known, and matters.
+            ConfigError: the file exists, there is nothing to record, or the accesses are malformed.
             MetadataError, OSError: the source cannot be read, or the file not written.
 
         """
         self.check()
         image = self.choice.image()
-        policy = policy_of(image, self.authorizer)
-        tests = list(self._tests(policy, image))
+        policies = policies_of(image, self.authorizer)
+        tests, left_out = self._tests_of_all(policies, image)
         if not tests:
             raise ConfigError(f"{self.choice.source.name}: nothing to record")
-        content = f"{self._head(image)}{_yaml({**self._file_keys(policy), 'tests': tests})}"
-        _check(content, policy)
+        head, keys = self._head(image), self._file_keys(policies)
+        content = f"{head}{_yaml({**keys, 'tests': tests})}"
+        for policy in policies.values():
+            for name, what in _failing(content, policy).items():
+                raise MetadataError(f"a recorded test does not hold, which is a bug of aclog: {name}: {what}")
         _write_new(self.path, content)
+        for name in left_out:
+            note(printable(f"{self.path}: left out, as it does not hold on each Kafka that may decide: {name}"))
         say(printable(f"{self.path}: {len(tests):,} test{'' if len(tests) == 1 else 's'} recorded"))
 
-    def _tests(self, policy: Policy, image: Image) -> Iterator[TestObject]:
-        if self.accesses is not None:
-            accesses = read_accesses(self.accesses)
-            if accesses.malformed:
-                warn(f"{self.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
-            yield from tests_of_accesses(policy, accesses.counts)
-        else:
-            yield from tests_of_state(policy)
+    def _tests_of_all(self, policies: Mapping[Generation, Policy], image: Image) -> tuple[list[TestObject], list[str]]:
+        """Return the tests that hold on each Kafka that may decide, and what is left out since it does not."""
+        accesses, left_out = self._accesses(), dict[str, None]()
+        if accesses is not None and len(policies) > 1:
+            unlike = [each for each in accesses if len({is_allowed(own, each) for own in policies.values()}) > 1]
+            left_out = dict.fromkeys(map(request_text, unlike))
+            accesses = [each for each in accesses if request_text(each) not in left_out]
+        of_each = [list(self._tests(policy, image, accesses)) for policy in policies.values()]
+        if len(policies) == 1:
+            return of_each[0], []
+        tests = dict[str, TestObject]()
+        for candidates in of_each:
+            content = _yaml({"tests": candidates}) if candidates else ""
+            failing = {name for policy in policies.values() if candidates for name in _failing(content, policy)}
+            tests |= {json_text(each): each for each in candidates if each["name"] not in failing}
+            left_out |= dict.fromkeys(sorted(failing))
+        names = {str(each["name"]) for each in tests.values()}
+        return list(tests.values()), [name for name in left_out if name not in names]
+
+    def _accesses(self) -> Sequence[Request] | None:
+        """Return the accesses to record; None: the state is recorded instead."""
+        if self.accesses is None:
+            return None
+        accesses = read_accesses(self.accesses)
+        if accesses.malformed:
+            warn(f"{self.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+        return list(accesses.counts)
+
+    def _tests(self, policy: Policy, image: Image, accesses: Sequence[Request] | None) -> Iterator[TestObject]:
+        yield from tests_of_state(policy) if accesses is None else tests_of_accesses(policy, accesses)
         yield from tests_of_removals(policy, self._removals(image))
 
     def _removals(self, image: Image) -> Iterator[Removal]:
@@ -120,8 +150,12 @@ class Recording:
         name = printable(self.choice.source.name)
         return f"# Recorded by aclog {version('aclog')} from {name}{place}: {what}.\n"
 
-    def _file_keys(self, policy: Policy) -> dict[str, object]:
-        """Return the source, if it is a path that others have as well, and the settings that are not the default."""
+    def _file_keys(self, policies: Mapping[Generation, Policy]) -> dict[str, object]:
+        """Return the source, if it is a path that others have as well, and the settings that are not the default.
+
+        Without a Kafka if several may decide: the tests hold on each.
+        """
+        policy = next(iter(policies.values()))
         keys: dict[str, object] = {}
         source = self.choice.source
         is_stream = isinstance(source, AclsSource) and (source.is_ref or source.path == STDIN)
@@ -135,7 +169,7 @@ class Recording:
             keys["allow-everyone-if-no-acl-found"] = True
         if settings.documented:
             keys["semantics"] = "documented"
-        if settings.cidr or next(range_hosts(policy.acls), None) is not None:
+        if len(policies) == 1 and (settings.cidr or next(range_hosts(policy.acls), None) is not None):
             keys["cidr"] = settings.cidr
         return keys
 
@@ -184,16 +218,17 @@ def _yaml(value: dict[str, object]) -> str:
     return text if text.replace("\n", "").isprintable() else dumped(allow_unicode=False)
 
 
-def _check(content: str, policy: Policy) -> None:
-    """Read the tests as `aclog test` will, and run them: what does not hold is not written."""
+def _failing(content: str, policy: Policy) -> dict[str, str]:
+    """Read the tests as `aclog test` will, and run them; return what is the case instead, by the name of a test."""
+    failing = dict[str, str]()
     with tempfile.TemporaryDirectory(prefix="aclog-") as directory:
         path = Path(directory, "recorded.yaml")
         path.write_text(content, encoding="utf-8")
         for case in read_yaml_cases(str(path)).cases:
             outcome = case.run(policy)
             if not outcome.passed:
-                what = outcome.failures[0].actual
-                raise MetadataError(f"a recorded test does not hold, which is a bug of aclog: {case.text}: {what}")
+                failing.setdefault(case.test, f"{case.text}: {outcome.failures[0].actual}")
+    return failing
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -40,7 +40,7 @@ def when(
     """
     from itertools import takewhile
 
-    from aclog.analysis.timeline import intervals, question_of
+    from aclog.analysis.timeline import concerns_controllers, intervals, question_of
     from aclog.cli.answers import print_intervals
     from aclog.ops.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
@@ -61,8 +61,10 @@ def when(
     each_generation(image, authorizer).warn()
 
     def kafka() -> "Iterator[KafkaChange]":
-        """Read the log once more, for what its brokers ran."""
-        return takewhile(lambda change: change.end_offset <= end, kafka_history(history.begin, log_of(choice.source)))
+        """Read the log once more, for what its nodes ran."""
+        controllers = concerns_controllers(question)
+        changes = kafka_history(history.begin, log_of(choice.source), controllers=controllers)
+        return takewhile(lambda change: change.end_offset <= end, changes)
 
     timeline = intervals(history.begin, changes, question, settings, None if settings.is_kafka_stated else kafka)
     timeline = tracked(timeline, "reading the history", "intervals", streams=True)

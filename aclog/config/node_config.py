@@ -207,7 +207,10 @@ class NodeConfig:
 
     @property
     def elr_min_insync_replicas(self) -> int | None:
-        """The records that a new leader writes for it: none unless the node is one of Kafka 4.4."""
+        """The value that a new leader writes into a log; None unless the node is like Kafka 4.4.
+
+        Kafka 4.3.1 also writes it (ActivationRecordsGenerator.recordsForEmptyLog).
+        """
         return self.min_insync_replicas if self.generation is Generation.V4_4 else None
 
     @property

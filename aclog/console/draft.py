@@ -42,7 +42,7 @@ from aclog.authorizer.acls_image import Action, ChangedOrigins, RuleChange, chan
 from aclog.authorizer.control import refusal
 from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings, rule_pattern
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, rule_pattern
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import check_unicode, parse_object
 from aclog.metalog.primitives import random_uuid, uuid_text
@@ -131,8 +131,8 @@ class Editing:
 
         """
         limit = DeleteLimit.parse(ownership.max_deletes or None)
-        hosts = filter(is_cidr, (each.acl.host for each in changes))
-        place = find_place(self.address, self.stated, self.journal, self.notify, self.others, hosts=hosts)
+        ranges = (each.acl for each in changes if is_cidr(each.acl.host))
+        place = find_place(self.address, self.stated, self.journal, self.notify, self.others, ranges=ranges)
         change = change_as_asked(place.holdings, changes, adopt=ownership.adopt)
         origin = origin_now()
         plan = make_plan(change, place.circumstances(evolve(origin, who=_by(who, origin.who))))
@@ -235,15 +235,18 @@ class Ground:
 class Grounds:
     """The newest ground, which most drafts share. Safe for any number of threads."""
 
-    _newest: Ground | None = field(default=None, init=False)
+    _newest: list[Ground] = field(factory=list, init=False)
+    """One for each generation of Kafka that decides on the newest rules."""
     _making: threading.Lock = field(factory=threading.Lock, init=False)
 
     def of(self, policy: Policy) -> Ground:
         """Return the ground of a policy."""
         with self._making:
-            ground = self._newest
-            if ground is None or ground.original is not policy:
-                ground = self._newest = Ground(policy)
+            ground = next((each for each in self._newest if each.original is policy), None)
+            if ground is None:
+                ground = Ground(policy)
+                same = [each for each in self._newest if each.original.acls.index is policy.acls.index]
+                self._newest = [*same[-1:], ground]
             return ground
 
 
@@ -263,6 +266,8 @@ class DraftEffect:
     """All changes, in order: of several of a rule the last one counts."""
     _origins: Origins = field(default=NO_ORIGINS)
     """The locations of the state's rules."""
+    generations: tuple[Generation, ...] = ()
+    """The generations of Kafka that may decide, if several may: what is granted must hold for each."""
 
     @cached_property
     def _last(self) -> list[RuleChange]:
@@ -440,7 +445,8 @@ def preset_lines(preset: Preset, effect: DraftEffect) -> list[str]:
     needs = asked_needs(preset.intent, resources, whole=True)
     # Without any ACL a resource may be open to all; the first ACL closes it to others.
     settings = evolve(effect.after.settings, allow_everyone=False)
-    result = grant(AccessRequest(principal=principal, needs=needs), contents_of(effect.after.acls), settings)
+    request = AccessRequest(principal=principal, needs=needs)
+    result = grant(request, contents_of(effect.after.acls), settings, effect.generations)
     return [f"+ {acl_text(acl)}" for acl in result.added]
 
 

@@ -21,12 +21,13 @@ from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint, plural
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
-from aclog.analysis.rule_tests.report import NEAREST_CHANGE, PremisedRun, TestedState, failing, failure_lines
+from aclog.analysis.rule_tests.report import NEAREST_CHANGE, EachRun, TestedState, failing, failure_lines
 from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_command, acl_text
 from aclog.authorizer.acls_image import AclsImage, RuleChange, acl_of_content
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.origin import Origins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.settings import Generation
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import MetadataError
 from aclog.planning.planner import Drift, DriftKind
@@ -111,7 +112,12 @@ class Subject(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """Its rules and settings."""
+        """Its rules and settings; of several that may decide, by the oldest generation of Kafka."""
+        ...
+
+    @property
+    def policies(self) -> Mapping[Generation, Policy]:
+        """The policies of the generations of Kafka that may decide differently; one, if all decide alike."""
         ...
 
     @property
@@ -298,17 +304,21 @@ class _Done:
     """A look, and when there may be another one."""
 
     acls: AclsImage
+    generations: tuple[Generation, ...]
+    """Those of Kafka that may have decided."""
     signature: object
     ended: float
     rest: float
     failed: bool
 
-    def is_over(self, now: float, acls: AclsImage, signature: Callable[[], object]) -> bool:
+    def is_over(self, now: float, subject: Subject, signature: Callable[[], object]) -> bool:
         """Return whether it is time to look again, and there is a reason to."""
         rested = now - self.ended
         if rested < self.rest:
             return False
-        return acls is not self.acls or (self.failed and rested >= _RETRY_S) or signature() != self.signature
+        if subject.image.acls is not self.acls or tuple(subject.policies) != self.generations:
+            return True
+        return (self.failed and rested >= _RETRY_S) or signature() != self.signature
 
 
 @define(eq=False, kw_only=True)
@@ -374,7 +384,7 @@ class Lookout:
             if subject is None:
                 return
             done = self._done.get(kind)
-            if done is None or done.is_over(self.clock(), subject.image.acls, partial(_signature, finder)):
+            if done is None or done.is_over(self.clock(), subject, partial(_signature, finder)):
                 self._look(kind, finder, subject)
         self._answer_one()
 
@@ -396,6 +406,7 @@ class Lookout:
         ended = self.clock()
         self._done[kind] = _Done(
             acls=subject.image.acls,
+            generations=tuple(subject.policies),
             signature=signature,
             ended=ended,
             rest=_REST * (ended - began),
@@ -529,16 +540,24 @@ class TestedFile:
     __test__ = False
     """Not a test class for pytest."""
 
-    policy: Policy
+    policies: Mapping[Generation, Policy]
+    """By the generation of Kafka that may decide: a case must hold for each."""
     cases: tuple[Case, ...]
     premises: Premises = ALL_KNOWN
     """Unknown premises of the decisions."""
     properties: frozenset[str] = frozenset()
-    """The properties of brokers whose values the policy has."""
+    """The properties of brokers whose values the policies have."""
 
-    def run(self) -> PremisedRun:
+    def run(self) -> EachRun:
         """Return the runner of the cases: a case that depends on an unknown premise does not pass."""
-        return PremisedRun(self.policy, self.premises, self.properties)
+        return EachRun.of(self.policies, self.premises, self.properties)
+
+    def state(self, origins: Origins, place: ChangePlace) -> TestedState:
+        """Return what reports know of the rules."""
+        numbered = {generation: with_ids(policy) for generation, policy in self.policies.items()}
+        first = next(iter(numbered.values()))
+        policies = numbered if len(numbered) > 1 else {}
+        return TestedState(policy=first, policies=policies, origins=origins, place=place)
 
 
 def tests_result(files: Sequence[TestedFile], origins: Origins, place: ChangePlace) -> LookResult:
@@ -548,7 +567,7 @@ def tests_result(files: Sequence[TestedFile], origins: Origins, place: ChangePla
         run = file.run().run
         outcomes = [run(case) for case in file.cases]
         failed = failing(outcomes)
-        state = TestedState(policy=with_ids(file.policy), origins=origins, place=place) if failed else None
+        state = file.state(origins, place) if failed else None
         items += (_test_item(each, state if len(items) + at < _EXPLAINED else None) for at, each in enumerate(failed))
     total = sum(len(file.cases) for file in files)
     passed = total - len(items)

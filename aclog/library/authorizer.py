@@ -32,7 +32,7 @@ from aclog.authorizer.audit import Decision
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.origin import Origins, TwoOrigins
-from aclog.authorizer.premises import Premises
+from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.clock import current_time_ms
@@ -176,6 +176,24 @@ class Grant:
     def to_dict(self) -> dict[str, object]:
         """Return it as a line of `aclog who-can --format jsonl`."""
         return dict(permission_object(self._permission, self._origins))
+
+
+class Grants(list[Grant]):
+    """All grants of a question: a list, with what is unknown of that which decides.
+
+    If `premises` are not empty, there may be other grants, or fewer: an empty list then does not mean "no principals".
+    """
+
+    premises: Premises
+
+    def __init__(self, grants: Iterable[Grant] = (), premises: Premises = ALL_KNOWN) -> None:
+        """Take the grants, and the unknown premises that could add or remove one."""
+        super().__init__(grants)
+        self.premises = premises
+
+    def __repr__(self) -> str:
+        grants = super().__repr__()
+        return f"<{grants} unless {self.premises.unless()}>" if self.premises else grants
 
 
 # Settings of calls without explicit ones: Kafka's defaults, or those of a context.
@@ -432,11 +450,12 @@ class Authorizer:
 
     def who_can(
         self, operation: str | AclOperation, resource: str | ResourcePattern, *, host: str | None = None
-    ) -> list[Grant]:
+    ) -> Grants:
         """Return all principals with a permission on a resource, from one host or from any (`aclog who-can`).
 
-        The list is complete: if principals that no rule names are included, a grant has `for_anyone`. With `pii-*` it
-        has permissions on any name with the prefix, and `covers_all` states whether it has them on all such names.
+        The list is complete unless one of its `premises` is otherwise than assumed: if principals that no rule names
+        are included, a grant has `for_anyone`. With `pii-*` it has permissions on any name with the prefix, and
+        `covers_all` states whether it has them on all such names.
 
         Raises:
             ConfigError: an unknown operation, an invalid address, or an argument of another type.
@@ -448,8 +467,8 @@ class Authorizer:
         resources = (resource_of(resource),)
         return self._grants(Query(resources=resources, operations=1 << code, host=_address(host)), resources)
 
-    def what_can(self, principal: str, *, host: str | None = None) -> list[Grant]:
-        """Return all permissions of a principal, from one host or from any (`aclog what-can`).
+    def what_can(self, principal: str, *, host: str | None = None) -> Grants:
+        """Return all permissions of a principal, from one host or from any (`aclog what-can`), with their `premises`.
 
         Raises:
             ConfigError: an invalid address, a principal without a type, or an argument of another type.
@@ -462,11 +481,11 @@ class Authorizer:
             )
         return self._grants(Query(principals=only(client), host=_address(host)), ())
 
-    def _grants(self, query: Query, resources: Sequence[ResourcePattern]) -> list[Grant]:
+    def _grants(self, query: Query, resources: Sequence[ResourcePattern]) -> Grants:
         extended = with_extents(permissions(self._policy, query), resources)
         grants = [Grant(each, self._acls, self._options.origins) for each in extended]
         check_mapping(self._acls)
-        return grants
+        return Grants(grants, self.premises)
 
     def check_any(
         self,

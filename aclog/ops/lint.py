@@ -33,7 +33,7 @@ from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
-from aclog.ops.policies import existing_topics, policies_of, policy_of, read_premises
+from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
@@ -155,8 +155,8 @@ class Linted:
     """What lint found in a source."""
 
     report: LintReport
-    policy: Policy
-    """That of the only generation of Kafka that may decide, or of the oldest."""
+    policies: tuple[Policy, ...]
+    """Those of all generations of Kafka that may decide, the oldest first."""
     premises: Premises
     """What is unknown of that which decides."""
     place: ChangePlace
@@ -175,27 +175,25 @@ def lint_source(
     *,
     topics: NameFile | None = None,
     ignore: Path | None = None,
-    for_all: bool = True,
 ) -> Linted:
     """Lint the rules of a source by the settings of a repository; what is not known is noted.
 
-    `topics`: those that exist. `ignore`: a file of more suppressions. `for_all`: by all generations of Kafka that may
-    decide; else by the only one.
+    `topics`: those that exist. `ignore`: a file of more suppressions.
 
     Raises:
-        ConfigError: settings that are not valid, malformed input, or several generations may decide (not `for_all`).
+        ConfigError: settings that are not valid, or malformed input.
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
     image = choice.image()
     inputs = lint_inputs(settings, existing_topics(topics, [image], [choice]), ignore=ignore)
     stated = _decided_by(settings)
-    policies = policies_of(image, stated) if for_all else {}
-    policy = next(iter(policies.values())) if for_all else policy_of(image, stated)
+    policies = policies_of(image, stated)
+    policy = next(iter(policies.values()))
     premises = read_premises(choice, stated.configs())
     return Linted(
         report=run_lint(choice, image, policy, inputs, policies=policies, premises=premises),
-        policy=policy,
+        policies=tuple(policies.values()),
         premises=premises,
         place=choice.source.change_place,
         not_judged=not_judged(inputs, history=choice.source.log is not None),
@@ -234,9 +232,14 @@ def run_lint(
     with progress("looking for what is odd", "lints") as advance:
         find = sure(partial(_find_all, advance=advance), premises) if premises else None
         if policies and len(policies) > 1:
-            find = partial(_find_in_each, policies, find or _find_all)
+            find = for_each(policies, find or _find_all)
         report = lint_report(choice, image, policy, inputs, tell=note, advance=advance, find=find)
         return evolve(report, unknown=premises.names)
+
+
+def for_each(policies: Mapping[Generation, Policy], find: Find) -> Find:
+    """Return what finds the same by each generation of Kafka that may decide."""
+    return partial(_find_in_each, policies, find) if len(policies) > 1 else find
 
 
 def sure(find: Find, premises: Premises) -> Find:

@@ -68,10 +68,10 @@ class PlanGoal:
     origins: Origins = NO_ORIGINS
     """Where the rules stand."""
 
-    def ranges(self) -> Iterator[str]:
-        """Yield the hosts that are ranges of addresses."""
+    def ranges(self) -> Iterator[StandardAcl]:
+        """Yield the rules whose hosts are ranges of addresses."""
         yield from ranges_among(self.rules or ())
-        yield from (each.acl.host for each in self.changes or () if is_cidr(each.acl.host))
+        yield from (each.acl for each in self.changes or () if is_cidr(each.acl.host))
 
     def change_of(self, ownership: Holdings, *, adopt: bool) -> PlannedChange:
         """Return what has to change where this is held. Raises RefusedError: as change_as_asked."""
@@ -189,8 +189,8 @@ def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated
         MetadataError, OSError: the place, a journal or a file cannot be read.
 
     """
-    settings, hosts = told_settings(stated), goal.ranges()
-    place = find_place(address, settings, ownership.journal, note, ownership.others, hosts=hosts)
+    settings, ranges = told_settings(stated), goal.ranges()
+    place = find_place(address, settings, ownership.journal, note, ownership.others, ranges=ranges)
     change = goal.change_of(place.holdings, adopt=ownership.adopt)
     plan = make_plan(change, place.circumstances(origin_now(goal.path)))
     return NewPlan(plan=plan, change=change, place=place, goal=goal, limit=ownership.limit)

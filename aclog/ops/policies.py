@@ -125,7 +125,7 @@ class EachGeneration:
     @property
     def of_brokers(self) -> tuple[Generation, ...]:
         """The generations that may decide what no controller decides."""
-        return tuple(each for each in self.kafka.generations if each not in self.kafka.only_controllers)
+        return self.kafka.of_brokers
 
     def warn(self) -> None:
         """Warn that several generations may decide and that answers may differ; nothing if one decides."""

@@ -74,7 +74,7 @@ def _by_log(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl])
     log = AccessLog.of(flags)
     # The question is whether it will be missed, so the present rules judge, not those at the time.
     settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)
-    rules, settings = Rules.of_image(place.state.acls).by_kafka(settings, lambda: [(ALWAYS, place.kafka.generations)])
+    rules, settings = Rules.of_image(place.state.acls).by_kafka(settings, lambda _: [(ALWAYS, place.kafka)])
     judging = Judging(rules=rules, settings=settings, own_time=False)
     last = LastUse.nothing()
     rejects: Counter[Reason] = Counter()

@@ -180,7 +180,7 @@ class Judging:
 def unknown_kafka(rules: Rules) -> str:
     """Return that it is not known by which Kafka some accesses are decided; empty if that is known, or all the same."""
     kafka = rules.intervals.kafka
-    if kafka is None or Ranges.UNKNOWN not in kafka.ranges:
+    if kafka is None or Ranges.UNKNOWN not in kafka.of_controllers:
         return ""
     when = "" if kafka.only is not None else " at all times of the log"
     hosts = ranges_text(sorted(rules.ranges))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, acl_text
-from aclog.authorizer.acls_image import content_of
+from aclog.authorizer.acls_image import content_of, ranges_among
 from aclog.metalog.errors import MetadataError
 from aclog.planning.journal import (
     Entry,
@@ -36,7 +36,6 @@ from aclog.planning.plan import (
     plan_digest,
     touched,
 )
-from aclog.snapshots.deciding_kafka import SOME_RANGE
 
 # Checks that a target has not changed since a plan was made.
 
@@ -217,7 +216,7 @@ class Applying:
             # later changes by others do not matter
             return Ready(state=state, begun=begun, remaining=Remaining(steps=(), completed=len(self.plan.steps)))
         self._check_settings()
-        self._check_kafka()
+        self._check_kafka(state)
         sent = self._sent(begun)
         remaining = check_base(self.plan, state, self.place.name, sent)
         self.place.check(remaining.steps)
@@ -370,12 +369,16 @@ class Applying:
                 "present setting"
             )
 
-    def _check_kafka(self) -> None:
+    def _check_kafka(self, state: PlaceState) -> None:
         """Check that the plan knows every generation of Kafka that may decide: steps may mean something else to it."""
         planned = self.plan.generations
         if planned is None:
             return
-        now = self.place.kafka(SOME_RANGE)
+        contents = (*state.contents, *(content_of(step.acl) for step in self.plan.steps))
+        ranges = list(ranges_among(contents))
+        if not ranges:  # those that the plan was about are gone
+            return
+        now = self.place.kafka(ranges)
         if not set(now.generations) <= set(planned):
             by = " or ".join(map(str, planned))
             why = now.reason() or f"its brokers run {now.generations[0]}"

@@ -36,6 +36,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     acl_text,
     host_problem,
+    is_cidr,
     resource_of,
 )
 from aclog.authorizer.acls_image import (
@@ -157,6 +158,10 @@ class AccessRequest:
     def query(self, need: Need, operations: int) -> Query:
         """Return the query for some operations on all names of a need."""
         return Query(resources=tuple(map(all_names, need.patterns)), operations=operations, principals=self.principals)
+
+    def ranges(self) -> Iterator[StandardAcl]:
+        """Yield those of `rules` whose hosts are ranges of addresses."""
+        return (rule for rule in self.rules() if is_cidr(rule.host))
 
     def rules(self) -> tuple[StandardAcl, ...]:
         """Return the ACLs that allow exactly the requested access, those on the widest patterns first."""

@@ -809,8 +809,10 @@ class Place(Protocol):
         """
         ...
 
-    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return the generations of Kafka that may decide on the last `read`; `ranges` are the hosts that matter.
+    def kafka(self, ranges: Collection[StandardAcl]) -> DecidingKafka:
+        """Return the generations of Kafka that may decide on the last `read`, with these rules.
+
+        `ranges`: those of the read ones that have a range as host, and others that have one and may be added.
 
         Raises:
             MetadataError: no server answers.

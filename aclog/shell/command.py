@@ -10,6 +10,7 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, acl_text, code_name
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.origin import NO_ORIGINS, Origins
@@ -27,13 +28,14 @@ from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.shell.tree import Directory, ImageOrigin, image_tree, mechanism_name, path_text
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.notices import warn_if_stale
+from aclog.terminal.output import warn
 
 # Splitting of a command line into words, with quotes and backslashes.
 #
@@ -364,12 +366,12 @@ def given_settings(arguments: Arguments) -> frozenset[str]:
     return frozenset(name for name, option in options.items() if arguments.text(option.flag))
 
 
-def settings_of(arguments: Arguments, image: Image) -> Settings:
-    """Return the settings by which a state is decided.
+def settings_of(arguments: Arguments) -> Settings:
+    """Return the settings that are given; if they name no Kafka, the nodes of a state determine it.
 
     Raises:
-        ConfigError: a super user without a colon, an unknown version of Kafka, an invalid --cidr, one that
-            contradicts the version, or the version of Kafka is unknown, and matters.
+        ConfigError: a super user without a colon, an unknown version of Kafka, an invalid --cidr, or one that
+            contradicts the version.
 
     """
     version, ranges = arguments.text(_VERSION.flag), arguments.text(_CIDR.flag)
@@ -383,7 +385,28 @@ def settings_of(arguments: Arguments, image: Image) -> Settings:
     settings = Settings.of_texts(
         arguments.text(_SUPER_USERS.flag), arguments.text(_ALLOW_EVERYONE.flag), cidr=named is Generation.V4_4
     )
-    return settled(evolve(settings, is_kafka_stated=named is not None), image)
+    return evolve(settings, is_kafka_stated=named is not None)
+
+
+def policy_by(image: Image, settings: Settings, generation: Generation) -> Policy:
+    """Return the policy of a state, as a generation of Kafka decides it."""
+    own = settings.of_generation(generation)
+    return Policy(image.acls.with_options(documented=False, cidr=own.cidr), own)
+
+
+def lines_of_each(
+    reports: Mapping[Generation, Sequence[str]] | Mapping[Generation | None, Sequence[str]], kafka: DecidingKafka
+) -> Iterator[str]:
+    """Yield a report; one for each generation of Kafka that may decide, each named, if they differ."""
+    first, *others = reports.values()
+    if all(other == first for other in others):
+        yield from first
+        return
+    warn(kafka.ambiguity())
+    for number, (generation, lines) in enumerate(reports.items()):
+        yield from [""] if number else []
+        yield f"On {generation}:"
+        yield from lines
 
 
 # The option `--format` of commands that print changes: lines for people, or JSON lines.

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from unicodedata import combining, east_asian_width
 
 from aclog.analysis.comparison import Comparison, turning_same
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.timeline import explained
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -20,7 +20,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.explain import ExplainOptions, explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.settings import asked_pattern
+from aclog.authorizer.settings import Generation, asked_pattern
 from aclog.metalog.errors import ConfigError, printable
 from aclog.shell.command import (
     FORMAT,
@@ -41,18 +41,21 @@ from aclog.shell.command import (
     differences,
     given_settings,
     is_json,
+    lines_of_each,
     manual,
+    policy_by,
     settings_of,
 )
 from aclog.shell.tree import Directory, File, Node, encode_name, path_text, provenance_text, zoned_time
 from aclog.shell.walk import HERE, Glob, Location, children, find_target, path_globs, target_name
+from aclog.snapshots.deciding_kafka import deciding_kafka, generation_pairs, ranges_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST, moment_text
 from aclog.snapshots.publisher import Followed, follow
 from aclog.terminal.columns import json_text
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import AgeWatch
-from aclog.terminal.output import note
+from aclog.terminal.output import note, warn
 
 # `at`: time travel.
 
@@ -166,16 +169,37 @@ def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     before = state.image_at(take_moment(start.text)) if start else state.image()
     after = state.image_at(take_moment(end.text)) if end else state.image()
     if what == _ACCESS:
-        policies = [Policy(image.acls, settings_of(arguments, image)) for image in (before, after)]
-        comparison = Comparison.of(*policies)
-        if not comparison.differences:
-            comparison.premises = turning_same(state.premises(given_settings(arguments)), comparison)
-        lines = map(json_text, comparison.json_lines()) if as_json else map(printable, comparison.text_lines())
-        yield from map(Line, lines)
+        yield from map(Line, _access_lines(state, arguments, (before, after), as_json=as_json))
     elif as_json:
         yield from (Line(json_text(difference.to_dict())) for difference in differences(before, after))
     else:
         yield from _of_objects(before, after)
+
+
+def _access_lines(
+    state: ShellState, arguments: Arguments, images: tuple[Image, Image], *, as_json: bool
+) -> Iterator[str]:
+    """Yield the access gained and lost between two states, each decided by the Kafka of its time."""
+    settings = settings_of(arguments)
+    controllers = any(ranges_concern_controllers(image.acls) for image in images)
+    old, new = (deciding_kafka(image, settings.generation, controllers=controllers) for image in images)
+    if not any(image.acls.index.has_slashes for image in images):  # all generations decide alike
+        old = new
+    comparisons = dict[Generation | None, Comparison]()
+    for generation, pair in generation_pairs(old, new).items():
+        both = [policy_by(image, settings, own) for image, own in zip(images, pair, strict=True)]
+        comparisons[generation] = comparison = Comparison.of(*both)
+        if not comparison.differences:
+            comparison.premises = turning_same(state.premises(given_settings(arguments)), comparison)
+    ambiguous = next((each for each in (new, old) if not each.is_known), new)
+    if as_json:
+        if len(comparisons) > 1:
+            warn(ambiguous.ambiguity())
+        lines = merged({generation: each.json_lines() for generation, each in comparisons.items()}, json_text)
+        yield from (json_text({**line, **generation_object(only)}) for line, only in lines)
+        return
+    reports = {generation: list(map(printable, each.text_lines())) for generation, each in comparisons.items()}
+    yield from lines_of_each(reports, ambiguous)
 
 
 def _of_objects(before: Image, after: Image) -> Iterator[Line]:
@@ -610,11 +634,9 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
-    image = state.image()
-    settings = settings_of(arguments, image)
-    policy = Policy(image.acls.with_options(documented=False, cidr=settings.cidr), settings)
+    image, settings = state.image(), settings_of(arguments)
     options = ExplainOptions(
-        allow_everyone=policy.settings.allow_everyone,
+        allow_everyone=settings.allow_everyone,
         host_given=bool(arguments.text(_HOST.flag)),
         as_of=None if state.moment is None else moment_text(state.moment),
         place=state.source.change_place,
@@ -623,9 +645,16 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     )
     for number, pattern in enumerate(patterns):  # of names that begin so: if all are decided alike
         action = Action(operation=operation, resource_pattern=pattern)
-        explanation = explained(policy, context, action, options)
+        concerned = ranges_concern_controllers(image.acls, [(pattern.resource_type, operation)])
+        kafka = deciding_kafka(image, settings.generation, controllers=concerned)
+        explanations = {
+            generation: list(
+                explanation_lines(explained(policy_by(image, settings, generation), context, action, options))
+            )
+            for generation in kafka.generations
+        }
         yield from [Line("")] if number else []
-        yield from map(Line, explanation_lines(explanation))
+        yield from map(Line, lines_of_each(explanations, kafka))
 
 
 def _suggestions(state: ShellState, number: int) -> Iterable[str]:

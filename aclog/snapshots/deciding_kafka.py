@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, ResourceType, cidr_range
+from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, cidr_range, is_cidr
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.layout import ALLOWED, DENIED, split_pair
+from aclog.authorizer.index.layout import ALLOWED, DENIED, rule_mask, split_pair
 from aclog.authorizer.index.subjects import range_masks
 from aclog.authorizer.settings import (
     CIDR_FEATURE,
@@ -23,13 +23,24 @@ from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import (
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     FenceBrokerRecord,
+    OpaqueRecord,
     RecordType,
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
-from aclog.snapshots.image import METADATA_VERSION, ClusterImage, Image, controller_levels
+from aclog.snapshots.image import (
+    METADATA_VERSION,
+    Appended,
+    ClusterImage,
+    FeaturesImage,
+    Image,
+    controller_levels,
+    effect_of,
+)
 
 if TYPE_CHECKING:
     from aclog.snapshots.history import VisibleRecord
@@ -125,6 +136,17 @@ class DecidingKafka:
     """If several generations may decide: the hosts of ACLs that are ranges, each once, sorted."""
 
     @property
+    def of_brokers(self) -> tuple[Generation, ...]:
+        """The generations that may decide what no controller decides."""
+        return tuple(each for each in self.generations if each not in self.only_controllers)
+
+    @property
+    def has_brokers(self) -> bool:
+        """Whether a broker states something, or something is implied for all nodes."""
+        of_nodes = any(ids.brokers for ids in self.nodes.of_generation.values())
+        return of_nodes or bool(self.nodes.unknown.brokers) or self.stated is not None
+
+    @property
     def is_known(self) -> bool:
         """Whether there is one answer to every request."""
         return len(self.generations) == 1
@@ -208,14 +230,51 @@ def kafka_of_levels(
     )
 
 
-def possible_generations(image: Image) -> tuple[Generation, ...]:
-    """Return the generations that may decide, given the brokers of a state, as if an ACL had a range as host."""
-    return kafka_of_image(image, SOME_RANGE).generations
+ANY_KAFKA = DecidingKafka(generations=tuple(Generation), hosts=SOME_RANGE)
+"""Any generation may decide: nothing states it."""
+
+
+def kafka_with(image: Image, added: Iterable[StandardAcl]) -> DecidingKafka:
+    """Return the generations that may decide on a state with more ACLs: by its nodes, as no flag names one."""
+    ranges = [acl for acl in added if is_cidr(acl.host)]
+    controllers = ranges_concern_controllers(image.acls) or rules_concern_controllers(ranges)
+    hosts = (*range_hosts(image.acls), *(acl.host for acl in ranges))
+    return kafka_of_image(image, hosts, _controller_levels(image) if controllers else None)
+
+
+def generation_pairs(old: DecidingKafka, new: DecidingKafka) -> dict[Generation | None, tuple[Generation, Generation]]:
+    """Return the generations that decide on two states of one history.
+
+    Those that each state has, under None; or a pair for each generation that may decide. The earlier state is decided
+    as the later one if it states nothing: it is of the time before the first broker.
+    """
+    if not old.is_known and not old.nodes.of_generation:
+        old = new
+    if old.is_known and new.is_known:
+        return {None: (old.generations[0], new.generations[0])}
+    possible = (each for each in Generation if each in (*old.generations, *new.generations))
+    return {each: (_nearest(old, each), _nearest(new, each)) for each in possible}
+
+
+def _nearest(kafka: DecidingKafka, generation: Generation) -> Generation:
+    return generation if generation in kafka.generations else kafka.generations[0]
+
+
+def possible_kafka(image: Image, *, controllers: bool = False) -> DecidingKafka:
+    """Return the generations that may decide, given the nodes of a state, as if an ACL had a range as host.
+
+    `controllers`: whether controllers decide some of the requests in question.
+    """
+    return kafka_of_image(image, SOME_RANGE, _controller_levels(image) if controllers else None)
 
 
 def _finalized(image: Image) -> Generation | None:
     """Return the generation that all nodes of a state must have; None if the state does not imply one."""
-    return Generation.V4_4 if image.features.level(METADATA_VERSION) >= RANGES_LEVEL else image.generation
+    return _finalized_at(image.features, image.generation)
+
+
+def _finalized_at(features: FeaturesImage, implied: Generation | None) -> Generation | None:
+    return Generation.V4_4 if features.level(METADATA_VERSION) >= RANGES_LEVEL else implied
 
 
 def ranges_concern_controllers(acls: AclsImage, requests: Iterable[tuple[int, int]] | None = None) -> bool:
@@ -230,6 +289,16 @@ def ranges_concern_controllers(acls: AclsImage, requests: Iterable[tuple[int, in
     return any(
         controllers_decide(kind, operation) and masks[kind] >> operation & (ALLOWED | DENIED)
         for kind, operation in requests
+    )
+
+
+def rules_concern_controllers(ranges: Iterable[StandardAcl]) -> bool:
+    """Return the same for these ACLs, whose hosts are ranges, and for any request."""
+    return any(
+        controllers_decide(acl.resource_type, operation)
+        and rule_mask(acl.operation, acl.permission_type) >> operation & (ALLOWED | DENIED)
+        for acl in ranges
+        for operation in AclOperation
     )
 
 
@@ -261,17 +330,16 @@ def registered_controllers(image: Image) -> dict[int, int | None]:
 
     Controllers register since metadata.version 3.7-IV0.
     """
-    levels: dict[int, int | None] = {}
-    for number, value in image.opaque.controllers():
-        try:
-            features = controller_levels(value)
-        except DecodeError:  # of a newer Kafka: all that is known is that there is a controller
-            levels[number] = None
-        else:
-            levels[number] = deciding_level(
-                features.get(METADATA_VERSION, 0), has_ranges=features.get(CIDR_FEATURE, 0) > 0
-            )
-    return levels
+    return {number: _controller_level(value) for number, value in image.opaque.controllers()}
+
+
+def _controller_level(value: bytes) -> int | None:
+    """Return the level by which a controller decides, given its RegisterControllerRecord; None: it is not legible."""
+    try:
+        features = controller_levels(value)
+    except DecodeError:  # of a newer Kafka: all that is known is that there is a controller
+        return None
+    return deciding_level(features.get(METADATA_VERSION, 0), has_ranges=features.get(CIDR_FEATURE, 0) > 0)
 
 
 def settled(settings: Settings, image: Image) -> Settings:
@@ -322,7 +390,15 @@ _MARKERS: Final = (
     RecordType.END_TRANSACTION_RECORD,
     RecordType.ABORT_TRANSACTION_RECORD,
 )
-_API_KEYS: Final = frozenset((*(record.api_key for record in _BROKER_RECORDS), *_MARKERS))
+_API_KEYS: Final = frozenset(
+    (
+        *(record.api_key for record in _BROKER_RECORDS),
+        RecordType.FEATURE_LEVEL_RECORD,
+        RecordType.REGISTER_CONTROLLER_RECORD,
+        RecordType.UNREGISTER_CONTROLLER_RECORD,
+        *_MARKERS,
+    )
+)
 
 
 @frozen(kw_only=True)
@@ -342,50 +418,103 @@ class KafkaChange:
         return kafka_text(self.kafka)
 
 
-def kafka_history(begin: Image, reader: LogReader) -> Iterator[KafkaChange]:
+def kafka_history(begin: Image, reader: LogReader, *, controllers: bool = False) -> Iterator[KafkaChange]:
     """Yield the generations that may decide in the first state of a history, and each change, in the order of the log.
 
-    The first broker is also a change: before it, any generation may decide as far as the log shows.
+    The first broker is also a change: before it, any generation may decide as far as the log shows. `controllers`:
+    whether controllers decide some of the requests in question.
 
     Raises:
         LogError: the log cannot be read.
         DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
-    kafka = _kafka_of(begin.cluster)
+    nodes = _Nodes.of(begin)
+    kafka = nodes.kafka(controllers=controllers)
     yield KafkaChange(offset=begin.end_offset, end_offset=begin.end_offset, timestamp=begin.timestamp, kafka=kafka)
     try:
-        yield from _changes(begin, kafka, reader)
+        yield from _changes(begin, nodes, reader, controllers=controllers)
     except DecodeError as e:
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
 
-def _changes(begin: Image, kafka: DecidingKafka, reader: LogReader) -> Iterator[KafkaChange]:
+def _changes(begin: Image, nodes: "_Nodes", reader: LogReader, *, controllers: bool) -> Iterator[KafkaChange]:
     """Yield each change after the first state of a history, with the generations that may decide then."""
     from aclog.snapshots.history import visible_records  # noqa: PLC0415  # commands that read no log start sooner
 
-    cluster = begin.cluster
-    visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_broker(each))
+    kafka = nodes.kafka(controllers=controllers)
+    visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_node(each))
     for end_offset, step in groupby(visible, lambda each: each.end_offset):
         records = list(step)
-        cluster = cluster.apply((each.offset, each.record) for each in records)  # type: ignore[misc]  # _is_of_broker
-        current = _kafka_of(cluster)
-        if (current.generations, bool(current.nodes.of_generation)) != (
-            kafka.generations,
-            bool(kafka.nodes.of_generation),
-        ):
+        nodes = nodes.apply(records)
+        current = nodes.kafka(controllers=controllers)
+        if _key(current) != _key(kafka):
             last = records[-1]
             yield KafkaChange(offset=last.offset, end_offset=end_offset, timestamp=last.timestamp, kafka=current)
         kafka = current
 
 
-def _kafka_of(cluster: ClusterImage) -> DecidingKafka:
-    return kafka_of_levels(registered_levels(cluster), SOME_RANGE)
+def _key(kafka: DecidingKafka) -> tuple[object, ...]:
+    """Return what makes a change of the deciding Kafka."""
+    is_stated = bool(kafka.nodes.of_generation) or kafka.stated is not None
+    return kafka.generations, kafka.only_controllers, is_stated
+
+
+@frozen(kw_only=True)
+class _Nodes:
+    """The software of the nodes that a state records."""
+
+    cluster: ClusterImage
+    features: FeaturesImage
+    controllers: Mapping[int, int | None]
+    implied: Generation | None
+    """As Image.generation."""
+
+    @classmethod
+    def of(cls, image: Image) -> Self:
+        """Return that of a state."""
+        return cls(
+            cluster=image.cluster,
+            features=image.features,
+            controllers=registered_controllers(image),
+            implied=image.generation,
+        )
+
+    def apply(self, records: Sequence["VisibleRecord"]) -> Self:
+        """Return the same after these records. Raises ReplayError: they are inconsistent."""
+        brokers = ((each.offset, each.record) for each in records if isinstance(each.record, _BROKER_RECORDS))
+        levels = [each.record for each in records if isinstance(each.record, FeatureLevelRecord)]
+        controllers = dict(self.controllers)
+        for each in records:
+            if isinstance(each.record, UnregisterControllerRecord):
+                controllers.pop(each.record.controller_id, None)
+            elif isinstance(each.record, OpaqueRecord):
+                effect = effect_of(each.record)
+                if isinstance(effect, Appended):
+                    controllers[effect.subject[1]] = _controller_level(each.record.value)
+        return evolve(
+            self,
+            cluster=self.cluster.apply(brokers),
+            features=self.features.apply(levels) if levels else self.features,
+            controllers=controllers,
+        )
+
+    def kafka(self, *, controllers: bool) -> DecidingKafka:
+        """Return the generations that may decide, as if an ACL had a range as host."""
+        of_controllers = self.controllers if controllers else None
+        kafka = kafka_of_levels(registered_levels(self.cluster), SOME_RANGE, of_controllers)
+        finalized = _finalized_at(self.features, self.implied)
+        if finalized is None:
+            return kafka
+        return evolve(kafka, generations=(finalized,), stated=finalized, only_controllers=(), hosts=())
 
 
 def _is_relevant(value: bytes) -> bool:
     return len(value) > 1 and value[1] in _API_KEYS  # behind the frame version; all of these apiKeys take one byte
 
 
-def _is_of_broker(visible: "VisibleRecord") -> bool:
-    return isinstance(visible.record, _BROKER_RECORDS)
+def _is_of_node(visible: "VisibleRecord") -> bool:
+    record = visible.record
+    if isinstance(record, OpaqueRecord):
+        return record.api_key == RecordType.REGISTER_CONTROLLER_RECORD
+    return isinstance(record, (*_BROKER_RECORDS, FeatureLevelRecord, UnregisterControllerRecord))

@@ -1,7 +1,7 @@
 """A cluster as a target: any Kafka, or nodes of ours, by its brokers or controllers."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
@@ -59,7 +59,7 @@ from aclog.protocol.error_codes import (
 )
 from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from aclog.protocol.request import RequestError
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image, kafka_of_levels
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, kafka_with, rules_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text
 from aclog.terminal.output import warn
@@ -672,15 +672,17 @@ class ServerPlace:
             return None
         return Settings(super_users=super_users_of(settings) or frozenset(), allow_everyone=allow_everyone)
 
-    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return the Kafka version from the brokers, or from the controllers' log; any version, if neither has it.
+    def kafka(self, ranges: Collection[StandardAcl]) -> DecidingKafka:
+        """Return the Kafka version from the nodes that decide, or from the controllers' log; any, if neither has it.
 
         Raises as WritablePlace.kafka.
         """
         if self._nodes.role is not Role.BROKER:
-            return kafka_of_image(self._registered(), ranges)
-        live = self._run(live_levels(self._nodes.servers, self._nodes.security, controllers=False))
-        return kafka_of_levels(live.brokers, ranges)
+            return kafka_with(self._registered(), ranges)
+        controllers = rules_concern_controllers(ranges)
+        live = self._run(live_levels(self._nodes.servers, self._nodes.security, controllers=controllers))
+        levels = (live.controllers or {}) if controllers else None
+        return kafka_of_levels(live.brokers, (acl.host for acl in ranges), levels)
 
     def _registered(self) -> Image:
         """Return the state that the quorum's log has; an empty one if this login may not follow it."""

@@ -4,7 +4,7 @@ import re
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -39,7 +39,7 @@ from aclog.metalog.records import (
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step, StoppedError
 from aclog.server.controller.activation import begun_log, formatted_log
 from aclog.snapshots.checkpoints import find_bootstrap
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_with
 from aclog.snapshots.history import visible_records
 from aclog.snapshots.image import METADATA_VERSION, TRANSACTIONS_SINCE, Image, Provenance
 from aclog.snapshots.publisher import recover_log
@@ -352,9 +352,9 @@ class LogPlace:
         image = self._source.image()
         return self._state(image, image.end_offset)
 
-    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
-        """Return the Kafka version of the finalized level, or of the brokers' registrations. As Place has it."""
-        return kafka_of_image(self._image, ranges)
+    def kafka(self, ranges: Collection[StandardAcl]) -> DecidingKafka:
+        """Return the Kafka version of the finalized level, or of the nodes' registrations. As Place has it."""
+        return kafka_with(self._image, ranges)
 
     def note_begin(self, note: ApplyNote) -> None:
         """Remember the apply: its note is written together with its records."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import ranges_among
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
@@ -186,12 +187,12 @@ def find_place(
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
     *,
-    hosts: Iterable[str] = (),
+    ranges: Iterable[StandardAcl] = (),
 ) -> FoundPlace:
     """Read a target, and its journals; unknown settings are noted.
 
-    `stated`: None if nothing is decided, so that the settings do not matter. `hosts` are those that are ranges of
-    rules that may be added.
+    `stated`: None if nothing is decided, so that the settings do not matter. `ranges` are rules that may be added
+    and whose hosts are ranges.
 
     Raises:
         RefusedError: it returns no ACLs, though the journal manages some there.
@@ -215,8 +216,8 @@ def find_place(
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.completion).journal.owned for each in foreign)
         settings, settings_known = _settings(stated or ToldSettings(), by_place, address.kind)
-        ranges = chain(hosts, ranges_among(state.contents), _ranges_of(own))
-        kafka = _OLD_KAFKA if stated is None else _kafka(stated, place, ranges)
+        all_ranges = chain(ranges, ranges_among(state.contents), _ranges_of(own))
+        kafka = _OLD_KAFKA if stated is None else _kafka(stated, place, all_ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
         premises = _premises(place, stated, settings_known=settings_known)
         for premise in premises.unknown:
@@ -243,19 +244,19 @@ def find_place(
         )
 
 
-def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
+def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[StandardAcl]) -> DecidingKafka:
     """Return the versions that may decide in a target; only needed if a host is a range, as otherwise all decide alike.
 
     `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
     """
     if stated.generation is not None:
         return DecidingKafka(generations=(stated.generation,), stated=stated.generation)
-    hosts = set(ranges)
-    return place.kafka(hosts) if hosts else _OLD_KAFKA
+    rules = set(ranges)
+    return place.kafka(rules) if rules else _OLD_KAFKA
 
 
-def _ranges_of(journal: Journal | None) -> Iterable[str]:
-    """Return the hosts that are ranges of rules that a journal has: a revert may restore them."""
+def _ranges_of(journal: Journal | None) -> Iterable[StandardAcl]:
+    """Return the rules that a journal has and whose hosts are ranges: a revert may restore them."""
     if journal is None:
         return ()
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)

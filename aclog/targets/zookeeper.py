@@ -1,6 +1,6 @@
 """The ZooKeeper of a Kafka up to 3.9 as a target: all changes on one resource become visible at once."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import groupby
@@ -102,7 +102,7 @@ class ZooKeeperPlace:
         """Return None: ZooKeeper does not hold the settings of the brokers."""
         return None
 
-    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:  # noqa: ARG002  # as the protocol has it
+    def kafka(self, ranges: Collection[StandardAcl]) -> DecidingKafka:  # noqa: ARG002  # as the protocol has it
         """Return that of a Kafka up to 3.9: no other one has its ACLs in a ZooKeeper."""
         return DecidingKafka(generations=(Generation.V4_3,), stated=Generation.V4_3)
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 from attrs import Factory, define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAclWithId
-from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.vectors import Bools, Bytes, Int64s
-from aclog.snapshots.deciding_kafka import kafka_history, possible_generations
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_history, possible_kafka
 from aclog.snapshots.history import Change, ChangeKind, history_from, start_of_history
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import READ_BYTES
@@ -52,32 +52,37 @@ def deciding_rules_of_log(directory: Path, settings: Settings) -> tuple[Rules, S
         for change in history_from(start, reader):
             intervals.add(change)
         rules = Rules.of_table(intervals.table(), known_from=times.known_from)
-        return rules.by_kafka(settings, lambda: _kafka_of(reader, start, times))
+        return rules.by_kafka(settings, lambda controllers: _kafka_of(reader, start, times, controllers=controllers))
 
 
 def deciding_rules_of_state(image: Image, settings: Settings) -> tuple[Rules, Settings]:
     """Return the ACLs and settings of one state; if the settings have no generation of Kafka, its brokers' decides."""
-    return Rules.of_image(image.acls).by_kafka(settings, lambda: [(ALWAYS, possible_generations(image))])
+    return Rules.of_image(image.acls).by_kafka(
+        settings, lambda controllers: [(ALWAYS, possible_kafka(image, controllers=controllers))]
+    )
 
 
-def kafka_of_log(directory: Path) -> Iterator[tuple[int, Sequence[Generation]]]:
+def kafka_of_log(directory: Path, controllers: bool) -> Iterator[tuple[int, DecidingKafka]]:
     """Yield which generations of Kafka may have decided, and from which time on, in ms since 1970.
 
     An ACL of that time is in force from the same time on. Before the first broker of a log there is no access.
+    `controllers`: whether those of controllers matter.
 
     Raises as deciding_rules_of_log.
     """
     with open_reader(directory) as reader:
         start = start_of_history(reader, list_checkpoints(directory))
-        yield from _kafka_of(reader, start, _Times.of(reader, start))
+        yield from _kafka_of(reader, start, _Times.of(reader, start), controllers=controllers)
 
 
-def _kafka_of(reader: LogReader, start: Image, times: "_Times") -> Iterator[tuple[int, Sequence[Generation]]]:
-    first, *later = kafka_history(start, reader)
-    if later and not first.kafka.nodes.of_generation:
+def _kafka_of(
+    reader: LogReader, start: Image, times: "_Times", *, controllers: bool
+) -> Iterator[tuple[int, DecidingKafka]]:
+    first, *later = kafka_history(start, reader, controllers=controllers)
+    while later and not first.kafka.has_brokers:
         first, *later = later
-    yield ALWAYS, first.kafka.generations
-    yield from ((times.visible_at(each.end_offset), each.kafka.generations) for each in later)
+    yield ALWAYS, first.kafka
+    yield from ((times.visible_at(each.end_offset), each.kafka) for each in later)
 
 
 @frozen(eq=False)

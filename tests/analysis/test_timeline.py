@@ -19,7 +19,7 @@ from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.checkpoints import write_checkpoint
-from aclog.snapshots.deciding_kafka import kafka_history, possible_generations
+from aclog.snapshots.deciding_kafka import kafka_history, possible_kafka
 from aclog.snapshots.history import Change, history_from, start_of_history
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import recover
@@ -92,7 +92,7 @@ def test_it_is_as_the_kafka_of_each_moment_decides(tmp_path_factory: pytest.Temp
         end = reader.high_watermark()
     for offset in range(end + 1):
         image = recover(log, offset).image
-        deciding = possible_generations(image)
+        deciding = possible_kafka(image).generations
         holding = [each for each in deciding if is_allowed_by(image, given_settings.of_generation(each), query)]
         expected = [] if not holding else [holding[0] if len(holding) < len(deciding) else None]
         in_one = [

@@ -19,6 +19,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.metalog.records import FeatureLevelRecord, UnregisterBrokerRecord
 from tests.cli.test_generations import BY_A, DENIED, RANGE, RULES, WHO, log_of, objects, warnings
+from tests.snapshots.test_kafka_history import controller
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration as broker
@@ -178,6 +179,51 @@ def test_mutants_are_judged_by_each_of_them(unstated, rule_tests):
     result = aclog("test", rule_tests, *unstated, "--mutate")
     summaries = [line for line in result.lines if "mutants of rules fail a test" in line]
     assert [line[-len(ONLY_OLD) :] for line in summaries] == [ONLY_OLD, ONLY_NEW]
+
+
+def test_what_is_recorded_holds_on_each_of_them(unstated, rolling, tmp_path, accesses):
+    """The rest is named: what User:a can, on 4.4 only, and what User:b can."""
+    for number, source in enumerate((unstated, rolling)):
+        out = tmp_path / f"recorded-{number}.yaml"
+        recorded = aclog("test", "--record", out, *source).ok()
+        left_out = [line for line in recorded.err.splitlines() if "left out, as it does not hold on each Kafka" in line]
+        assert {line.split(": ")[-1].split()[0] for line in left_out} >= {"User:a", "User:b"}, recorded.err
+        assert not [line for line in out.read_text().splitlines() if line.startswith(("cidr", "kafka-version"))]
+        for version in ((), ("--kafka-version", "4.3.1"), ("--kafka-version", "4.4.0")):
+            assert ", 0 failed" not in aclog("test", out, *source, *version).ok().lines[-1]
+        from_accesses = tmp_path / f"accesses-{number}.yaml"
+        recorded = aclog("test", "--record", from_accesses, *source, "--accesses", accesses).ok()
+        assert "User:a READ TOPIC 'orders' from 10.1.2.3" in recorded.err
+        assert "User:b READ TOPIC 'orders' from 10.1.2.3" in recorded.err
+        for version in ("4.3.1", "4.4.0"):
+            aclog("test", from_accesses, *source, "--kafka-version", version).ok()
+        assert "11.0.0.1" in from_accesses.read_text()
+
+
+# Fixes of lint
+
+
+def test_a_fix_is_neutral_on_each_of_them(tmp_path):
+    """A DENY that one Kafka enforces stays, and so does an ALLOW that is needless for another reason on each."""
+    rules = (
+        acl("orders", "User:a"),
+        acl("orders", "User:a", RANGE),
+        acl("orders", "User:a", "10.1.2.3"),
+        acl("pay", "User:a", RANGE),
+        acl("pay", "User:a", "10.1.2.3"),
+        acl("shut", "User:a", RANGE, permission_type=AclPermissionType.DENY),
+        acl("shut", "User:a", "10.1.2.3", permission_type=AclPermissionType.DENY),
+        acl("shut", "User:a"),
+    )
+    path, fix = rules_file(tmp_path / "rules.jsonl", *rules), tmp_path / "fix.jsonl"
+    found = aclog("lint", "--acls", path, "--fix", fix, CLOSED)
+    assert "proved to change no decision" in found.err
+    removed = [json.loads(line)["rule"] for line in fix.read_text().splitlines()]
+    assert [(each["resourceName"], each["host"]) for each in removed] == [("orders", "10.1.2.3")]
+    for version in ("4.3.1", "4.4.0"):
+        aclog("check", "equal", "--acls", path, "--change", fix, "--kafka-version", version, CLOSED).ok()
+    alone = aclog("lint", "--acls", path, "--fix", tmp_path / "alone.jsonl", CLOSED, "--kafka-version", "4.4.0")
+    assert "pay" in (tmp_path / "alone.jsonl").read_text(), alone
 
 
 # Reviews
@@ -350,6 +396,70 @@ def test_without_a_range_when_is_as_before(tmp_path):
     assert not table.lines[0].endswith("generation")
     assert len(table.lines) == 2
     assert warnings(table) == []
+
+
+# Requests that controllers decide
+
+
+MADE = acl("new", "User:m", RANGE, AclOperation.CREATE)
+READ_TOO = acl("new", "User:m", RANGE)
+CREATE = ("--principal", "User:m", "--operation", "CREATE", "--topic", "new", "--host", "10.1.2.3")
+READ = ("--principal", "User:m", "--operation", "READ", "--topic", "new", "--host", "10.1.2.3")
+
+
+@pytest.fixture
+def upgraded_brokers(tmp_path):
+    """A log of a cluster whose brokers were upgraded, and whose controller is upgraded later."""
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate((MADE, READ_TOO))]
+    path = tmp_path / "split"
+    begin = 20_000 * DAY_MS
+    write_log(
+        path,
+        [controller(9, 30), broker(1, 30), *rules],
+        [broker(1, 33)],
+        [controller(9, 33)],
+        times=[1000, begin, begin + 2 * 3_600_000],
+    )
+    return path
+
+
+def test_when_is_by_the_nodes_that_decide(upgraded_brokers):
+    """A CREATE is forwarded to the controller; the brokers may decide it, too."""
+    asked = ("when", "--log", upgraded_brokers, "--format", "jsonl")
+    rows = objects(aclog(*asked, *CREATE))
+    assert [(row["from"]["offset"], row.get("generation")) for row in rows] == [(4, "4.4"), (5, None)]
+    assert [(row["from"]["offset"], row.get("generation")) for row in objects(aclog(*asked, *READ))] == [(4, None)]
+    text = aclog("when", "--log", upgraded_brokers, *CREATE).out
+    assert "the nodes differ: controller 9 runs Kafka 4.3, broker 1 runs Kafka 4.4 (on Kafka 4.4 only)" in text
+
+
+def test_an_access_that_the_controller_decided_is_judged_by_its_kafka(upgraded_brokers, tmp_path):
+    begin, hour = 20_000 * DAY_MS, 3_600_000
+    accesses = [
+        {
+            "principal": "User:m", "host": "10.1.2.3", "operation": operation, "resourceType": "TOPIC",
+            "resourceName": "new", "timestamp": begin + at * hour,
+        }
+        for operation, at in (("READ", 1), ("CREATE", 1), ("CREATE", 3))
+    ]  # fmt: skip
+    path = written(tmp_path / "accesses.jsonl", accesses)
+    found = aclog("usage", "--log", upgraded_brokers, "--accesses", path, "--days", 1, "--format", "jsonl")
+    matched = {row["operation"]: row["matched"] for row in objects(found)}
+    assert matched == {"CREATE": 1, "READ": 1}
+    text = aclog("usage", "--log", upgraded_brokers, "--accesses", path, "--days", 1)
+    assert "UNKNOWN_KAFKA 1" in text.out + text.err
+
+
+def test_a_plan_is_by_the_nodes_that_decide(tmp_path):
+    """The controller of the log still runs 4.3: a rule for it is in doubt, one for brokers is not."""
+    path = write_log(tmp_path / "log", [controller(9, 30), broker(1, 33), acl_record(1, acl("a", "User:a"))])
+    for rule, marked in ((READ_TOO, False), (MADE, True)):
+        shown, out = plan_of(("--log", path), tmp_path, acl("a", "User:a"), rule)
+        head = json.loads(out.read_text().splitlines()[0])
+        assert head["settings"]["generations"] == (["4.3", "4.4"] if marked else ["4.4"]), shown
+        assert ("Kafka 4.3 or Kafka 4.4 may decide: the nodes differ: " in shown.out) is marked
+        assert (ONLY_NEW in shown.out) is marked
+        out.unlink()
 
 
 # Usage by the Kafka of the time, beside the engine

@@ -12,29 +12,36 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attrs import evolve, field, frozen
 
 import aclog as library
+from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
     ChangePlace,
     PatternType,
+    ResourceType,
     StandardAcl,
     StandardAclWithId,
+    acl_text,
 )
 from aclog.authorizer.origin import NO_ORIGINS
-from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
 from aclog.cli.mcp_server import Ended, Rows, answer_of
 from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.cli.unused_finder import IndexFinder, LogFinder
+from aclog.console.draft import Preset, preset_lines
 from aclog.console.live import LiveHistory, LivePremises, LiveState
+from aclog.console.login.guard import All, Sights
+from aclog.console.pages.draft import drafted
 from aclog.console.pages.page import CommandLine as ShownLine
 from aclog.console.pages.page import url
 from aclog.console.pages.states import Console, History, States
@@ -45,6 +52,7 @@ from aclog.console.web.app import WebConsole
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of
+from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
 from aclog.usage.unused_report import UnusedQuestion
 from aclog.usage.window import DAY
@@ -54,10 +62,12 @@ from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import registration as broker
 from tests.support.cli.command import aclog
+from tests.support.cli.repository import Repository
 from tests.support.fakes.broker import FakeBroker
 from tests.support.processes.waiting import wait_until
 from tests.support.web.asgi import ask
 from tests.support.web.histories import whole
+from tests.support.web.points import image_of, point_of
 
 CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
 RULES = (
@@ -65,7 +75,11 @@ RULES = (
     acl("idle", "User:a"),
     acl("shut", "User:c", permission_type=AclPermissionType.DENY),
 )
-RANGED = acl("ranged", "User:r", "10.0.0.0/8")
+RANGE = "10.0.0.0/8"
+RANGED = acl("ranged", "User:r", RANGE)
+BARRED = acl("barred", "User:l", RANGE, AclOperation.ALL, permission_type=AclPermissionType.DENY)
+LEFT = (acl("left", "User:l"), acl("left", "User:*", RANGE))
+"""Rules beside the one on the range, each of which one Kafka alone makes matter."""
 OLD, NEW = 30, 33
 """The newest levels of metadata.version of Kafka 4.3.1 and 4.4.0."""
 
@@ -100,13 +114,15 @@ def world(tmp_path_factory):
     data = bytearray(segment.read_bytes())
     data[80] ^= 1
     segment.write_bytes(data)
-    ranged = [*rules, acl_record(9, RANGED)]
+    ranged = [*rules, *(acl_record(number + 9, rule) for number, rule in enumerate((RANGED, BARRED, *LEFT)))]
     write_log(home / "unstated", ranged)
     write_log(home / "rolling", ranged, [broker(1, OLD), broker(2, NEW)])
     (home / "same.jsonl").write_text(lines_of(*map(row_of, RULES)))
+    (home / "rest.jsonl").write_text(lines_of(*map(row_of, (*RULES, BARRED, *LEFT))))
     (home / "unshut.jsonl").write_text(lines_of(row_of(RULES[2])))
     (home / "ranged.jsonl").write_text(lines_of(*map(row_of, (*RULES, RANGED))))
     (home / "none.jsonl").write_text("")
+    (home / "unrange.jsonl").write_text(lines_of({"action": "REMOVE", "rule": row_of(RANGED)}))
     (home / "accesses.jsonl").write_text(lines_of(access("User:a", "orders"), access("User:a", "orders")))
     (home / "used.jsonl").write_text(lines_of(access("User:a", "orders"), access("User:r", "ranged")))
     (home / "asked.jsonl").write_text(lines_of({**access("User:b", "other")}))
@@ -325,7 +341,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(words="shell SOURCE why User:b READ topic:other", strong="^DENIED: User:b"),
         Row(words="shell SOURCE diff --of access 3 latest", strong="^no difference: [a-z ]*$", by=ONLY_ONE, live=False),
     ),
-    "review": "proves on files, where only the Kafka that decides is unknown: tests/cli/test_both_generations.py",
+    "review": "proves on files, where only the Kafka that decides is unknown: see below",
     "doctor": "says what is well and what is not, line by line: tests/cli/test_doctor.py",
     "coverage": "counts accesses, and decides nothing: see the accesses below",
     "rollback": "prints a plan, as `plan` does, of what a journal says",
@@ -479,6 +495,9 @@ def objects(row: Row, home, words: tuple[str, str], fresh) -> None:
 
 # a Kafka that is not known, and hosts that are ranges
 
+JOURNAL = "--journal {}/none.journal --no-allow-everyone-if-no-acl-found"
+CONSUME = "--principal User:l --intent consume"
+WHEN = ("--principal", "User:r", "--operation", "READ", "--topic", "ranged", "--host", "10.1.2.3")
 AT = "--principal User:r --operation READ --topic ranged --host 10.1.2.3"
 RANGES = (
     Row(words=f"authorize {AT}", strong="^DENIED DefaultDeny$"),
@@ -493,20 +512,25 @@ RANGES = (
         check=True,
         object_=PROVED,
     ),
-    Row(words="check equal --to-acls {}/same.jsonl", strong="^PROVED", check=True, object_=PROVED),
-    Row(words="check no-new-access --acls {}/same.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
-    Row(words="diff --to-acls {}/same.jsonl", strong=r"\Ano difference", check=True),
+    Row(words="check equal --to-acls {}/rest.jsonl", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="check no-new-access --acls {}/rest.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
+    Row(words="diff --to-acls {}/rest.jsonl", strong=r"\Ano difference", check=True),
     Row(words="test {}/ranged.yaml", strong="1 passed$", check=True),
     Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses denied"),
     Row(
-        words="simulate --accesses {}/refused.jsonl --to-acls {}/same.jsonl",
+        words="simulate --accesses {}/refused.jsonl --to-acls {}/rest.jsonl",
         strong=r"^1 +SAME$(?![^\0]*^On Kafka)",
         check=True,
     ),
     Row(words="usage --accesses {}/used.jsonl", strong="NEVER_MATCHED +ALLOW User:r"),
     Row(words="usage-index --accesses {}/used.jsonl --index fresh-INDEX", strong=r"^judged by(?![^\0]*UNKNOWN_KAFKA)"),
     Row(words="suggest --accesses {}/used.jsonl", strong="note: proved"),
-    Row(words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong="^DENIED: User:r"),
+    Row(
+        words="shell SOURCE why User:r READ topic:ranged --host 10.1.2.3", strong=r"^DENIED: User:r(?![^\0]*^On Kafka)"
+    ),
+    Row(words=f"plan --change {{}}/unrange.jsonl --adopt {JOURNAL}", strong="no difference: every request is decided"),
+    Row(words=f"grant {CONSUME} --topic barred --group g {JOURNAL}", strong="GAINED  User:l: .* barred.* any host$"),
+    Row(words=f"revoke {CONSUME} --topic left --adopt {JOURNAL}", strong=r"^plan [0-9a-f]+(?![^\0]*still allowed)"),
 )
 
 
@@ -529,6 +553,24 @@ def test_no_command_claims_what_one_kafka_would_not(world, tmp_path, row, premis
     assert not row.check or planted.code != 0
     if row.object_ is not None:
         objects(row, world, words, tmp_path / "c")
+
+
+def test_a_review_claims_nothing_that_one_kafka_would_not(tmp_path, monkeypatch):
+    """It reads files of rules, which never state a Kafka."""
+    repository = Repository.create(tmp_path / "repository")
+    repository.commit({"acls.jsonl": lines_of(*map(row_of, (*RULES, RANGED)))})
+    monkeypatch.chdir(repository.path)
+    Path("acls.jsonl").write_text(lines_of(*map(row_of, RULES)))
+    Path("aclog.toml").write_text('[review]\nuntouched = ["topic:ranged"]\n')
+    asked = ("review", "acls.jsonl", "--base", "HEAD")
+    for form in ("text", "markdown"):
+        control = aclog(*asked, "--kafka-version", "4.3.1", "--format", form).ok()
+        assert "PROVED: topic:ranged is decided as before" in control.out
+        planted = aclog(*asked, "--format", form)
+        assert planted.code == 1
+        assert "REFUTED: topic:ranged is decided as before (on Kafka 4.4 only)" in planted.out.replace("\\", "")
+        assert re.search("LOST +User:r: .*on Kafka 4.4 only", planted.out.replace("\\", ""))
+        assert claims(planted) == []
 
 
 # accesses that cannot be read or decided
@@ -717,13 +759,15 @@ def test_a_summary_says_that_it_is_a_bound(tmp_path):
 # pages
 
 
+STATED = Settings()
+
+
 @contextmanager
-def console_on_source(words: tuple[str, str], **more: object) -> Iterator[Console]:
+def console_on_source(words: tuple[str, str], settings: Settings = STATED, **more: object) -> Iterator[Console]:
     """A console on a source, as `aclog console` makes it, with its history if it has one."""
     flag, value = words
     chosen = choose_source(SourceSelection(**{flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}))
     premises = LivePremises(read=lambda: premises_of(chosen.source, frozenset()), tell=lambda _: None)
-    settings = Settings()
 
     def made(live: LiveState, history: History | None) -> Console:
         states = States(live=live, settings=settings, premises=premises)
@@ -840,6 +884,76 @@ def test_no_page_claims_what_it_does_not_know(lengthened, path, premise):
     assert claimed == [], claimed
 
 
+# pages where one Kafka would decide otherwise than another
+
+RANGED_TOPIC = {"type": "TOPIC", "name": "ranged", "operation": "READ"}
+AT_ADDRESS = {**RANGED_TOPIC, "principal": "User:r", "host": "10.1.2.3"}
+RANGED_PAGES = {
+    "/resource": PageRow(asked=RANGED_TOPIC, strong="READ on TOPIC ranged: no principals$"),
+    "/principal": PageRow(asked={"name": "User:r"}, strong="User:r: no permissions$"),
+    "/why": PageRow(asked=AT_ADDRESS, strong="^DENIED: User:r"),
+    "/when": PageRow(asked=AT_ADDRESS, strong=r"^Never allowed\.$"),
+    "/changes": PageRow(asked={"since": "3", "all": "1"}, strong=r"every request is decided the same\.$"),
+    "/draft": PageRow(asked={"rules": f"- {acl_text(RANGED)}"}, strong="every request is decided the same$"),
+    "/draft of a first range": PageRow(
+        asked={"rules": f"+ ALLOW User:new READ on TOPIC LITERAL 'orders' from {RANGE}"},
+        strong="every request is decided the same$",
+    ),
+}
+
+
+def test_every_page_that_decides_has_a_row_of_generations():
+    assert {path.split()[0] for path in RANGED_PAGES} == {
+        path for path, row in PAGES.items() if isinstance(row, PageRow)
+    }
+
+
+@pytest.mark.parametrize("path", RANGED_PAGES)
+@pytest.mark.parametrize("name", GENERATIONS)
+@pytest.mark.sample(14)
+def test_no_page_claims_what_one_kafka_would_not(tmp_path, path, name):
+    """At the end of the log, the rule on the range is the change; a draft of a first range is on a log without any."""
+    row, nodes = RANGED_PAGES[path], [broker(1, OLD), broker(2, NEW)] if name == "brokers that differ" else []
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    ranged = () if path.endswith("first range") else ([acl_record(9, RANGED)],)
+    words = ("--log", str(write_log(tmp_path / "log", rules, *([nodes] if nodes else []), *ranged)))
+    path = path.split()[0]
+    asked = url(path, **row.asked, format="json")
+    with console_on_source(words, settings=Settings(cidr=False)) as console:
+        assert re.search(row.strong, ask(WebConsole(console=console).app(), "GET", asked).json["answer"])
+    with console_on_source(words, settings=Settings(is_kafka_stated=False)) as console:
+        text = shown(console, path, **row.asked)
+        planted = ask(WebConsole(console=console).app(), "GET", asked)
+    assert re.search(GENERATIONS[name].name, text), text
+    for each in (text, planted.text):
+        assert re.search("Kafka 4.4 only|On Kafka 4.4:", each), each
+    assert not re.search(row.strong, planted.json["answer"]), planted.json["answer"]
+    claimed = [line for line in text.splitlines() if CLAIM.search(line) and "On Kafka 4.3: " not in line]
+    assert [line for line in claimed if not HARMLESS.search(line)] == [], claimed
+
+
+def test_the_history_of_an_access_is_by_the_kafka_of_each_moment(tmp_path):
+    """As `aclog when` has it: the upgrade of one broker lets it in on 4.4 only, that of the other one on all."""
+    steps = ([broker(1, OLD), broker(2, OLD)], [acl_record(9, RANGED)], [broker(2, NEW)], [broker(1, NEW)])
+    log = write_log(tmp_path / "log", *steps)
+    listed = [json.loads(line) for line in aclog("when", "--log", log, *WHEN, "--format", "jsonl").ok().lines]
+    with console_on_source(("--log", str(log)), settings=Settings(is_kafka_stated=False)) as console:
+        reply = ask(WebConsole(console=console).app(), "GET", url("/when", **AT_ADDRESS, format="json"))
+        changes = ask(
+            WebConsole(console=console).app(), "GET", url("/changes", **{"from": "3"}, to="5", format="json")
+        ).json
+    rows = reply.json["intervals"]["rows"]
+    assert [(row["from"], row["to"], row["generation"]) for row in rows] == [
+        ("4", "now", ""), ("3", "4", "Kafka 4.4 only"),
+    ]  # fmt: skip
+    assert [(each["from"]["offset"], each.get("generation")) for each in listed] == [(3, "4.4"), (4, None)]
+    assert "the brokers differ" in rows[1]["from_change"]
+    assert rows[0]["from_change"] == "all brokers run Kafka 4.4"
+    assert re.search(
+        r"No rule changes .*, but another Kafka decides: Kafka 4.3, then Kafka 4.4: 1 gained", changes["answer"]
+    )
+
+
 FINDERS = {
     "lint": ("DENY blocks nothing", ALL - {USERS}),
     "index": ("removable", ONLY_ONE),
@@ -892,6 +1006,40 @@ def found_by(kind: str, home, words: tuple[str, str], state) -> dict[str, bool]:
         "removable": any(each.changes for each in looked.items),
         "1 of 1 tests pass": "1 of 1 tests pass" in text,
     }
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_no_finding_claims_what_one_kafka_would_not(world, name):
+    """A test that holds on one Kafka only fails; a finding of one only is marked, and has no fix."""
+    words = ("--log", str(world / GENERATIONS[name].log))
+    chosen = choose_source(SourceSelection(log=world / GENERATIONS[name].log))
+    tests = TestsFinder(
+        files=[str(world / "ranged.yaml")], authorizer=AuthorizerFlags(), origins=NO_ORIGINS, place=ChangePlace()
+    )
+    lint = LintFinder(choice=chosen, settings=load_repository_settings(None))
+    with console_on_source(words, settings=Settings(cidr=False)) as console:
+        assert tests.look(console.states.now()).summary == "1 of 1 tests pass"
+    with console_on_source(words, settings=Settings(is_kafka_stated=False)) as console:
+        state = console.states.now()
+        failed = tests.look(state)
+        assert failed.summary == "0 of 1 tests pass"
+        assert "(on Kafka 4.4 only)" in failed.items[0].text
+        assert tests.had(state, failed) == {failed.items[0].key}
+        of_range = [item for item in lint.look(state).items if item.name == "04 cidr-host"]
+    assert {rule.acl for item in of_range for rule in item.rules} == {RANGED, BARRED, LEFT[1]}
+    assert all("(on Kafka 4.3 only)" in item.text and not item.changes for item in of_range), of_range
+
+
+def test_what_a_draft_appends_is_enough_for_each_kafka(tmp_path):
+    """On 4.4 the rule on the range covers the client; on 4.3 it does not, so that the draft needs one of its own."""
+    rules = [acl("new", "User:*", RANGE), acl("g", "User:m", resource_type=ResourceType.GROUP)]
+    log = write_log(tmp_path / "log", [acl_record(number + 1, rule) for number, rule in enumerate(rules)])
+    preset = Preset(intent=Intent.CONSUME, principal="User:m", topics=("new",), groups=("g",))
+    lines = {}
+    for settings in (Settings(cidr=False), Settings(cidr=True), Settings(is_kafka_stated=False)):
+        with console_on_source(("--log", str(log)), settings=settings) as console:
+            lines[settings.generation] = preset_lines(preset, drafted(console, "", {}).effect)
+    assert lines[None] == lines[Generation.V4_3] == ["+ ALLOW User:m READ on TOPIC LITERAL 'new' from *"]
 
 
 # tools of assistants
@@ -966,7 +1114,10 @@ def test_the_library(world, name):
         assert [text for text in texts[:2] if text.startswith("DENIED: ")] == (texts[:2] if known else [])
         assert ("premises" in answer.to_dict()) is not known
         assert bool(authorizer.premises) is not known
-        assert authorizer.who_can("WRITE", "t") == []
+        for grants in (authorizer.who_can("WRITE", "t"), authorizer.what_can("User:z")):
+            assert (grants, isinstance(grants, list), len(grants)) == ([], True, 0)
+            assert grants.premises == authorizer.premises
+            assert repr(grants) == "[]" if known else re.fullmatch(r"<\[\] unless .+>", repr(grants))
         if not known:
             assert re.search(premise.name, "; ".join(each.note() for each in authorizer.premises.unknown))
             is_same = premise.group in {"users", "open", "users open"}  # both have them
@@ -993,6 +1144,72 @@ def test_the_decision_point(world, name):
             answer = json.loads(deciders.at(None).decide(request).text(0))
         assert answer["decision"] is False
         assert ("premises" in answer.get("context", {})) is not known
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_the_decision_point_takes_the_stricter_kafka(world, tmp_path, name):
+    """It says so in its answer, and in the audit."""
+    asked = {
+        "subject": {"type": "User", "id": "r"}, "action": {"name": "READ"},
+        "resource": {"type": "topic", "id": "ranged"}, "context": {"host": "10.1.2.3"},
+    }  # fmt: skip
+    settings, source_ = Settings(is_kafka_stated=False), LogSource(world / GENERATIONS[name].log, lambda _: None)
+    audit, decisions = tmp_path / "audit", tmp_path / "decisions"
+    point = point_of(source_, settings=settings, audit=audit, decision_log=decisions)
+    answer = ask(point.app(), "POST", "/access/v1/evaluation", asked).json
+    assert answer["decision"] is False
+    assert answer["context"]["allowedOnlyOn"] == ["4.4"]
+    assert json.loads(audit.read_text().splitlines()[-1])["answer"]["context"]["allowedOnlyOn"] == ["4.4"]
+    of_opa = ask(point.app(), "POST", "/v1/data/kafka/authz", {"input": asked}).json["result"]
+    assert (of_opa["allow"], of_opa["allowedOnlyOn"]) == (False, ["4.4"])
+    assert ask(point.app(), "POST", "/v1/data/kafka/authz/allow", {"input": asked}).json["result"] is False
+    for line in decisions.read_text().splitlines():
+        assert json.loads(line)["allowedOnlyOn"] == ["4.4"]
+    elsewhere = {**asked, "context": {"host": "11.0.0.1"}}
+    assert "allowedOnlyOn" not in ask(point.app(), "POST", "/access/v1/evaluation", elsewhere).json["context"]
+    for kafka, decision in ((False, False), (True, True)):
+        known = point_of(source_, settings=Settings(cidr=kafka))
+        answer = ask(known.app(), "POST", "/access/v1/evaluation", asked).json
+        assert (answer["decision"], "allowedOnlyOn" in answer["context"]) == (decision, False)
+
+
+def test_a_viewer_sees_all_only_if_each_kafka_allows_it():
+    """DESCRIBE and ALTER on the cluster from a range; a DENY of one of the two Kafkas counts."""
+    described = acl("kafka-cluster", "User:r", RANGE, AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER)
+    barred = acl("kafka-cluster", "User:s", RANGE, AclOperation.ALL, resource_type=ResourceType.CLUSTER,
+                 permission_type=AclPermissionType.DENY)  # fmt: skip
+    every = acl("kafka-cluster", "User:*", "*", AclOperation.DESCRIBE, resource_type=ResourceType.CLUSTER)
+    sees = {}
+    for settings in (Settings(cidr=False), Settings(cidr=True), Settings(is_kafka_stated=False)):
+        for name, rules in (("User:r", [described]), ("User:s", [barred, every])):
+            sights = Sights(newest=partial(image_of, *rules), settings=settings)
+            sees[settings.generation, name] = isinstance(sights.of(name, "10.1.2.3"), All)
+    assert [sees[each, "User:r"] for each in (Generation.V4_3, Generation.V4_4, None)] == [False, True, False]
+    assert [sees[each, "User:s"] for each in (Generation.V4_3, Generation.V4_4, None)] == [True, False, False]
+
+
+def test_the_shell_names_the_kafka_of_each_answer(world, tmp_path):
+    log = write_log(tmp_path / "log", [acl_record(1, RULES[0])], [acl_record(9, RANGED)])
+    found = aclog("shell", "--log", log, "diff", "--of", "access", "1", "latest").ok()
+    assert found.lines[:3] == ["On Kafka 4.3:", "no difference: every request is decided the same", ""]
+    assert found.lines[3] == "On Kafka 4.4:"
+    assert "GAINED  User:r: READ, DESCRIBE on TOPIC ranged, from 10.0.0.0/8" in found.lines
+    assert "--kafka-version V settles it" in found.err
+    rows = aclog("shell", "--log", log, "diff", "--of", "access", "--format", "jsonl", "1", "latest").ok()
+    assert [json.loads(line)["generation"] for line in rows.lines] == ["4.4"]
+    for version, said in (("4.3", "no difference"), ("4.4", "GAINED")):
+        alone = aclog("shell", "--log", log, "diff", "--of", "access", "--kafka-version", version, "1", "latest").ok()
+        assert (alone.lines[0].startswith(said), "On Kafka" in alone.out, alone.err.count("settles it")) == (
+            True,
+            False,
+            0,
+        )
+    asked = ("why", "User:r", "READ", "topic:ranged", "--host")
+    both = aclog("shell", "--log", world / "rolling", *asked, "10.1.2.3").ok()
+    heads = [both.lines[at + 1] for at, line in enumerate(both.lines) if line.startswith("On Kafka")]
+    assert heads == [f"{each}: User:r READ TOPIC 'ranged' from 10.1.2.3" for each in ("DENIED", "ALLOWED")]
+    one = aclog("shell", "--log", world / "rolling", *asked, "11.0.0.1").ok()
+    assert [line.partition(":")[0] for line in one.lines if "DENIED: " in line or "ALLOWED: " in line] == ["DENIED"] * 2
 
 
 # what is not a question about rules

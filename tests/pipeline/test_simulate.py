@@ -1,6 +1,7 @@
 """Changed decisions between two sets of ACLs, checked against the engine on both."""
 
 import json
+import shutil
 from collections import Counter
 from datetime import timedelta
 from random import Random
@@ -18,10 +19,13 @@ from aclog.cli.spark.jobs import Policy, TwoPolicies, changed_rules
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.pipeline.authorize import simulate
+from aclog.usage.decisions.decisions import Ranges
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
+from tests.snapshots.test_kafka_history import controller
 from tests.support.builders.acls import acl_record
 from tests.support.builders.images import with_ids
 from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import registration
 from tests.support.models.engine_answers import decided, engine
 from tests.usage.decisions.test_bulk_authorizer import Interval
 
@@ -128,6 +132,25 @@ def test_one_warning_tells_of_both_states_that_no_kafka_is_known(tmp_path, capsy
     path.write_text(f"{json.dumps(object_of_rule(evolve(acl('User:a', 'orders'), host='10.0.0.0/8')))}\n")
     two_policies(SourceFlags(acls=str(path)), SecondStateFlags(to_acls=str(path)), Settings(is_kafka_stated=False))
     assert capsys.readouterr().err.count("which Kafka decides is not known") == 1
+
+
+def test_controllers_count_for_what_they_decide(tmp_path, capsys):
+    """The brokers were upgraded, the controller was not: whether a CREATE is allowed from a range is not known."""
+    path = tmp_path / "log"
+    for operation, ranges in ((AclOperation.READ, None), (AclOperation.CREATE, Ranges.UNKNOWN)):
+        rule = evolve(acl("User:a", "orders"), host="10.0.0.0/8", operation=operation)
+        shutil.rmtree(path, ignore_errors=True)
+        write_log(path, [controller(9, 30), registration(1, 33), acl_record(1, rule)])
+        (tmp_path / "rules").write_text(f"{json.dumps(object_of_rule(rule))}\n")
+        flags = SourceFlags(log=path), SecondStateFlags(to_acls=str(tmp_path / "rules"))
+        both = two_policies(*flags, Settings(is_kafka_stated=False))
+        for each in (both.before, both.after):
+            kafka = each.rules.intervals.kafka
+            if ranges is None:
+                assert (kafka, each.settings.cidr) == (None, True)
+            else:
+                assert (kafka.ranges, kafka.of_controllers) == ((Ranges.YES,), (ranges,))
+        assert ("which Kafka decides is not known" in capsys.readouterr().err) is (ranges is not None)
 
 
 @pytest.mark.parametrize("second_is_log", [True, False])

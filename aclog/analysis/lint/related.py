@@ -1,7 +1,7 @@
 """Lints of ACLs beside others: redundant and ineffective ones, incomplete grants, shared names, closed resources."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -239,14 +239,19 @@ def _implied(table: RuleTable) -> Bools:
 # A fix that changes no decision: redundant rules that can be removed together.
 
 
-def neutral_fix(policy: Policy, findings: Iterable[Finding]) -> tuple[RuleChange, ...]:
+def neutral_fix(
+    policy: Policy, findings: Iterable[Finding], among: Collection[StandardAcl] | None = None
+) -> tuple[RuleChange, ...]:
     """Return removals that together change no decision: of rules that findings report as redundant.
 
     Of rules that make each other redundant the broader ones stay, and a rule that only a broad rule for everyone makes
     redundant stays as well, since that one may be the mistake. A DENY is removed only if another DENY covers it: one
-    without an effect may guard against future ALLOW rules. The exact difference proves each step.
+    without an effect may guard against future ALLOW rules. The exact difference proves each step. `among`: the rules
+    that may be removed; None for all.
     """
-    redundant = dict.fromkeys(rule for each in findings if each.neutral for rule in each.rules)
+    redundant = dict.fromkeys(
+        rule for each in findings if each.neutral for rule in each.rules if among is None or rule in among
+    )
     candidates = dict.fromkeys(_unguarding(policy, redundant))
     removed: list[StandardAcl] = []
     now = _Sides.of(policy)
@@ -259,6 +264,18 @@ def neutral_fix(policy: Policy, findings: Iterable[Finding]) -> tuple[RuleChange
         for rule in batch:
             del candidates[rule]
     return tuple(RuleChange(added=False, acl=rule) for rule in removed)
+
+
+def neutral_fix_of_each(policies: Iterable[Policy], findings: Iterable[Finding]) -> tuple[RuleChange, ...]:
+    """Return the same where any of these policies may decide: removals that change no decision of any."""
+    each, all_findings = list(policies), list(findings)
+    changes = neutral_fix(each[0], all_findings)
+    while True:
+        before = changes
+        for policy in each if len(each) > 1 else ():
+            changes = neutral_fix(policy, all_findings, {change.acl for change in changes})
+        if len(changes) == len(before):
+            return changes
 
 
 @frozen(eq=False, kw_only=True)

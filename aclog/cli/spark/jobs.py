@@ -1,6 +1,6 @@
 """Spark for a command, and the ACLs and settings by which its jobs decide."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Self
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import RuleChange, existing_rule, missing_rule
-from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.question import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.spark_session import check_log
@@ -21,7 +21,7 @@ from aclog.ops.usage import unknown_kafka, warn_of_unknown_kafka
 from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.snapshots.deciding_kafka import deciding_kafka, possible_generations
+from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import warn
@@ -142,22 +142,22 @@ class TwoPolicies:
         return cls(before=policies[0], after=policies[1])
 
 
-def _deciding(first: Image, second: Image | None) -> tuple[Sequence[Generation], Sequence[Generation]]:
-    """Return which generations may decide on two states; the second is None if it is the first one, changed."""
+def _deciding(first: Image, second: Image | None) -> tuple[Image, Image]:
+    """Return the images whose nodes decide on two states; the second is None if it is the first one, changed."""
     other = first if second is None else second
     reference = next((image for image in (first, other) if _states_kafka(image)), first)
-    old, new = (possible_generations(image if _states_kafka(image) else reference) for image in (first, other))
-    return old, new
+    return first if _states_kafka(first) else reference, other if _states_kafka(other) else reference
 
 
 def _states_kafka(image: Image) -> bool:
     """Return whether a state records which Kafka decides: by its metadata.version, or of at least one broker."""
-    kafka = deciding_kafka(image, None, controllers=False)
-    return kafka.stated is not None or bool(kafka.nodes.of_generation or kafka.nodes.unknown)
+    return possible_kafka(image).has_brokers
 
 
-def _policy(rules: Rules, settings: Settings, generations: Sequence[Generation]) -> Policy:
-    rules, settings = rules.by_kafka(settings, lambda: [(ALWAYS, generations)])
+def _policy(rules: Rules, settings: Settings, image: Image) -> Policy:
+    rules, settings = rules.by_kafka(
+        settings, lambda controllers: [(ALWAYS, possible_kafka(image, controllers=controllers))]
+    )
     return Policy(rules=rules, settings=settings)
 
 

@@ -54,9 +54,8 @@ from aclog.console.login.oidc import OidcWay, read_settings
 from aclog.console.login.passwords import PasswordWay
 from aclog.console.login.sessions import ANONYMOUS_VIEWER, Entry, Pages, Sessions, Visit, Way, local_path, new_id
 from aclog.console.shared import LineFile
-from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import network_of
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 
 # A response on its way out: cookies and headers are added, and the audit line is written before it is sent.
@@ -236,7 +235,8 @@ class Sights:
     """The newest state; None before the first."""
     settings: Settings
     _image: Image | None = field(default=None, init=False)
-    _authorizer: StandardAuthorizer | None = field(default=None, init=False)
+    _authorizers: Sequence[StandardAuthorizer] = field(default=(), init=False)
+    """Of each generation of Kafka that may decide."""
     _sights: dict[tuple[str, str], All | Own] = field(factory=dict, init=False)
     _images: "WeakKeyDictionary[Image, OrderedDict[str, Image]]" = field(factory=WeakKeyDictionary, init=False)
     """Weak references: kept only while the state is used elsewhere."""
@@ -253,19 +253,22 @@ class Sights:
         if image is None or host is None:
             return Own(principal)
         with self._lock:
-            if image is not self._image or self._authorizer is None:
-                try:
-                    settings = settled(self.settings, image)
-                except ConfigError:  # the version of Kafka is unknown: no rule proves that it may see more
-                    return Own(principal)
-                self._image, self._authorizer = image, authorizer_of(image, settings)
+            if image is not self._image:
+                generations = deciding_kafka(image, self.settings.generation).generations
+                self._authorizers = [authorizer_of(image, self.settings.of_generation(each)) for each in generations]
+                self._image = image
                 self._sights.clear()
             sight = self._sights.get((principal, host))
             if sight is None:
                 if len(self._sights) >= _SIGHTS:
                     self._sights.clear()
-                sight = self._sights[principal, host] = visibility(principal, host, self._authorizer)
+                sight = self._sights[principal, host] = self._decided(principal, host)
             return sight
+
+    def _decided(self, principal: str, host: str) -> All | Own:
+        """Return everything only if each generation of Kafka that may decide allows it."""
+        sights = [visibility(principal, host, authorizer) for authorizer in self._authorizers]
+        return next((each for each in sights if isinstance(each, Own)), All())
 
     def image(self, image: Image, sight: All | Own) -> Image:
         """Return a state, of any moment, as a viewer may see it."""

@@ -72,6 +72,7 @@ from aclog.console.pages.states import Console, pattern_text
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_with
 from aclog.sources.acl_lines import change_line
 
 # The tables of a draft: its effect on access, tests and lint, and its rules.
@@ -297,6 +298,8 @@ class Draft:
     """Unknown premises of the decisions."""
     parameters: dict[str, str]
     """The parameters that lead to it."""
+    kafka: DecidingKafka
+    """The generations of Kafka that may decide on the state with the draft."""
 
     @cached_property
     def turning(self) -> Premises:
@@ -343,8 +346,23 @@ def drafted(console: Console, text: str, parameters: dict[str, str]) -> Draft:
     except ConfigError as error:
         raise BadParameterError(str(error)) from error
     ground = console.drafts.grounds.of(state.policy)
-    effect = DraftEffect(ground=ground, draft=read.changes, origins=console.origins)
-    return Draft(text=text, read=read, effect=effect, premises=state.premises, parameters=parameters)
+    added = [each.acl for each in read.changes if each.added]
+    kafka = kafka_with(state.image, added) if len(state.by_kafka) > 1 else state.kafka
+    effect = DraftEffect(
+        ground=ground,
+        draft=read.changes,
+        origins=console.origins,
+        generations=() if kafka.is_known else kafka.generations,
+    )
+    return Draft(text=text, read=read, effect=effect, premises=state.premises, parameters=parameters, kafka=kafka)
+
+
+def asked_now(console: Console, parameters: Parameters) -> DecidingKafka:
+    """Return the generations of Kafka that may decide on the newest state with a draft. Raises as draft_of."""
+    try:
+        return draft_of(console, parameters).kafka
+    except ForgottenError:
+        return console.states.now().kafka
 
 
 def draft_page(console: Console, parameters: Parameters) -> Page:

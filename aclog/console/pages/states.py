@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeAlias, TypeVar, overload
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.comparison import Comparison, differences
+from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
 from aclog.authorizer.acl import WILDCARD, ChangePlace, PatternType, StandardAcl, StandardAclWithId
@@ -27,7 +27,7 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import Settings, name_text
+from aclog.authorizer.settings import Generation, Settings, name_text
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Kind, Lookout, Uses
@@ -47,7 +47,16 @@ from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.vectors import Int64s
 from aclog.planning.plan import ApplyNote
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import (
+    ANY_KAFKA,
+    DecidingKafka,
+    KafkaChange,
+    deciding_kafka,
+    generation_pairs,
+    kafka_history,
+    range_hosts,
+    ranges_concern_controllers,
+)
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
@@ -450,6 +459,15 @@ class State:
     """The policy with all rules, if `policy` has only those that a viewer may see."""
     premises: Premises = ALL_KNOWN
     """Unknown premises of the settings."""
+    kafka: DecidingKafka
+    """The generations of Kafka that may decide on it."""
+    by_kafka: Mapping[Generation, "State"] = field(factory=dict)
+    """The same state by each generation, even if one decides, or all decide alike; only by one that a flag names."""
+
+    @property
+    def policies(self) -> dict[Generation, Policy]:
+        """The policies of the generations that may decide differently; one, if all decide alike."""
+        return {generation: self.by_kafka[generation].policy for generation in self.kafka.generations}
 
     @property
     def listing(self) -> Listing:
@@ -562,18 +580,69 @@ class States:
         return state
 
     def _derived(self, image: Image, before: State | None, as_of: str | None = None) -> State:
-        settings = settled(self.settings, image)  # another one for each state: brokers may have been upgraded
-        if before is not None and before.image.acls is image.acls and before.policy.settings == settings:
+        # Another one for each state: brokers may have been upgraded.
+        kafka = deciding_kafka(image, self.settings.generation)
+        if before is not None and before.image.acls is image.acls and before.kafka.generations == kafka.generations:
             # records of other kinds were committed
-            return evolve(before, image=image, as_of=as_of)
-        acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-        late = LateListing(lambda: self._listing(acls, before, is_past=as_of is not None))
-        policy = Policy(acls, settings)
-        return State(image=image, policy=policy, late=late, as_of=as_of, premises=self.premises.unknown)
+            by_kafka = {each: evolve(own, image=image, as_of=as_of) for each, own in before.by_kafka.items()}
+            return evolve(before, image=image, as_of=as_of, kafka=kafka, by_kafka=by_kafka)
+        late = LateListing(lambda: self._listing(image.acls, before, is_past=as_of is not None))
+
+        def decided(generation: Generation) -> State:
+            """Return the state as a generation decides it."""
+            return State(
+                image=image,
+                policy=policy_of(image.acls, self.settings.of_generation(generation)),
+                late=late,
+                as_of=as_of,
+                premises=self.premises.unknown,
+                kafka=kafka,
+            )
+
+        possible = tuple(Generation) if self.settings.generation is None else kafka.generations
+        by_kafka = {generation: decided(generation) for generation in possible}
+        return evolve(by_kafka[kafka.generations[0]], by_kafka=by_kafka)
 
     def _listing(self, acls: AclsImage, before: State | None, *, is_past: bool) -> Listing:
         pause = self.pause if is_past else no_pause
         return Listing.of(acls, pause) if before is None else before.listing.followed_by(acls, pause)
+
+
+def policy_of(acls: AclsImage, settings: Settings) -> Policy:
+    """Return the policy of some rules by settings."""
+    return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+
+# The states of a source as one generation of Kafka decides them, where several may.
+
+
+@frozen(eq=False, kw_only=True)
+class StatesByKafka:
+    """The states of a source, each by one generation if several may decide on it."""
+
+    states: "States | OwnStates"
+    generation: Generation
+
+    @property
+    def live(self) -> LiveState:
+        """The source that is followed."""
+        return self.states.live
+
+    @property
+    def version(self) -> str:
+        """As that of the states."""
+        return self.states.version
+
+    def now(self) -> State:
+        """Return the newest state. Raises as States.now."""
+        return self._of(self.states.now())
+
+    def at(self, as_of: str) -> State:
+        """Return the state at a moment. Raises as States.at."""
+        return self._of(self.states.at(as_of))
+
+    def _of(self, state: State) -> State:
+        return state.by_kafka.get(self.generation, state)
 
 
 # States as one viewer may see them: with the rules that apply to the viewer.
@@ -644,19 +713,31 @@ class OwnStates:
         if cached is not None:
             return cached
         image = self.sights.image(whole.image, self.own)
-        settings = visible_settings(whole.policy.settings, self.own)
-        acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         visible = State(
             image=image,
-            policy=Policy(acls, settings),
-            late=LateListing(lambda: Listing.of(acls)),
+            policy=policy_of(image.acls, visible_settings(whole.policy.settings, self.own)),
+            late=LateListing(lambda: Listing.of(image.acls)),
             as_of=whole.as_of,
             whole=whole.policy,
             premises=visible_premises(whole.premises),
+            kafka=_visible_kafka(whole.kafka, image),
         )
+        by_kafka = {
+            generation: evolve(
+                visible, policy=policy_of(image.acls, visible_settings(own.policy.settings, self.own)), whole=own.policy
+            )
+            for generation, own in whole.by_kafka.items()
+        }
+        visible = evolve(visible, by_kafka=by_kafka)
         with self._lock:
             self._visible[whole] = visible
         return visible
+
+
+def _visible_kafka(kafka: DecidingKafka, image: Image) -> DecidingKafka:
+    """Return which generations may decide on visible rules: ranges of hidden ones do not count."""
+    hosts = () if kafka.is_known else tuple(sorted(set(range_hosts(image.acls))))
+    return evolve(kafka, generations=kafka.generations if hosts else kafka.generations[:1], hosts=hosts)
 
 
 # The history of a source, and data derived from its states.
@@ -677,8 +758,42 @@ class Compared:
 
     net: tuple[RuleChange, ...]
     """The rules that only one of them has."""
-    comparison: Comparison
+    comparisons: Mapping[Generation | None, Comparison]
+    """By the generation of Kafka that decides on both states; under None, if each state has its own."""
     rows: tuple[ReportRow, ...]
+    """The rows of all; one of only one generation has it."""
+    kafka: tuple[DecidingKafka, DecidingKafka]
+    """The generations that may decide on the two states."""
+
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether each state has its own generation, and it matters."""
+        old, new = self.kafka
+        return old.is_known and new.is_known and old.generations != new.generations
+
+    def ambiguity(self) -> str:
+        """Return why several generations may decide; empty if each state has its own."""
+        if len(self.comparisons) == 1:
+            return ""
+        return next((each.ambiguity() for each in reversed(self.kafka) if not each.is_known), "")
+
+
+@frozen(eq=False, kw_only=True)
+class _KnownKafka:
+    """The known changes of the Kafka that decides, from an offset up to a state."""
+
+    begin: int
+    until: Image
+    changes: tuple[KafkaChange, ...]
+
+
+def _with_hosts(kafka: DecidingKafka, hosts: tuple[str, ...]) -> DecidingKafka:
+    return kafka if kafka.is_known else evolve(kafka, hosts=hosts)
+
+
+def _kafka_at(timeline: RuleTimeline, kafka: DecidingKafka) -> KafkaChange:
+    begin = timeline.begin
+    return KafkaChange(offset=begin, end_offset=begin, timestamp=timeline.begin_time, kafka=kafka)
 
 
 @define(eq=False, kw_only=True)
@@ -691,6 +806,9 @@ class History:
     """None if no file records applies."""
     _policies: Cache[Policy] = field(factory=lambda: Cache(_POLICIES), init=False)
     _compared: Cache[Compared] = field(factory=lambda: Cache(_COMPARISONS), init=False)
+    _kafka: dict[bool, "_KnownKafka"] = field(factory=dict, init=False)
+    """By whether controllers count."""
+    _reading_kafka: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
     def edition(self) -> int:
@@ -705,26 +823,62 @@ class History:
             raise NotReadyError("the history was not read yet")
         return current
 
-    def policy(self, timeline: RuleTimeline, position: int) -> Policy:
-        """Return the policy of a position."""
+    def policy(self, timeline: RuleTimeline, position: int, generation: Generation) -> Policy:
+        """Return the policy of a position, as a generation of Kafka decides it."""
 
         def make() -> Policy:
             """Return the policy, made from the nearest known image."""
-            acls = timeline.acls_at(position)
-            settings = self.decided()
-            return Policy(acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+            return policy_of(timeline.acls_at(position), self.settings.of_generation(generation))
 
-        return self._policies.get((timeline.offset(position),), make)
+        return self._policies.get((timeline.offset(position), generation), make)
 
-    def decided(self) -> Settings:
-        """Return the settings of all decisions: those of the newest state.
+    def kafka(self, timeline: RuleTimeline, *, controllers: bool) -> list[KafkaChange]:
+        """Return which generations of Kafka may decide when a known history begins, and each change, in order.
 
-        Raises:
-            ConfigError: which generation of Kafka decides is not stated, and matters.
-
+        Where the log no longer records it, any generation may. `controllers` as for kafka_history.
         """
+        if self.settings.generation is not None:
+            named = DecidingKafka(generations=(self.settings.generation,), stated=self.settings.generation)
+            return [_kafka_at(timeline, named)]
+        with self._reading_kafka:
+            known = self._known_kafka(timeline, controllers=controllers)
+        before = [each for each in known if each.end_offset <= timeline.begin]
+        first = _kafka_at(timeline, before[-1].kafka if before else ANY_KAFKA)
+        return [first, *(each for each in known if timeline.begin < each.end_offset <= timeline.end)]
+
+    def kafka_of_both(self, timeline: RuleTimeline, first: int, last: int) -> tuple[DecidingKafka, DecidingKafka]:
+        """Return which generations may decide on the states at two offsets, given the ranges in their rules."""
+        both = [timeline.acls_at(timeline.position(offset)) for offset in (first, last)]
+        hosts = tuple(sorted({host for acls in both for host in range_hosts(acls)}))
+        if not hosts:  # they decide alike
+            alike = DecidingKafka(generations=(self.settings.generation or Generation.V4_3,))
+            return alike, alike
+        changes = self.kafka(timeline, controllers=any(map(ranges_concern_controllers, both)))
+        old, new = ([each.kafka for each in changes if each.end_offset <= offset][-1] for offset in (first, last))
+        return _with_hosts(old, hosts), _with_hosts(new, hosts)
+
+    def _known_kafka(self, timeline: RuleTimeline, *, controllers: bool) -> Sequence[KafkaChange]:
+        """Return the changes of the deciding Kafka up to the newest state, from the earliest one that is legible on."""
         newest = self.live.live.newest
-        return self.settings if newest is None else settled(self.settings, newest.image)
+        image = None if newest is None else newest.image
+        known = self._kafka.get(controllers)
+        if known is not None and known.begin <= timeline.begin and image is known.until:
+            return known.changes
+        if known is not None and known.begin > timeline.begin:  # more of the past is known
+            known = None
+        try:
+            begin = self.live.live.image_at(timeline.begin) if known is None else known.until
+            read = takewhile(
+                lambda each: image is None or each.end_offset <= image.end_offset,
+                kafka_history(begin, self.live.log, controllers=controllers),
+            )
+            changes = [*read] if known is None else [*known.changes, *islice(read, 1, None)]
+        except MetadataError:  # retention has deleted what was not read yet
+            return () if known is None else known.changes
+        if image is not None:
+            first = timeline.begin if known is None else known.begin
+            self._kafka[controllers] = _KnownKafka(begin=first, until=image, changes=tuple(changes))
+        return changes
 
     def net(self, timeline: RuleTimeline, first: int, last: int) -> tuple[RuleChange, ...]:
         """Return the rules that only one of two positions has, as changes from the earlier to the later one."""
@@ -732,19 +886,34 @@ class History:
         return tuple(net_changes(RuleChange(added=is_added(each), acl=each.rule.acl) for each in changes))
 
     def compared(self, timeline: RuleTimeline, first: int, last: int, net: tuple[RuleChange, ...]) -> Compared:
-        """Return the difference between two positions, whose rules differ by `net`."""
+        """Return the difference between the states at two offsets, whose rules differ by `net`."""
+        kafka = self.kafka_of_both(timeline, first, last)
+        positions = timeline.position(first), timeline.position(last)
 
         def compare() -> Compared:
             """Compare them."""
-            old, new = self.policy(timeline, first), self.policy(timeline, last)
-            comparison = Comparison.of(old, new, changes=net)
-            return Compared(net=net, comparison=comparison, rows=tuple(comparison.rows()))
+            comparisons = {
+                generation: Comparison.of(
+                    self.policy(timeline, positions[0], old), self.policy(timeline, positions[1], new), changes=net
+                )
+                for generation, (old, new) in generation_pairs(*kafka).items()
+            }
+            rows = tuple(rows_of_each(comparisons))
+            return Compared(net=net, comparisons=comparisons, rows=rows, kafka=kafka)
 
-        return self._compared.get((timeline.offset(first), timeline.offset(last)), compare)
+        return self._compared.get(self._comparison_key(timeline, positions, kafka), compare)
 
     def was_compared(self, timeline: RuleTimeline, first: int, last: int) -> bool:
         """Return whether `compared` has the answer cached."""
-        return self._compared.has((timeline.offset(first), timeline.offset(last)))
+        kafka = self.kafka_of_both(timeline, first, last)
+        positions = timeline.position(first), timeline.position(last)
+        return self._compared.has(self._comparison_key(timeline, positions, kafka))
+
+    @staticmethod
+    def _comparison_key(
+        timeline: RuleTimeline, positions: tuple[int, int], kafka: tuple[DecidingKafka, DecidingKafka]
+    ) -> tuple[object, ...]:
+        return (*map(timeline.offset, positions), *(each.generations for each in kafka))
 
     def with_applies(
         self, timeline: RuleTimeline, first: int, last: int
@@ -799,7 +968,7 @@ class Console:
 
     name: str
     """The name of the source."""
-    states: States | OwnStates
+    states: States | OwnStates | StatesByKafka
     command: CommandLine
     place: ChangePlace = field(factory=ChangePlace)
     """Where advised commands make their changes."""

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages import draft, findings, lists, subjects, why
+from aclog.console.pages.generations import View, asked_at, of_each_kafka
 from aclog.console.pages.lists import NAMES_PATH as NAMES
 from aclog.console.pages.lists import branch_table
 from aclog.console.pages.page import (
@@ -151,21 +152,20 @@ def _principals(state: State) -> Table:
 # The views by path.
 
 
-View: TypeAlias = Callable[[Console, Parameters], Page]
 Download: TypeAlias = Callable[[Console, Parameters], File]
 
 VIEWS: Mapping[str, View] = {
     PATH: start_page,
     subjects.SEARCH_PATH: subjects.search_page,
     lists.NAMES_PATH: lists.names_page,
-    subjects.RESOURCE_PATH: subjects.resource_page,
-    subjects.PRINCIPAL_PATH: subjects.principal_page,
-    why.WHY_PATH: why.why_page,
+    subjects.RESOURCE_PATH: of_each_kafka(subjects.resource_page, asked_at),
+    subjects.PRINCIPAL_PATH: of_each_kafka(subjects.principal_page, asked_at),
+    why.WHY_PATH: of_each_kafka(why.why_page, asked_at),
     lists.RULES_PATH: lists.rules_page,
     why.PATH: why.changes_page,
     why.WHEN_PATH: why.when_page,
     findings.PATH: findings.findings_page,
-    draft.DRAFT_PATH: draft.draft_page,
+    draft.DRAFT_PATH: of_each_kafka(draft.draft_page, draft.asked_now),
     draft.PLAN_PATH: draft.plan_page,
 }
 """Pure except for the source; each may be called in any thread."""

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 
 from attrs import frozen
 
 from aclog.analysis.comparison import turning_same
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import only_on
 from aclog.analysis.regions import Direction, Query, only
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
 from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, intervals
@@ -16,9 +17,10 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import is_set, pattern_text
+from aclog.authorizer.settings import controllers_decide, is_set, pattern_text
 from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
+from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
 from aclog.console.pages.page import (
     PAGE_ROWS,
     PRINCIPALS,
@@ -64,10 +66,11 @@ from aclog.console.pages.span import (
     time_of,
     who_cells,
 )
-from aclog.console.pages.states import Compared, Console, History, State
+from aclog.console.pages.states import Compared, Console, History, State, policy_of
 from aclog.metalog.errors import ConfigError
+from aclog.ops.policies import difference_objects
 from aclog.planning.plan import ApplyNote
-from aclog.snapshots.deciding_kafka import KafkaChange
+from aclog.snapshots.deciding_kafka import SETTLED_BY, KafkaChange
 from aclog.snapshots.history import Change
 from aclog.snapshots.image import Image, Provenance
 
@@ -272,6 +275,11 @@ class _Request:
             host=self.host,
         )
 
+    @property
+    def is_of_controllers(self) -> bool:
+        """Whether controllers also decide such requests."""
+        return controllers_decide(self.pattern.resource_type, self.operation)
+
     def why_url(self, as_of: int | None) -> str:
         """Return the link to the page of the decision."""
         return url(
@@ -298,6 +306,7 @@ def when_page(console: Console, parameters: Parameters) -> Page:
         return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
     timeline = current.timeline
     periods = list(_intervals(timeline, request, history))
+    named = [notice for notice in (_kafka_of_periods(console, timeline, request, periods),) if notice is not None]
     is_allowed = bool(periods) and periods[-1].end is None
     more = state.premises.turning(allowed=False)
     pattern = request.pattern
@@ -311,7 +320,7 @@ def when_page(console: Console, parameters: Parameters) -> Page:
         mark=Mark.GOOD if is_allowed else Mark.DENY,
         command=console.command.of("when", *words, *resource, *host),
         parts=(form, _when_ways(request), _table((periods, more), timeline, request, history)),
-        notices=notices,
+        notices=(*named, *notices),
         offset=timeline.end,
     )
 
@@ -337,15 +346,34 @@ def _request(parameters: Parameters) -> _Request | str:
 
 def _intervals(timeline: RuleTimeline, request: _Request, history: History) -> Iterable[Interval]:
     # Only rules that cover the name, or one of the names, can contribute: the other rules need not be read.
-    settings = history.decided()
-    acls = timeline.acls_at(0).with_options(documented=settings.documented, cidr=settings.cidr)
-    pattern = request.pattern
+    settings = history.settings
+    acls, pattern = timeline.acls_at(0), request.pattern
     if is_set(pattern):
-        covering = AclsImage.from_acls(dict.fromkeys(rules_on(Policy(acls, settings), pattern)))
+        covering = AclsImage.from_acls(dict.fromkeys(rules_on(policy_of(acls, settings), pattern)))
     else:
         covering = AclsImage.from_acls(acls.candidates(pattern.resource_type, pattern.name))
+    covering = covering.with_options(documented=settings.documented, cidr=settings.cidr)
     begin = Image(acls=covering, provenance=Provenance(end_offset=timeline.begin, timestamp=timeline.begin_time))
-    return intervals(begin, timeline.changes, AnyAllowed(request.query), settings)
+
+    def kafka() -> list[KafkaChange]:
+        """Return which Kafka decides when: each moment is decided by that of its time."""
+        return history.kafka(timeline, controllers=request.is_of_controllers)
+
+    deciding = None if settings.is_kafka_stated else kafka
+    return intervals(begin, timeline.changes, AnyAllowed(request.query), settings, deciding)
+
+
+def _kafka_of_periods(
+    console: Console, timeline: RuleTimeline, request: _Request, periods: list[Interval]
+) -> Notice | None:
+    """Return why intervals are those of one Kafka only; None if none is."""
+    history = console.history
+    if history is None or not any(each.only for each in periods):
+        return None
+    mixed = (each for each in history.kafka(timeline, controllers=request.is_of_controllers) if not each.kafka.is_known)
+    *_, last = mixed
+    where = "" if last.offset <= timeline.begin else f" from offset {last.offset:,} on"
+    return Notice(text=f"Which Kafka decides is not known for all of the history: {last}{where}; {SETTLED_BY}")
 
 
 def _answer(periods: list[Interval], timeline: RuleTimeline, more: Premises) -> str:
@@ -355,7 +383,7 @@ def _answer(periods: list[Interval], timeline: RuleTimeline, more: Premises) -> 
         return f"{more.decided(f'Never allowed since {begin}' if timeline.begin else 'Never allowed')}."
     last = periods[-1]
     if last.end is None:
-        return f"Allowed since {_event_text(last.start)}."
+        return f"Allowed since {_event_text(last.start)}{only_on(last.only)}."
     return f"{more.decided(f'Not allowed since {_event_text(last.end)}')}."
 
 
@@ -376,11 +404,15 @@ def _table(
     periods, more = answer
     page = periods[-PAGE_ROWS:]
     remaining = len(periods) - len(page)
+    by_kafka = any(each.only for each in periods)
+    rows = (_row(each, timeline, request, history) for each in reversed(page))
+    if by_kafka:
+        rows = (of_kafka(row, each.only) for row, each in zip(rows, reversed(page), strict=True))
     return Table(
         key="intervals",
         title="Allowed, the last interval first",
-        columns=_COLUMNS,
-        rows=tuple(_row(each, timeline, request, history) for each in reversed(page)),
+        columns=(*_COLUMNS, KAFKA_COLUMN) if by_kafka else _COLUMNS,
+        rows=tuple(rows),
         none=f"{more.decided('Never allowed in the known history')}.",
         total=len(periods),
         note=f"the last {PAGE_ROWS} of {len(periods):,}: the command line shows all" if remaining else "",
@@ -469,7 +501,8 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
     table = _changes_table(history, timeline, span, parameters)
     parts: list[Part] = [span_form(parameters, timeline, span), span_facts(console, timeline, span, net)]
     parts += steps(timeline, span)
-    unknown = ALL_KNOWN if compared is None else turning_same(state.premises, compared.comparison)
+    unknown = ALL_KNOWN if compared is None else _turning(state.premises, compared)
+    why = "" if compared is None else compared.ambiguity()
     parts += [_not_compared(span, net) if compared is None else _difference(compared, unknown), table]
     return Page(
         path=PATH,
@@ -478,9 +511,10 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
         command=console.command.of("diff", "--to-as-of", str(last.offset), as_of=str(first.offset)),
         parts=tuple(parts),
         handles=span_handles(timeline, span),
-        notices=history_notices(current, state.offset) + tuple(Notice(text=each) for each in span.notes),
+        notices=history_notices(current, state.offset)
+        + tuple(Notice(text=each) for each in (*span.notes, why) if each),
         offset=last.offset,
-        data=tuple(compared.comparison.json_lines())
+        data=tuple(difference_objects(compared.comparisons))
         if compared is not None and parameters.word("format") == "json"
         else (),
     )
@@ -489,21 +523,33 @@ def changes_page(console: Console, parameters: Parameters) -> Page:
 def _compared(
     history: History, timeline: RuleTimeline, span: Span, net: tuple[RuleChange, ...], *, in_full: bool
 ) -> Compared | None:
-    first, last = span.first.position, span.last.position
+    first, last = span.first.offset, span.last.offset
     is_cheap = len(net) <= AT_ONCE or history.was_compared(timeline, first, last)
     if not is_cheap and not (in_full and len(net) <= MOST):
         return None
     return history.compared(timeline, first, last, net)
 
 
+def _turning(premises: Premises, compared: Compared) -> Premises:
+    """Return the premises that could give a difference to the states, if they have none."""
+    if compared.rows:
+        return ALL_KNOWN
+    each = (turning_same(premises, comparison) for comparison in compared.comparisons.values())
+    return reduce(Premises.also, each, ALL_KNOWN)
+
+
 def _change_answer(span: Span, net: tuple[RuleChange, ...], compared: Compared | None, unknown: Premises) -> str:
     """Return the answer; `unknown`: premises that could turn "no difference"."""
     count = span.last.position - span.first.position
     where = f"between {span.first} and {span.last}"
-    if not count:
+    has_rows = compared is not None and bool(compared.rows)
+    if not count and not has_rows:
         return f"No rule changes {where}."
-    rules = f"{count:,} rule change{'' if count == 1 else 's'} {where}"
-    if not net:
+    rules = f"{count:,} rule change{'' if count == 1 else 's'} {where}" if count else f"No rule changes {where}"
+    if compared is not None and compared.is_upgrade:
+        old, new = (each.generations[0] for each in compared.kafka)
+        rules = f"{rules}, but another Kafka decides: {old}, then {new}"
+    elif not net and not has_rows:
         return f"{rules}, which cancel out: every request is decided the same."
     if compared is None:
         return f"{rules}: {len(net):,} rules differ; effect not computed."
@@ -527,13 +573,14 @@ def _not_compared(span: Span, net: tuple[RuleChange, ...]) -> Facts:
 
 def _difference(compared: Compared, unknown: Premises) -> Table:
     columns = tuple(Column(key=title.replace(" ", "_"), title=title.capitalize()) for title in TITLES)
+    by_kafka = any(each.only for each in compared.rows)
     page = compared.rows[:PAGE_ROWS]
     remaining = len(compared.rows) - len(page)
     return Table(
         key="difference",
         title=_DIFFERENCE,
-        columns=columns,
-        rows=tuple(_difference_row(each) for each in page),
+        columns=(*columns, KAFKA_COLUMN) if by_kafka else columns,
+        rows=tuple(of_kafka(_difference_row(each), each.only) if by_kafka else _difference_row(each) for each in page),
         none=f"{unknown.decided('Every request is decided the same')}.",
         total=len(compared.rows),
         note=f"the first {PAGE_ROWS} of {len(compared.rows):,}: the command line shows all" if remaining else "",

@@ -25,14 +25,15 @@ from aclog.authorizer.acl import (
     host_address,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import Decision
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.premises import ALL_KNOWN, Premises
-from aclog.authorizer.settings import Settings, check_topic_name, is_set, parse_name
+from aclog.authorizer.settings import Generation, Settings, check_topic_name, controllers_decide, is_set, parse_name
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.live import LivePremises, LiveState, none_unknown
 from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.snapshots.deciding_kafka import settled
+from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
 from aclog.terminal.columns import json_string, json_text
@@ -201,6 +202,10 @@ _SHORT = 1024
 """Characters of a question that is cached: memory is bounded by both."""
 
 
+ALLOWED_ONLY_ON = "allowedOnlyOn"
+"""The key of `Answer.only_on`, as in the answers of `aclog authorize --requests`."""
+
+
 @frozen(kw_only=True)
 class Answer:
     """A decision, and why; `rule` as Kafka's audit log names it, None if the question is not mapped."""
@@ -210,14 +215,18 @@ class Answer:
     reason: str
     unknown: tuple[str, ...] = ()
     """The names of settings that are unknown, and could turn the decision."""
+    only_on: tuple[str, ...] = ()
+    """The versions of Kafka that allow what is denied, where it is unknown which one decides: the stricter one counts.
+    """
 
     def text(self, offset: int) -> str:
         """Return AuthZEN's decision as JSON; `offset` is the end of the state that it was made from."""
         rule = "" if self.rule is None else f'"rule":{json_string(self.rule)},'
         decision = "true" if self.decision else "false"
         unknown = f',"premises":{json_text(self.unknown)}' if self.unknown else ""
+        only_on = f',"{ALLOWED_ONLY_ON}":{json_text(self.only_on)}' if self.only_on else ""
         reason = json_string(self.reason)
-        return f'{{"decision":{decision},"context":{{{rule}"reason":{reason},"offset":{offset}{unknown}}}}}'
+        return f'{{"decision":{decision},"context":{{{rule}"reason":{reason},"offset":{offset}{unknown}{only_on}}}}}'
 
 
 @frozen(kw_only=True)
@@ -247,23 +256,30 @@ class Decider:
     super_users: frozenset[str] = frozenset()
     premises: Premises = ALL_KNOWN
     """Unknown premises of the settings."""
+    policies: Mapping[Generation, Policy] = field(factory=dict)
+    """If several generations of Kafka may decide differently: the policy of each; `policy` is that of the oldest."""
+    only_controllers: tuple[Generation, ...] = ()
+    """Those of them that decide only what a controller decides."""
     _answers: dict[KafkaRequest, Answer] = field(factory=dict)
 
     @staticmethod
-    def of(
-        acls: AclsImage, settings: Settings, mapping: Mapped, offset: int, premises: Premises = ALL_KNOWN
-    ) -> "Decider":
-        """Return the decider with these ACLs and settings."""
-        acls = acls.with_options(documented=settings.documented, cidr=settings.cidr)
-        policy = Policy(acls, settings)
+    def of(image: Image, settings: Settings, mapping: Mapped, premises: Premises = ALL_KNOWN) -> "Decider":
+        """Return the decider of a state with these settings; each generation of Kafka that may decide counts."""
+        kafka, each = deciding_kafka(image, settings.generation), dict[Generation, Policy]()
+        for generation in kafka.generations:
+            own = settings.of_generation(generation)
+            each[generation] = Policy(image.acls.with_options(documented=own.documented, cidr=own.cidr), own)
+        policy = each[kafka.generations[0]]
         return Decider(
-            acls=acls,
+            acls=policy.acls,
             authorizer=policy.authorizer,
             policy=policy,
             mapping=mapping,
-            offset=offset,
+            offset=image.end_offset,
             super_users=settings.super_users,
             premises=premises,
+            policies={} if kafka.is_known else each,
+            only_controllers=kafka.only_controllers,
         )
 
     def evaluate(self, question: Evaluation, *, exact: bool = False) -> Answer:
@@ -330,23 +346,42 @@ class Decider:
         context = RequestContext(principal=request.principal, host=request.host)
         action = Action(operation=request.operation, resource_pattern=pattern)
         try:
-            if is_set(pattern):
-                decision = decide_set(self.policy, context, action).decision
-            else:
-                decision = self.authorizer.decide(context, action)
+            decisions = {
+                generation: _decision(policy, context, action)
+                for generation, policy in self._deciding(request.resource_type, request.operation).items()
+            }
         except (InvalidRequestError, ConfigError) as error:
             return Answer(decision=False, rule=None, reason=str(error))
+        # The stricter one, where it is unknown which one decides.
+        decision = next((each for each in decisions.values() if not each), next(iter(decisions.values())))
         return Answer(
             decision=bool(decision),
             rule=decision.text,
             reason=decision.basis.value,
             unknown=self._unknown(pattern, bool(decision)),
+            only_on=()
+            if decision
+            else tuple(each.value for each, own in decisions.items() if each is not None and own),
         )
+
+    def _deciding(self, resource_type: int, operation: int) -> Mapping[Generation | None, Policy]:
+        """Return the policies by which a request may be decided."""
+        if not self.policies:
+            return {None: self.policy}
+        left_out = () if controllers_decide(resource_type, operation) else self.only_controllers
+        return {generation: policy for generation, policy in self.policies.items() if generation not in left_out}
 
     def _unknown(self, pattern: ResourcePattern, allowed: bool) -> tuple[str, ...]:  # the decision
         if not self.premises:
             return ()
         return self.premises.bearing_on(allowed=allowed, has_candidate=self.acls.covers(pattern)).names
+
+
+def _decision(policy: Policy, context: RequestContext, action: Action) -> Decision:
+    """Return a decision. Raises InvalidRequestError: Kafka's authorizer throws; ConfigError: as decide_set."""
+    if is_set(action.resource_pattern):
+        return decide_set(policy, context, action).decision
+    return policy.authorizer.decide(context, action)
 
 
 def _pattern(kind: ForeignType, resource: Entity, *, exact: bool) -> ResourcePattern | None:
@@ -622,7 +657,7 @@ class Deciders:
         if current is not None and current[1].mapping is mapping:
             if current[0] is image:
                 return current[1]
-            if current[0].acls is image.acls and self._settled(current[0]) == self._settled(image):
+            if current[0].acls is image.acls and self._kafka(current[0]) == self._kafka(image):
                 # records of other kinds were committed: cached decisions stay valid
                 decider = evolve(current[1], offset=image.end_offset)
                 self._newest = (image, decider)
@@ -653,16 +688,9 @@ class Deciders:
             return entry[1]
 
     def _decider(self, image: Image, mapping: Mapped) -> Decider:
-        return Decider.of(image.acls, self._settled(image), mapping, image.end_offset, self.premises.unknown)
+        return Decider.of(image, self.settings, mapping, self.premises.unknown)
 
-    def _settled(self, image: Image) -> Settings:
-        """Return the settings by which a state is decided: each by the Kafka that its brokers run.
-
-        Raises:
-            NotReadyError: which one decides is not stated, and matters.
-
-        """
-        try:
-            return settled(self.settings, image)
-        except ConfigError as error:
-            raise NotReadyError(str(error)) from error
+    def _kafka(self, image: Image) -> tuple[tuple[Generation, ...], tuple[Generation, ...]]:
+        """Return the generations of Kafka that may decide: brokers may have been upgraded."""
+        kafka = deciding_kafka(image, self.settings.generation)
+        return kafka.generations, kafka.only_controllers

@@ -8,7 +8,16 @@ from uuid import uuid4
 from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.console.pdp.deciding import Answer, Asker, Decider, KafkaRequest, Reply, parse_evaluation, parse_host
+from aclog.console.pdp.deciding import (
+    ALLOWED_ONLY_ON,
+    Answer,
+    Asker,
+    Decider,
+    KafkaRequest,
+    Reply,
+    parse_evaluation,
+    parse_host,
+)
 from aclog.console.pdp.mapping import BadRequestError
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import printable_json
@@ -54,6 +63,8 @@ class OpaAnswer:
     """The requested document."""
     offset: int
     """The end of the state that it was made from."""
+    only_on: tuple[str, ...] = ()
+    """As Answer.only_on; a result that is only a decision does not have it."""
 
     def reply(self) -> Reply:
         """Return it as it is sent."""
@@ -76,12 +87,17 @@ def opa_answer(
         answer, offset = _answer(body.get("input"), state)
     except BadRequestError as error:
         answer, offset = Answer(decision=False, rule=None, reason=str(error)), state(None).offset
-    document = {"allow": answer.decision, "rule": answer.rule, "reason": answer.reason, "offset": offset}
+    document: dict[str, object] = {
+        "allow": answer.decision, "rule": answer.rule, "reason": answer.reason, "offset": offset,
+    }  # fmt: skip
+    if answer.only_on:
+        document[ALLOWED_ONLY_ON] = answer.only_on
     return OpaAnswer(
         decision_id=decision_id,
         decision=answer.decision,
         result=answer.decision if only_allow else document,
         offset=offset,
+        only_on=answer.only_on,
     )
 
 
@@ -149,6 +165,7 @@ class DecisionLog:
             "path": path.removeprefix(ROOT),
             **({"input": body["input"]} if "input" in body else {}),
             "result": answer.result,
+            **({ALLOWED_ONLY_ON: answer.only_on} if answer.only_on else {}),
             "requested_by": asker.address,
             "timestamp": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         }

@@ -31,9 +31,10 @@ from aclog.console.pages import draft, why
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, names_of, planned
+from aclog.console.pages.generations import View
 from aclog.console.pages.page import BadParameterError, File, Form, Mark, Notice, Page, Parameters, url
 from aclog.console.pages.states import Console, NotReadyError, NotShownError, OwnStates, States, UnknownStateError
-from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
+from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
 from aclog.metalog.clock import elapsed_seconds
@@ -441,7 +442,10 @@ class WebConsole:
         if viewer.principal is None:
             return console
         try:
-            may = visit.host is not None and may_alter(viewer.principal, visit.host, console.states.now().authorizer)
+            policies = console.states.now().policies.values()
+            may = visit.host is not None and all(
+                may_alter(viewer.principal, visit.host, policy.authorizer) for policy in policies
+            )
         except NotReadyError:
             may = False
         return evolve(console, editing=console.editing if may else None, viewer=viewer.principal)

@@ -9,7 +9,7 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.analysis.regions import Query, Root
-from aclog.analysis.timeline import Interval, Question
+from aclog.analysis.timeline import Interval, Question, concerns_controllers
 from aclog.analysis.timeline import intervals as intervals_of
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -105,9 +105,9 @@ def begin_and_intervals(
     begin = log_pass.start.image
 
     def kafka() -> Iterator[KafkaChange]:
-        """Read on the driver what the brokers ran: registrations are few."""
+        """Read on the driver what the nodes ran: registrations are few."""
         with open_reader(directory) as reader:
-            yield from kafka_history(begin, reader)
+            yield from kafka_history(begin, reader, controllers=concerns_controllers(question))
 
     deciding = None if settings.is_kafka_stated else kafka
     return begin.end_offset, list(intervals_of(begin, changes, question, settings, deciding))

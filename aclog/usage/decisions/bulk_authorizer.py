@@ -34,6 +34,7 @@ from aclog.usage.decisions.intervals import (
     IntervalIndex,
     IntervalMatches,
     numbers_of_ids,
+    of_controllers,
 )
 
 # Decisions on accesses by all ACLs that were ever in force: one for all versions, or one per version.
@@ -429,9 +430,12 @@ class NecessaryAcls:
         count, matches = len(accesses), self.index.matches(list(accesses))
         ordinal = self.intervals.in_force(matches.ordinal, versions[matches.access])
         in_force = ordinal >= 0
-        by_range, ranges = self._by_range(matches), self.intervals.versions.ranges
-        if ranges is not None:
-            in_force[by_range] &= ranges[versions[matches.access[by_range]]] == Ranges.YES
+        by_range, kafka = self._by_range(matches), self.intervals.versions
+        if kafka.ranges is not None and kafka.ranges_of_controllers is not None and len(by_range):
+            access = matches.access[by_range]
+            at, by_controllers = versions[access], of_controllers(accesses)[access]
+            ranges = np.where(by_controllers, kafka.ranges_of_controllers[at], kafka.ranges[at])
+            in_force[by_range] &= ranges == Ranges.YES
         matched = Pairs(matches.access[in_force], ordinal[in_force])
         denies = self.index.denies(matches.row[in_force])
         denied = np.bincount(matched.access[denies], minlength=count)
@@ -459,8 +463,7 @@ class NecessaryAcls:
     @cached_property
     def _kafka_changes(self) -> Int64s:
         """The versions at which ranges begin or cease to match."""
-        ranges = self.intervals.versions.ranges
-        return np.zeros(0, np.int64) if ranges is None else np.flatnonzero(np.diff(ranges)) + 1
+        return self.intervals.versions.kafka_changes()
 
     def _presence_counts(self, matches: IntervalMatches) -> list[int]:
         """Return the accesses whose decision depends on ACLs on the resource that do not match."""

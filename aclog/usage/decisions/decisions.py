@@ -6,7 +6,7 @@ Also which generation of Kafka decided when.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
@@ -279,6 +279,20 @@ class Ranges(IntEnum):
     """Several generations of Kafka may have decided."""
 
 
+class DecidingGenerations(Protocol):
+    """The generations of Kafka that may decide (snapshots.deciding_kafka.DecidingKafka)."""
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """All that may."""
+        ...
+
+    @property
+    def of_brokers(self) -> tuple[Generation, ...]:
+        """Those that may decide what no controller decides."""
+        ...
+
+
 @frozen(kw_only=True)
 class KafkaTimes:
     """The generation of Kafka that may have decided, from each of some times to the next one."""
@@ -286,33 +300,44 @@ class KafkaTimes:
     begins: tuple[int, ...]
     """In ms since 1970, ascending; the first entry also applies before its time."""
     ranges: tuple[Ranges, ...]
-    """Whether they match; two neighbours differ."""
+    """Whether ranges match an access that brokers decide."""
+    of_controllers: tuple[Ranges, ...]
+    """Whether they match one that controllers may also decide: as above, or unknown. Two neighbours differ in either.
+    """
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[int, Sequence[Generation]]]) -> Self:
+    def of(cls, parts: Iterable[tuple[int, DecidingGenerations]]) -> Self:
         """Return it for generations that may have decided from some times on, in order; the last wins."""
-        steps: list[tuple[int, Ranges]] = []
-        for begin, generations in parts:
+        steps: list[tuple[int, tuple[Ranges, Ranges]]] = []
+        for begin, kafka in parts:
             while steps and steps[-1][0] >= begin:
                 steps.pop()
-            has_ranges = _ranges_of(generations)
-            if not steps or steps[-1][1] is not has_ranges:
+            has_ranges = _ranges_of(kafka.of_brokers), _ranges_of(kafka.generations)
+            if not steps or steps[-1][1] != has_ranges:
                 steps.append((begin, has_ranges))
-        return cls(begins=tuple(begin for begin, _ in steps), ranges=tuple(has_ranges for _, has_ranges in steps))
+        return cls(
+            begins=tuple(begin for begin, _ in steps),
+            ranges=tuple(of_brokers for _, (of_brokers, _) in steps),
+            of_controllers=tuple(of_any for _, (_, of_any) in steps),
+        )
 
     @property
     def only(self) -> Ranges | None:
-        """The constant value; None if it changes."""
-        return self.ranges[0] if len(self.ranges) == 1 else None
+        """The constant value; None if it changes, or is not the same for all accesses."""
+        return self.ranges[0] if len({*self.ranges, *self.of_controllers}) == 1 else None
 
     @property
     def changes(self) -> tuple[int, ...]:
         """The times of changes, in ms since 1970."""
         return self.begins[1:]
 
-    def at(self, times: Int64s) -> NDArray[np.uint8]:
-        """Return whether ACLs with ranges match at each of these times, in ms since 1970 (Ranges)."""
-        return np.array(self.ranges, np.uint8)[np.searchsorted(np.array(self.changes, np.int64), times, "right")]
+    def at(self, times: Int64s, *, controllers: bool = False) -> NDArray[np.uint8]:
+        """Return whether ACLs with ranges match at each of these times, in ms since 1970 (Ranges).
+
+        `controllers`: for accesses that controllers may decide.
+        """
+        ranges = self.of_controllers if controllers else self.ranges
+        return np.array(ranges, np.uint8)[np.searchsorted(np.array(self.changes, np.int64), times, "right")]
 
 
 def _ranges_of(generations: Sequence[Generation]) -> Ranges:

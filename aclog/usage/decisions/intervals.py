@@ -7,22 +7,23 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, is_cidr
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.layout import Int32s, compact, expanded
+from aclog.authorizer.index.layout import ALLOWED, DENIED, OPERATIONS, TYPES, Int32s, compact, expanded, rule_mask
 from aclog.authorizer.index.scan_order import levels_of, ranks_of
 from aclog.authorizer.index.subjects import Matcher, NameResources, RequestCodes
-from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
 from aclog.usage.decisions.accesses import DecisionTexts, ParsedAccess
-from aclog.usage.decisions.decisions import KafkaTimes, Ranges
+from aclog.usage.decisions.decisions import DecidingGenerations, KafkaTimes, Ranges
 
 # ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers.
 
@@ -190,17 +191,29 @@ class Rules:
         """Return the same ACLs, and which Kafka decided when."""
         return evolve(self, intervals=evolve(self.intervals, kafka=kafka))
 
+    def _concern_controllers(self) -> bool:
+        """Return whether an ACL whose host is a range could matter to an access that a controller decides."""
+        columns = self.table.select(["host", "resourceType", "operation", "permissionType"])
+        ranges = columns.filter(pc.is_in(columns.column("host"), pa.array(self.ranges, pa.string()))).to_pylist()
+        rules = {(row["resourceType"], row["operation"], row["permissionType"]) for row in ranges}
+        return any(
+            controllers_decide(ResourceType[kind], operation)
+            and rule_mask(AclOperation[of], AclPermissionType[permission]) >> operation & (ALLOWED | DENIED)
+            for kind, of, permission in rules
+            for operation in AclOperation
+        )
+
     def by_kafka(
-        self, settings: Settings, generations: Callable[[], Iterable[tuple[int, Sequence[Generation]]]]
+        self, settings: Settings, kafkas: Callable[[bool], Iterable[tuple[int, DecidingGenerations]]]
     ) -> tuple[Self, Settings]:
         """Return the ACLs and the settings by which accesses are decided, if the settings name no Kafka.
 
-        `generations` returns which of Kafka may have decided from which times on (KafkaTimes.of); it is only called if
-        an ACL has a range.
+        `kafkas` returns which Kafka may have decided from which times on (KafkaTimes.of), given whether an ACL with a
+        range could matter to an access that controllers decide; it is only called if an ACL has a range.
         """
         if settings.is_kafka_stated or not self.ranges:
             return self, settings
-        kafka = KafkaTimes.of(generations())
+        kafka = KafkaTimes.of(kafkas(self._concern_controllers()))
         if kafka.only in (Ranges.NO, Ranges.YES):
             return self, evolve(settings, cidr=kafka.only is Ranges.YES, is_kafka_stated=True)
         return self.with_kafka(kafka), evolve(settings, cidr=False, is_kafka_stated=True)
@@ -249,6 +262,8 @@ class Versions:
     """By ordinal: whether the ACL is in force at all versions."""
     ranges: NDArray[np.uint8] | None = None
     """By version: whether ACLs match whose host is a range (Ranges); None: the settings decide."""
+    ranges_of_controllers: NDArray[np.uint8] | None = None
+    """The same for accesses that controllers may decide: as above, or unknown."""
 
     @classmethod
     def of(cls, intervals: AclIntervals) -> Self:
@@ -258,8 +273,15 @@ class Versions:
         starts = np.searchsorted(times, intervals.visible_from, "right")
         ends = np.where(intervals.visible_to < FOREVER, np.searchsorted(times, intervals.visible_to, "right"), end)
         kafka = intervals.kafka
-        ranges = None if kafka is None else kafka.at(np.concatenate(([ALWAYS], times)))
-        return cls(times=times, starts=starts, ends=ends, permanent=(starts == 0) & (ends == end), ranges=ranges)
+        begins = np.concatenate(([ALWAYS], times))
+        return cls(
+            times=times,
+            starts=starts,
+            ends=ends,
+            permanent=(starts == 0) & (ends == end),
+            ranges=None if kafka is None else kafka.at(begins),
+            ranges_of_controllers=None if kafka is None else kafka.at(begins, controllers=True),
+        )
 
     @property
     def end(self) -> int:
@@ -269,6 +291,11 @@ class Versions:
     def at(self, times: Int64s) -> Int64s:
         """Return the version at each of these times, in us since 1970."""
         return np.searchsorted(self.times * 1000, times, "right")
+
+    def kafka_changes(self) -> Int64s:
+        """Return the versions at which ranges begin or cease to match any access."""
+        arrays = [each for each in (self.ranges, self.ranges_of_controllers) if each is not None]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(np.diff(e)) + 1 for e in arrays)]))
 
     def in_force(self, version: int) -> Bools:
         """Return by ordinal whether the ACL is in force at a version."""
@@ -427,13 +454,25 @@ class IntervalIndex:
             places=places,
             place_of=requests.name_of,
         )
-        return matches if self.versions.ranges is None else self._by_kafka(matches, self.versions.ranges)
-
-    def _by_kafka(self, matches: IntervalMatches, ranges: NDArray[np.uint8]) -> IntervalMatches:
-        """Return the matches through ranges at the versions only at which a Kafka may have decided that knows them."""
-        by_range = np.flatnonzero(self.range_rows[matches.row])
-        if not len(by_range):
+        versions = self.versions
+        if versions.ranges is None or versions.ranges_of_controllers is None:
             return matches
+        return self._by_kafka(matches, accesses, (versions.ranges, versions.ranges_of_controllers))
+
+    def _by_kafka(
+        self,
+        matches: IntervalMatches,
+        accesses: list[ParsedAccess],
+        both_ranges: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+    ) -> IntervalMatches:
+        """Return the matches through ranges at the versions only at which a Kafka may have decided that knows them.
+
+        `both_ranges` are those of accesses that brokers decide, and of those that controllers may decide.
+        """
+        all_by_range = np.flatnonzero(self.range_rows[matches.row])
+        if not len(all_by_range):
+            return matches
+        by_controllers = of_controllers(accesses)[matches.access[all_by_range]]
         others = np.flatnonzero(~self.range_rows[matches.row])
         places, starts, ends, unsure = (
             [others],
@@ -441,16 +480,19 @@ class IntervalIndex:
             [matches.end[others]],
             [matches.unsure[others]],
         )
-        begins = np.flatnonzero(np.diff(ranges, prepend=ranges[0] ^ 1)).tolist()
-        for begin, end in zip(begins, [*begins[1:], len(ranges)], strict=True):
-            if ranges[begin] == Ranges.NO:
-                continue
-            start, stop = np.maximum(matches.start[by_range], begin), np.minimum(matches.end[by_range], end)
-            some = start < stop
-            places.append(by_range[some])
-            starts.append(start[some])
-            ends.append(stop[some])
-            unsure.append(np.full(int(some.sum()), ranges[begin] == Ranges.UNKNOWN))
+        for ranges, by_range in zip(
+            both_ranges, (all_by_range[~by_controllers], all_by_range[by_controllers]), strict=True
+        ):
+            begins = np.flatnonzero(np.diff(ranges, prepend=ranges[0] ^ 1)).tolist()
+            for begin, end in zip(begins, [*begins[1:], len(ranges)], strict=True):
+                if ranges[begin] == Ranges.NO:
+                    continue
+                start, stop = np.maximum(matches.start[by_range], begin), np.minimum(matches.end[by_range], end)
+                some = start < stop
+                places.append(by_range[some])
+                starts.append(start[some])
+                ends.append(stop[some])
+                unsure.append(np.full(int(some.sum()), ranges[begin] == Ranges.UNKNOWN))
         place = np.concatenate(places)
         order = np.argsort(place, kind="stable")  # by access again
         at = place[order]
@@ -522,6 +564,20 @@ class _PastImages:
 def _range_rows(base: Base) -> Bools:
     is_range = np.isin(np.asarray(base.cell_pairs), np.asarray(base.range_pairs))
     return np.repeat(is_range, np.diff(np.asarray(base.cell_rows)))
+
+
+_DECIDED = np.array(
+    [[controllers_decide(kind, operation) for operation in range(OPERATIONS)] for kind in range(TYPES)], np.bool_
+)
+"""By resource type and operation: whether controllers may decide."""
+
+
+def of_controllers(accesses: Sequence[ParsedAccess]) -> Bools:
+    """Return which accesses controllers may decide."""
+    count = len(accesses)
+    kinds = np.fromiter((each.resource_type for each in accesses), np.int64, count)
+    decided: Bools = _DECIDED[kinds, np.fromiter((each.operation for each in accesses), np.int64, count)]
+    return decided
 
 
 def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uint8]]:

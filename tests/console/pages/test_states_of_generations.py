@@ -2,8 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.settings import Settings
-from aclog.console.pages.states import NotReadyError
+from aclog.authorizer.settings import Generation, Settings
 from tests.console.pdp.test_deciders import RANGE, UNSTATED, run_by
 from tests.support.web.consoles import console_of
 from tests.support.web.points import HeldSource, image_of
@@ -16,7 +15,10 @@ def test_a_state_is_decided_by_the_kafka_that_its_brokers_run():
 
 
 @pytest.mark.parametrize("image", [image_of(RANGE), run_by(30, 33)])
-def test_nothing_is_shown_while_that_is_not_known(image):
-    with pytest.raises(NotReadyError, match="--kafka-version V settles it"):
-        console_of(HeldSource(image), settings=UNSTATED).states.now()
-    assert console_of(HeldSource(image), settings=Settings()).states.now().policy.settings.cidr is False
+def test_a_state_is_decided_by_each_kafka_while_that_is_not_known(image):
+    state = console_of(HeldSource(image), settings=UNSTATED).states.now()
+    assert [(each, policy.settings.cidr, policy.acls.cidr) for each, policy in state.policies.items()] == [
+        (Generation.V4_3, False, False), (Generation.V4_4, True, True),
+    ]  # fmt: skip
+    known = console_of(HeldSource(image), settings=Settings()).states.now()
+    assert [policy.settings.cidr for policy in known.policies.values()] == [False]

@@ -5,7 +5,7 @@ from attrs import evolve
 
 from aclog.authorizer.settings import Settings
 from aclog.console.pdp.deciding import Decider, KafkaRequest
-from aclog.console.pdp.mapping import NotReadyError, default_mapping, parse_mapping
+from aclog.console.pdp.mapping import default_mapping, parse_mapping
 from aclog.snapshots.image import ClusterImage, Image
 from tests.support.builders.acls import acl
 from tests.support.builders.state_records import registration
@@ -58,11 +58,11 @@ def test_each_state_is_decided_by_the_kafka_that_its_brokers_run(levels, allowed
 
 
 @pytest.mark.parametrize("image", [image_of(RANGE), run_by(30, 33)])
-def test_nothing_is_decided_while_that_is_not_known(image):
-    point = point_of(HeldSource(image), settings=UNSTATED)
-    with pytest.raises(NotReadyError, match="--kafka-version V settles it"):
-        point.deciders.at(None)
-    assert point_of(HeldSource(image), settings=Settings(cidr=True)).deciders.at(None).decide(ASKED).decision
+def test_the_stricter_one_decides_while_that_is_not_known(image):
+    answer = point_of(HeldSource(image), settings=UNSTATED).deciders.at(None).decide(ASKED)
+    assert (answer.decision, answer.only_on) == (False, ("4.4",))
+    known = point_of(HeldSource(image), settings=Settings(cidr=True)).deciders.at(None).decide(ASKED)
+    assert (known.decision, known.only_on) == (True, ())
 
 
 def test_an_upgrade_of_the_brokers_is_noticed_though_no_rule_changes():

@@ -4,12 +4,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from attrs import evolve
 from pyspark.errors import PySparkException
 
 from aclog.analysis.intents import Intent, needs_of
-from aclog.analysis.regions import EVERYONE, Query, everyone_but, only
-from aclog.analysis.timeline import AnyAllowed, concerns, intervals, question_of
-from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
+from aclog.analysis.regions import EVERYONE, REQUESTED, Query, everyone_but, only
+from aclog.analysis.timeline import AnyAllowed, concerns, concerns_controllers, intervals, question_of
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError
@@ -104,14 +105,19 @@ def test_a_random_log_that_begins_at_a_checkpoint(spark, tmp_path, asked):
 
 
 @in_one_process
-def test_by_the_kafka_of_the_time(spark, tmp_path):
+@pytest.mark.parametrize("operations", [REQUESTED, 1 << AclOperation.READ], ids=["also of controllers", "of brokers"])
+def test_by_the_kafka_of_the_time(spark, tmp_path, operations):
     random = Random(1)
     log = write_log(tmp_path, *with_brokers(random, batches_of(random, 150, odd=0, cidr=True)))
-    question, unnamed = AnyAllowed(on_topic("*a", pattern=PatternType.PREFIXED)), Settings(is_kafka_stated=False)
+    query = evolve(on_topic("*a", pattern=PatternType.PREFIXED), operations=operations)
+    question, unnamed = AnyAllowed(query), Settings(is_kafka_stated=False)
+    controllers = concerns_controllers(question)
+    assert controllers is (operations == REQUESTED)
     with open_reader(log) as reader:
         begin = start_of_history(reader, list_checkpoints(log))
         changes = history_from(begin, reader)
-        expected = list(intervals(begin, changes, question, unnamed, lambda: kafka_history(begin, reader)))
+        history = kafka_history(begin, reader, controllers=controllers)
+        expected = list(intervals(begin, changes, question, unnamed, lambda: history))
     assert {each.only for each in expected} == {None, Generation.V4_4}
     assert when(spark, log, AnyAllowed(question.query), unnamed) == expected
 

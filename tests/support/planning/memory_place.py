@@ -1,6 +1,6 @@
 """A place in memory that keeps every state that was visible in it, and can be killed at any point."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from random import Random
 
@@ -71,7 +71,7 @@ class MemoryPlace:
     def settings(self) -> Settings | None:
         return None
 
-    def kafka(self, ranges: Iterable[str]) -> DecidingKafka:
+    def kafka(self, ranges: Collection[StandardAcl]) -> DecidingKafka:
         return kafka_of_levels(self.levels, ranges)
 
     def read(self) -> PlaceState:

@@ -19,6 +19,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Generation, Settings, parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.usage.decisions import bulk_authorizer
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
 from aclog.usage.decisions.decisions import DecisionCode, KafkaTimes, Ranges
@@ -151,7 +152,7 @@ def kafka_times(draw) -> KafkaTimes:
     """Which Kafka decided at which of the times."""
     begins = [ALWAYS, *sorted(draw(st.sets(st.integers(0, LAST), max_size=3)))]
     kinds = st.sampled_from([(Generation.V4_3,), (Generation.V4_4,), tuple(Generation)])
-    return KafkaTimes.of([(begin, draw(kinds)) for begin in begins])
+    return KafkaTimes.of([(begin, DecidingKafka(generations=draw(kinds))) for begin in begins])
 
 
 @settings(max_examples=examples(200))
@@ -208,7 +209,7 @@ def test_kafka_throws_whichever_decides_but_what_it_finds_first_may_be_unknown()
         )
     ]  # fmt: skip
     table = table_of([Interval(rule, None, None) for rule in with_ids(rules)])
-    unknown = KafkaTimes.of([(ALWAYS, tuple(Generation))])
+    unknown = KafkaTimes.of([(ALWAYS, DecidingKafka(generations=tuple(Generation)))])
     authorizer = BulkAuthorizer.of(evolve(AclIntervals.of_table(table), kafka=unknown), Settings())
     columns = [pa.array(column) for column in (["User:a"] * 2, ["10.0.0.1", "11.0.0.1"], ["READ"] * 2, ["TOPIC"] * 2,
                                                ["t"] * 2)]  # fmt: skip
