@@ -514,6 +514,9 @@ class States:
             self.premises.look()
             before = self._newest
             if before is not None and before.image is image:
+                if before.premises is not self.premises.unknown:  # a gap opened or closed behind the same records
+                    self._newest = evolve(before, premises=self.premises.unknown)
+                    self._version += 1
                 return
             try:
                 newest = self._derived(image, before)
@@ -521,7 +524,7 @@ class States:
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)
-            if before is None or before.image.acls is not image.acls:
+            if before is None or before.image.acls is not image.acls or before.premises is not self.premises.unknown:
                 self._version += 1
 
     def at(self, as_of: str) -> State:
@@ -547,7 +550,7 @@ class States:
             return self.now()
         with self._keeping:
             cached = self._past.get(id(image))
-        if cached is not None and cached.as_of == as_of:
+        if cached is not None and cached.as_of == as_of and cached.premises is self.premises.unknown:
             return cached
         try:
             self.pause()
@@ -565,7 +568,7 @@ class States:
         settings = settled(self.settings, image)  # another one for each state: brokers may have been upgraded
         if before is not None and before.image.acls is image.acls and before.policy.settings == settings:
             # records of other kinds were committed
-            return evolve(before, image=image, as_of=as_of)
+            return evolve(before, image=image, as_of=as_of, premises=self.premises.unknown)
         acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
         late = LateListing(lambda: self._listing(acls, before, is_past=as_of is not None))
         policy = Policy(acls, settings)
