@@ -351,6 +351,7 @@ def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Si
         hosts=Hosts.of(listen=endpoint.address.host, is_local=endpoint.is_local, base_url=base_url),
         cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
         audit=audit,
+        report=FewNotices(tell=warn),
         stylesheet=f"/static/console.css?v={asset_version()}",
         icon=f"/static/icon.svg?v={asset_version()}",
     )
