@@ -211,8 +211,27 @@ fuzz-native: venv $(VENV)/.native  ## the native core under two sanitizers: BASE
 	  $(if $(filter 200000,$(BASES)),--out benchmarks/results/fuzz-native.txt)
 
 .PHONY: campaign-hostile
-campaign-hostile: venv  ## `apply` and `mirror` beside 2,000 servers that lie: wrong lengths, flipped bits, dropped writes, damaged batches and snapshots
+campaign-hostile: venv  ## `apply`, `mirror`, `sync` and `migrate` beside 2,000 servers that lie: wrong lengths, flipped bits, dropped writes, damaged batches and snapshots
 	$(BIN)/python -m tests.scenarios.hostile_peers --cases 2000
+
+KEYCLOAK := 26.5.6
+KEYCLOAK_ZIP := build/oidc/keycloak-quarkus-dist-$(KEYCLOAK).zip
+
+$(KEYCLOAK_ZIP):
+	mvn -q -B dependency:copy -Dartifact=org.keycloak:keycloak-quarkus-dist:$(KEYCLOAK):zip -DoutputDirectory=$(CURDIR)/build/oidc
+
+build/oidc/dex: tests/go/dex/go.mod
+	mkdir -p build/oidc
+	cd tests/go/dex && go build -buildvcs=false -o $(CURDIR)/build/oidc/dex github.com/dexidp/dex/cmd/dex
+
+.PHONY: campaign-oidc
+campaign-oidc: venv $(KEYCLOAK_ZIP) build/oidc/dex  ## logins of the console at a Keycloak and a Dex, attacked at each step; needs a JDK, Maven and Go; kept
+	$(BIN)/python -m tests.scenarios.oidc.campaign --keycloak $(KEYCLOAK_ZIP) --dex build/oidc/dex \
+	  --dex-web "$$(cd tests/go/dex && go list -m -f '{{.Dir}}' github.com/dexidp/dex)/web" --out benchmarks/results/oidc.txt
+
+.PHONY: campaign-full-disk
+campaign-full-disk: venv  ## a node and audit files on small disks that fill up; takes root and mounts tmpfs; kept
+	$(BIN)/python -m tests.scenarios.nodes.full_disk --rounds 6 --out benchmarks/results/full-disk.txt
 
 .PHONY: campaign-differences
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's

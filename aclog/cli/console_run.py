@@ -22,12 +22,21 @@ from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
 from aclog.cli.flags.source import SourceFlags, parse_modules
 from aclog.cli.flags.target import TargetFlags, given_address, place_address
-from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
+from aclog.cli.serving import (
+    Endpoint,
+    followed,
+    health_of,
+    is_loopback,
+    listen_address,
+    live_premises,
+    read_certificate_again,
+    serve,
+)
 from aclog.console.connections import Refusals
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Finder, Kind, Lookout
 from aclog.console.http import Hosts
-from aclog.console.live import FollowedApplies, LiveHistory, LivePremises, LiveState
+from aclog.console.live import FollowedApplies, LiveHistory, LiveState
 from aclog.console.login.forms import Cookies
 from aclog.console.login.guard import Guard, Sights, way_of
 from aclog.console.login.sessions import Way
@@ -41,7 +50,7 @@ from aclog.ops.plan import WantedRules, told_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
-from aclog.sources.choice import ChosenSource, premises_of
+from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
@@ -275,7 +284,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
     live, settings = followed(choice, _FOLLOWED_S), settings_of(authorizer)
     precedence = Precedence()
     history = _history(live, settings, precedence)
-    premises = LivePremises(read=lambda: premises_of(choice.source, authorizer.configs()), tell=note)
+    premises = live_premises(live, authorizer.configs())
     states = States(live=live, settings=settings, premises=premises, pause=precedence.give_way())
     refusals, health = _refusals(live), health_of(flags.health_listen, lambda: _unready(states))
     finding = Finding(
@@ -342,6 +351,7 @@ def _guard(endpoint: Endpoint, base_url: str | None, way: Way | None, sights: Si
         hosts=Hosts.of(listen=endpoint.address.host, is_local=endpoint.is_local, base_url=base_url),
         cookies=Cookies(secure=url.lower().startswith("https:"), port=endpoint.address.port),
         audit=audit,
+        report=FewNotices(tell=warn),
         stylesheet=f"/static/console.css?v={asset_version()}",
         icon=f"/static/icon.svg?v={asset_version()}",
     )

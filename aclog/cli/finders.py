@@ -1,5 +1,6 @@
 """Finders of the console: drift, lint, tests and unused ACLs."""
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -62,8 +63,22 @@ def signature_of(paths: Iterable[str]) -> object:
     for path in map(Path, paths):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         stats = ((str(each), each.stat()) for each in files)
-        entries += [(name, status.st_ino, status.st_mtime_ns, status.st_size) for name, status in stats]
+        entries += [(name, *_stamp(status)) for name, status in stats]
     return tuple(entries)
+
+
+def signature_of_database(path: Path) -> object:
+    """Return what changes when an SQLite database does: commits are in its write-ahead log first. Raises OSError."""
+    log = Path(f"{path}-wal")
+    try:
+        status = log.stat()
+    except FileNotFoundError:
+        status = None
+    return signature_of([str(path)]), _stamp(status) if status is not None and status.st_size else None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 # Finds what `aclog drift` finds, in the states that the console shows.

@@ -12,9 +12,17 @@ from aclog.authorizer.acl import ResourceType
 from aclog.cli.flags.commands import PdpFlags
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.serving import Endpoint, followed, health_of, listen_address, read_certificate_again, serve
+from aclog.cli.serving import (
+    Endpoint,
+    followed,
+    health_of,
+    listen_address,
+    live_premises,
+    read_certificate_again,
+    serve,
+)
 from aclog.console.http import Hosts
-from aclog.console.live import LivePremises, LiveState
+from aclog.console.live import LiveState
 from aclog.console.pdp.app import DecisionPoint, Measures, Tokens, read_tokens
 from aclog.console.pdp.authzen import AuthZen
 from aclog.console.pdp.deciding import Deciders
@@ -24,7 +32,6 @@ from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.ops.policies import settings_of
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.choice import premises_of
 from aclog.terminal.notices import FewNotices
 from aclog.terminal.output import note, warn
 
@@ -108,7 +115,7 @@ def run_pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -
         settings=settings_of(authorizer),
         mapping=mapping,
         max_age=flags.max_age,
-        premises=LivePremises(read=lambda: premises_of(choice.source, authorizer.configs()), tell=note),
+        premises=live_premises(live, authorizer.configs()),
         warn=warn,
     )
     measures = Measures()

@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -26,15 +27,15 @@ from aclog.console.connections import (
     shares_of,
     well_framed,
 )
-from aclog.console.live import LiveState
+from aclog.console.live import LivePremises, LiveState
 from aclog.metalog.errors import ConfigError
 from aclog.server.connection_budget import ConnectionBudget
 from aclog.server.http_endpoint import Check, HttpEndpoint
 from aclog.server.network.admission import connections_within_files
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
 from aclog.sources.server_flags import parse_servers
 from aclog.terminal.notices import FewNotices
-from aclog.terminal.output import say, warn
+from aclog.terminal.output import note, say, warn
 
 _POLLED_S = 10.0
 """Between two reads of a source that is read whole each time."""
@@ -214,6 +215,14 @@ def followed(choice: ChosenSource, followed_s: float) -> LiveState:
     seconds = _POLLED_S if choice.source.log is None else followed_s
     tell = FewNotices(tell=lambda why: warn(f"the state cannot be read: {why}"))
     return LiveState(source=choice.source, seconds=seconds, tell=tell)
+
+
+def live_premises(live: LiveState, properties: AbstractSet[str]) -> LivePremises:
+    """Return the unknown premises of a followed source, of which these properties are given."""
+    source = live.source
+    return LivePremises(
+        settings=lambda: settings_premises(source, properties), gaps=lambda: gaps_of(live.source), tell=note
+    )
 
 
 class _Few(logging.Filter):

@@ -11,15 +11,7 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
-    StandardAcl,
-    StandardAclWithId,
-    acl_text,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text
 from aclog.cli.flags.source import FollowerFlags, RemovalFlags, RemovalLimit
 from aclog.cli.followers import FollowerStatus, serving
 from aclog.cli.options import Group, Option
@@ -28,7 +20,7 @@ from aclog.cli.transfer.rows import row_line
 from aclog.cli.transfer.transfer import change_row
 from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import LoginError, UnreachableError
-from aclog.client.requests import describe_cluster, describe_quorum
+from aclog.client.requests import check_acls, describe_cluster, describe_quorum
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_acl, encode_record
@@ -46,7 +38,6 @@ from aclog.protocol.error_codes import (
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
 )
-from aclog.protocol.messages import MAX_STRING
 from aclog.protocol.request import RequestError
 from aclog.shell.tree import rule_fields
 from aclog.snapshots.history import Change, ChangeKind
@@ -57,10 +48,6 @@ from aclog.targets.log import LogWriter, check_parent, open_or_create, open_writ
 from aclog.terminal.output import emit, note, time_text, utc_text, warn
 
 # Changes between the recorded ACLs of a cluster and those of a poll, as records.
-
-
-_SAFE_CHARACTERS = MAX_STRING // 4
-"""Strings up to this length fit into a record in any case: UTF-8 takes at most 4 bytes a character."""
 
 
 @frozen(kw_only=True)
@@ -106,30 +93,6 @@ def acl_changes(
         removed=tuple(sorted(removed, key=rule_fields)),
         added=tuple(StandardAclWithId(id=new_id(), acl=each.acl) for each in added),
     )
-
-
-def check_acls(acls: Iterable[StandardAcl]) -> None:
-    """Check that polled ACLs can be recorded. Operations and resource types of a newer Kafka are accepted.
-
-    Raises:
-        DecodeError: UNKNOWN, ANY or MATCH, which are for filters only (Kafka's DescribeAclsResponse throws too), or a
-            string that is too long for a record.
-
-    """
-    for acl in acls:
-        for text in (acl.resource_name, acl.principal, acl.host):
-            if len(text) > _SAFE_CHARACTERS and len(text.encode()) > MAX_STRING:
-                raise DecodeError(f"a string of {len(text)} characters: expected at most {MAX_STRING} bytes")
-        if (
-            acl.resource_type <= ResourceType.ANY
-            or acl.pattern_type <= PatternType.MATCH
-            or acl.operation <= AclOperation.ANY
-            or acl.permission_type <= AclPermissionType.ANY
-        ):
-            raise DecodeError(
-                f"an ACL of resource type {acl.resource_type}, pattern type {acl.pattern_type}, operation "
-                f"{acl.operation} and permission type {acl.permission_type}: expected none of UNKNOWN, ANY and MATCH"
-            )
 
 
 # Output formats of `aclog sync`.

@@ -15,7 +15,7 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
 from aclog.authorizer.origin import Origins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
-from aclog.cli.finders import signature_of
+from aclog.cli.finders import signature_of_database
 from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.unused import silence_text, time_of, unjudged_text, unread_of_rule
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
@@ -213,7 +213,7 @@ class IndexFinder:
 
     def signature(self) -> object:
         """Return what changes with the index."""
-        return signature_of([str(self.index / FILE)])
+        return signature_of_database(self.index / FILE)
 
 
 @frozen(kw_only=True)

@@ -20,12 +20,27 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from aclog.authorizer.audit import api_name
-from aclog.client.errors import AbsentError, LoginError, SilentError, StrangerError, UnreachableError, release_with
+from aclog.client.errors import (
+    AbsentError,
+    LoginError,
+    SilentError,
+    StrangerError,
+    UnreachableError,
+    cut_text,
+    release_with,
+)
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.protocol.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from aclog.protocol.headers import (
     API_VERSIONS,
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_DELEGATION_TOKEN,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ENVELOPE,
+    FETCH,
     FETCH_SNAPSHOT,
     METADATA,
     SASL_AUTHENTICATE,
@@ -48,6 +63,15 @@ from aclog.security.tls import client_context
 
 MAX_RESPONSE_BYTES = 256 << 20
 """A larger response is refused: no Kafka server sends one."""
+
+_MOST_BYTES = {
+    **dict.fromkeys((API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE), 1 << 20),
+    **dict.fromkeys((DESCRIBE_ACLS, ENVELOPE, FETCH, FETCH_SNAPSHOT), MAX_RESPONSE_BYTES),
+    **dict.fromkeys((METADATA, CREATE_ACLS, DELETE_ACLS, DESCRIBE_DELEGATION_TOKEN), 64 << 20),
+    DESCRIBE_USER_SCRAM_CREDENTIALS: 32 << 20,
+}
+"""By API key. A message of small structures takes forty times its bytes in memory once it is decoded."""
+_MOST_BYTES_OF_OTHERS = 4 << 20
 
 Explain: TypeAlias = Callable[[UnreachableError], Awaitable[UnreachableError]]
 """Returns a failure with its cause, if it can be determined."""
@@ -109,7 +133,7 @@ class Connection:
             raise LoginError(f"{address}: TLS: {_reason(error)}") from error
         except ConnectionResetError as error:
             raise UnreachableError(f"{address}: no connection: {_what(error)}") from error
-        except (OSError, ValueError) as error:  # a host name from another node may be invalid: ValueError
+        except (OSError, ValueError, OverflowError) as error:  # an address from another node may be no address
             raise AbsentError(f"{address}: no connection: {_what(error)}{_hint(error)}") from None
         connection = cls(address, client_id, timeout, *opened)
         # Reads at all times, so that a connection that the server closes while idle is detected before its next
@@ -136,11 +160,19 @@ class Connection:
             raise ConfigError(f"{self.address}: {_unsupported(served, required)}: expected {_versions(required)}")
         return best
 
-    async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
+    async def ask(
+        self,
+        message: Any,
+        timeout: float | None = None,
+        *,
+        whole: bool = False,
+        check: Callable[[bytes, int], None] | None = None,
+    ) -> Any:
         """Send a request and return its response, both as kio's messages.
 
         `timeout` in seconds overrides the connection's. With `whole`, bytes after the response are an error: for lists
-        that must not be cut short silently.
+        that must not be cut short silently. `check` gets the payload and the position of the body before it is decoded,
+        and raises DecodeError.
 
         Raises:
             UnreachableError: the connection was closed, or no response arrived in time.
@@ -151,6 +183,8 @@ class Connection:
         api_key, version = int(message.__api_key__), int(message.__version__)
         payload, position = await self.send(api_key, version, encode_request(message), timeout)
         try:
+            if check is not None:
+                check(payload, position)
             return decode_response(api_key, version, payload, position, whole=whole)
         except DecodeError as error:
             self._fail(UnreachableError(f"{self.address}: closed after a malformed response: {error}"))
@@ -203,7 +237,7 @@ class Connection:
         try:
             while data := await self._reader.read(_READ_BYTES):
                 frames.feed(data)
-                while (payload := frames.next()) is not None:
+                while (payload := self._next_response(frames)) is not None:
                     self._handle_response(payload)
             self._fail(UnreachableError(f"{self.address}: the server closed the connection"))
         except OSError as error:
@@ -213,6 +247,13 @@ class Connection:
         except DecodeError as error:
             self.explain = None  # it responds, though not correctly: the listener is the right one
             self._fail(UnreachableError(f"{self.address}: not a Kafka response: {error}"))
+
+    def _next_response(self, frames: FrameBuffer) -> bytes | None:
+        """Return the next complete response; its request, which is the oldest in flight, limits its size."""
+        if self._in_flight:
+            most = _MOST_BYTES.get(self._in_flight[0].header.api_key, _MOST_BYTES_OF_OTHERS)
+            frames.max_bytes = min(most, MAX_RESPONSE_BYTES)
+        return frames.next()
 
     def _handle_response(self, payload: bytes) -> None:
         if not self._in_flight:
@@ -269,13 +310,13 @@ def _reason(error: ssl.SSLError) -> str:
     return getattr(error, "verify_message", None) or error.reason or str(error)
 
 
-def _what(error: OSError | ValueError) -> str:
+def _what(error: OSError | ValueError | OverflowError) -> str:
     """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
     numbers = set(_ERRNO.findall(str(error)))
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__
 
 
-def _hint(error: OSError | ValueError) -> str:
+def _hint(error: OSError | ValueError | OverflowError) -> str:
     """Return a hint for an error, beginning with a colon; nothing if the error itself is clear."""
     if isinstance(error, socket.gaierror):
         return ": expected a host name that this machine can resolve"
@@ -754,7 +795,7 @@ async def _log_in(connection: Connection, security: ClientSecurity) -> None:
         while message is not None:
             message = client.step(await _authenticate(connection, request, message, security))
     except AuthenticationError as error:
-        raise LoginError(f"{connection.address}: {error}") from None
+        raise LoginError(f"{connection.address}: {cut_text(str(error))}") from None
     # SCRAM is mutual: a server that skips its last message has not proved knowledge of the password.
     if not client.complete:
         raise LoginError(
@@ -765,7 +806,7 @@ async def _log_in(connection: Connection, security: ClientSecurity) -> None:
 async def _handshake(connection: Connection, mechanism: str, security: ClientSecurity) -> None:
     response = await connection.ask(message_type(SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
     if response.error_code == UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(response.mechanisms)
+        offered = cut_text(", ".join(response.mechanisms))
         raise LoginError(
             f"{connection.address}: SASL mechanism {mechanism} is not enabled; the server offers {offered}: "
             f"expected one of these as sasl.mechanism in {PROPERTIES}"
@@ -782,13 +823,13 @@ async def _authenticate(
     response = await connection.ask(request(auth_bytes=message))
     code = int(response.error_code)
     if code == SASL_AUTHENTICATION_FAILED:
-        text = response.error_message or "the login failed"
+        text = cut_text(response.error_message or "the login failed")
         raise LoginError(
             f"{connection.address}: {text} (as {security.username}): expected a user and password in sasl.jaas.config "
             f"that are valid on the server for {security.sasl_mechanism}"
         )
     if code:
         # Such as from a node that has not replayed its credentials yet: the password may be right.
-        what = response.error_message or f"error {code}"
+        what = cut_text(response.error_message or f"error {code}")
         raise UnreachableError(f"{connection.address}: the server cannot verify the login yet: {what}")
     return bytes(response.auth_bytes)

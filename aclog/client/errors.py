@@ -130,3 +130,15 @@ def retriable(read: Callable[[], _T]) -> _T:
         raise
     except MetadataError as error:
         raise TransientReadError(error) from error
+
+
+# What a server states about its errors.
+
+
+MOST_TEXT = 1000
+"""Characters of a server's text that an error repeats; longer than any text of Kafka's."""
+
+
+def cut_text(text: str) -> str:
+    """Return a text of a server, which may be of any length, cut to `MOST_TEXT` characters."""
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}... ({len(text):,} characters)"

@@ -3,22 +3,31 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.authorizer.settings import CIDR_FEATURE, KafkaPrincipal, deciding_level
 from aclog.client.connection import Connection, connect
-from aclog.client.errors import UnreachableError
+from aclog.client.errors import UnreachableError, cut_text
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
-from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, decode_listing
+from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, check_listing, decode_listing
 from aclog.protocol.error_codes import NOT_LEADER_OR_FOLLOWER, SECURITY_DISABLED
 from aclog.protocol.headers import (
     API_VERSIONS,
@@ -35,7 +44,7 @@ from aclog.protocol.headers import (
     METADATA,
     RENEW_DELEGATION_TOKEN,
 )
-from aclog.protocol.messages import build, encode_request
+from aclog.protocol.messages import MAX_STRING, build, encode_request
 from aclog.protocol.request import RequestError
 from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION
 from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
@@ -67,15 +76,14 @@ async def describe_acls(
 
     Raises:
         RequestError: the server refuses; has its code and message.
-        UnreachableError, DecodeError: as Connection.ask; also a response with bytes after its last ACL.
+        UnreachableError, DecodeError: as Connection.ask; also a response with bytes after its last ACL, or of too many.
         ConfigError: the server is too old.
 
     """
     version = version_for(connection, DESCRIBE_ACLS, [acl_filter.resource_type])
     request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(acl_filter))
-    response = await connection.ask(request, timeout, whole=True)
-    if response.error_code:
-        raise RequestError(int(response.error_code), response.error_message)
+    response = await connection.ask(request, timeout, whole=True, check=partial(check_listing, version))
+    _check(response)
     return [
         StandardAcl(
             resource_type=resource.resource_type,
@@ -110,7 +118,7 @@ async def acl_contents(
         connection.give_up(UnreachableError(f"{connection.address}: closed after a malformed response: {error}"))
         raise error.at(path=str(connection.address)) from None
     if listing.error_code:
-        raise RequestError(listing.error_code, listing.error_message)
+        raise _refusal(listing.error_code, listing.error_message)
     return listing.contents
 
 
@@ -136,6 +144,7 @@ async def create_acls(
         for acl in acls
     )
     response = await connection.ask(build(CREATE_ACLS, version, "request", creations=creations), timeout)
+    _check_number(connection, "CreateAcls", len(response.results), len(acls))
     return [AclCreateResult(error=_error(each)) for each in response.results]
 
 
@@ -148,10 +157,48 @@ async def delete_acls(
         build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
     )
     response = await connection.ask(build(DELETE_ACLS, version, "request", filters=messages), timeout)
+    _check_number(connection, "DeleteAcls", len(response.filter_results), len(filters))
     return [
         AclDeleteResult(deleted=tuple(map(_deleted, each.matching_acls)), error=_error(each))
         for each in response.filter_results
     ]
+
+
+def _check_number(connection: Connection, request: str, results: int, expected: int) -> None:
+    """Raise DecodeError, and close the connection, unless a response has one result for each ACL or filter."""
+    if results == expected:
+        return
+    problem = f"{request}: {results:,} results for {expected:,} ACLs: expected one each"
+    connection.give_up(UnreachableError(f"{connection.address}: closed after a malformed response: {problem}"))
+    raise DecodeError(problem, path=str(connection.address))
+
+
+_SAFE_CHARACTERS = MAX_STRING // 4
+"""Strings up to this length fit into a record in any case: UTF-8 takes at most 4 bytes a character."""
+
+
+def check_acls(acls: Iterable[StandardAcl]) -> None:
+    """Check that listed ACLs can be recorded. Operations and resource types of a newer Kafka are accepted.
+
+    Raises:
+        DecodeError: UNKNOWN, ANY or MATCH, which are for filters only (Kafka's DescribeAclsResponse throws too), or a
+            string that is too long for a record.
+
+    """
+    for acl in acls:
+        for text in (acl.resource_name, acl.principal, acl.host):
+            if len(text) > _SAFE_CHARACTERS and len(text.encode()) > MAX_STRING:
+                raise DecodeError(f"a string of {len(text)} characters: expected at most {MAX_STRING} bytes")
+        if (
+            acl.resource_type <= ResourceType.ANY
+            or acl.pattern_type <= PatternType.MATCH
+            or acl.operation <= AclOperation.ANY
+            or acl.permission_type <= AclPermissionType.ANY
+        ):
+            raise DecodeError(
+                f"an ACL of resource type {acl.resource_type}, pattern type {acl.pattern_type}, operation "
+                f"{acl.operation} and permission type {acl.permission_type}: expected none of UNKNOWN, ANY and MATCH"
+            )
 
 
 def _filter_fields(acl_filter: AclBindingFilter) -> dict[str, Any]:
@@ -180,7 +227,7 @@ def _deleted(each: Any) -> StandardAclWithId:
 
 
 def _error(result: Any) -> RequestError | None:
-    return RequestError(int(result.error_code), result.error_message) if result.error_code else None
+    return _refusal(int(result.error_code), result.error_message) if result.error_code else None
 
 
 # Requests about the cluster, the quorum and the features.
@@ -190,6 +237,9 @@ BROKERS, CONTROLLERS = 1, 2
 """Endpoint types of DescribeCluster (KIP-919): brokers describe brokers only, controllers controllers only."""
 
 NO_TIMESTAMP = -1
+
+_MOST_OF_ID = 255
+"""Characters of a cluster id; Kafka's have 22."""
 
 _FIRST_WITH_ALL_TOPICS, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 1, 2, 13
 
@@ -312,7 +362,7 @@ async def describe_cluster(
         for node in response.brokers
     )
     return ClusterDescription(
-        cluster_id=response.cluster_id,
+        cluster_id=_cluster_id(connection, response),
         controller_id=response.controller_id,
         nodes=nodes,
         operations=_operations(response.cluster_authorized_operations) if with_operations else None,
@@ -331,7 +381,17 @@ async def cluster_of_brokers(connection: Connection) -> ClusterDescription:
     nodes = tuple(
         ClusterNode(node_id=node.node_id, address=HostPort(host=node.host, port=node.port)) for node in response.brokers
     )
-    return ClusterDescription(cluster_id=response.cluster_id or "", controller_id=response.controller_id, nodes=nodes)
+    cluster_id = _cluster_id(connection, response)
+    return ClusterDescription(cluster_id=cluster_id, controller_id=response.controller_id, nodes=nodes)
+
+
+def _cluster_id(connection: Connection, response: Any) -> str:
+    """Return the cluster id of a response, empty if it has none. Raises DecodeError: no Kafka has one as long."""
+    cluster_id: str = response.cluster_id or ""
+    if len(cluster_id) > _MOST_OF_ID:
+        problem = f"a cluster id of {len(cluster_id):,} characters: expected at most {_MOST_OF_ID}"
+        raise DecodeError(problem, path=str(connection.address))
+    return cluster_id
 
 
 def _operations(bits: int) -> frozenset[AclOperation] | None:
@@ -454,7 +514,11 @@ async def describe_features(connection: Connection) -> FeaturesDescription:
 
 def _check(response: Any) -> None:
     if response.error_code:
-        raise RequestError(int(response.error_code), getattr(response, "error_message", None))
+        raise _refusal(int(response.error_code), getattr(response, "error_message", None))
+
+
+def _refusal(code: int, message: str | None) -> RequestError:
+    return RequestError(code, None if message is None else cut_text(message))
 
 
 # DescribeConfigs requests: the configuration of a node.
@@ -494,8 +558,7 @@ async def node_configs(connection: Connection, node_id: int, names: Sequence[str
     )
     response = await connection.ask(build(DESCRIBE_CONFIGS, version, "request", resources=(resource,)))
     for result in response.results:
-        if result.error_code:
-            raise RequestError(int(result.error_code), result.error_message)
+        _check(result)
     return {each.name: ConfigValue(value=each.value) for result in response.results for each in result.configs}
 
 
@@ -512,8 +575,7 @@ async def describe_scram(connection: Connection) -> list[UserCredentials]:
     """
     version = connection.version(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
     response = await connection.ask(build(DESCRIBE_USER_SCRAM_CREDENTIALS, version, "request", users=None))
-    if response.error_code:
-        raise RequestError(int(response.error_code), response.error_message)
+    _check(response)
     return [
         UserCredentials(
             user=result.user,

@@ -26,38 +26,43 @@ from aclog.snapshots.state_source import StateSource
 from aclog.sources.logs import LogMark, ReplacedError, start_of
 from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
 
-# Unknown settings of the decisions, and gaps before the first state: read once, with that state.
+# Unknown settings of the decisions, read once; and gaps of the log, read with each state.
 
 
 @define(eq=False, kw_only=True)
 class LivePremises:
-    """Read once, by the thread that reads the states; other threads may read the result.
+    """Read by the thread that reads the states; other threads may read the result."""
 
-    Gaps of a log (aclog.sources.notes) are also read at the start only: one that opens or closes later is not seen.
-    """
-
-    read: Callable[[], Premises]
-    """Raises MetadataError: no node of the cluster has an authorizer."""
+    settings: Callable[[], Premises]
+    """Read once. Raises MetadataError: no node of the cluster has an authorizer."""
     tell: Callable[[str], None]
-    """Called with each premise that is unknown."""
-    _read: Premises | None = field(default=None, init=False)
+    """Called with each premise that is unknown, and was known before."""
+    gaps: Callable[[], Premises] = field(default=lambda: ALL_KNOWN)
+    """The gaps in the log of the newest state (aclog.sources.notes): read again with each."""
+    _settings: Premises | None = field(default=None, init=False)
+    _unknown: Premises = field(default=ALL_KNOWN, init=False)
 
     @property
     def unknown(self) -> Premises:
         """Unknown premises; empty before the first state."""
-        return self._read or ALL_KNOWN
+        return self._unknown
 
     def look(self) -> None:
-        """Read the premises, once. Raises as `read`: without them there is no decision."""
-        if self._read is None:
-            self._read = self.read()
-            for premise in self._read.unknown:
+        """Read the gaps, and once the settings. Raises as `settings`: without them there is no decision."""
+        if self._settings is None:
+            self._settings = self.settings()
+        before, unknown = self._unknown, self._settings.also(self.gaps())
+        if unknown == before:
+            return  # the same value: what was made with it stays valid
+        self._unknown = unknown
+        for premise in unknown.unknown:
+            if premise not in before.unknown:
                 self.tell(premise.note())
 
 
 def none_unknown() -> LivePremises:
     """Return those of a source that is no running cluster."""
-    return LivePremises(read=lambda: ALL_KNOWN, tell=lambda _: None)
+    return LivePremises(settings=lambda: ALL_KNOWN, tell=lambda _: None)
 
 
 # A state source that is polled in a separate thread; requests read the newest state without waiting.

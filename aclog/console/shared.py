@@ -1,6 +1,7 @@
 """Values that are costly to make, the order of work, turns, and rates that are bounded by key."""
 
 import asyncio
+import errno
 import os
 import threading
 from collections import OrderedDict, deque
@@ -62,6 +63,9 @@ class Cache(Generic[_Value]):
 # A file that lines of JSON are appended to, each in one write.
 
 
+_ROOM = "free space on its disk; no restart is needed"
+
+
 @define(eq=False)
 class LineFile:
     """Opens its file when it is made; safe for any number of threads. The directory must exist."""
@@ -69,7 +73,9 @@ class LineFile:
     path: Path
     _number: int = field(init=False)
     _is_torn: bool = field(default=False, init=False)
-    """Whether the last line was not written whole."""
+    """Whether the last line was written in part."""
+    _has_failed: bool = field(default=False, init=False)
+    """Whether the last write failed."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -86,10 +92,29 @@ class LineFile:
         line = f"{text}\n".encode("utf-8", "backslashreplace")
         with self._lock:
             data = b"\n" + line if self._is_torn else line
-            self._is_torn = True
-            if os.write(self._number, data) < len(data):
-                raise OSError(f"{self.path}: a line was not written whole")
-            self._is_torn = False
+            written = self._written(data)
+            if written < len(data):
+                self._is_torn, self._has_failed = True, True
+                raise OSError(f"{self.path}: a line was not written whole: {_ROOM}")
+            self._is_torn = self._has_failed = False
+
+    def check(self) -> None:
+        """After a failed write: write an empty line, so that no work begins of which no line could be written.
+
+        Raises OSError: it is not written either.
+        """
+        with self._lock:
+            if self._has_failed:
+                self._written(b"\n")
+                self._is_torn = self._has_failed = False
+
+    def _written(self, data: bytes) -> int:
+        try:
+            return os.write(self._number, data)
+        except OSError as error:
+            self._has_failed = True
+            advice = f": {_ROOM}" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+            raise OSError(f"{self.path}: {error.strerror}{advice}") from error
 
     def reopen(self) -> None:
         """Reopen the path after the file was rotated. Raises OSError: it cannot be opened."""

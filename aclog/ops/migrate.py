@@ -21,11 +21,12 @@ from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
-from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, list_segments, replace_durably
 from aclog.metalog.primitives import RandomIds
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.protocol.headers import CREATE_ACLS
+from aclog.protocol.request import RequestError
 from aclog.server.controller.activation import formatted_log, is_begun
 from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
 from aclog.server.storage import META_PROPERTIES, READ_ONLY
@@ -448,14 +449,21 @@ class LogTargetWriter:
 _CREATIONS_PER_REQUEST = 1000
 _DELETIONS_PER_REQUEST = 100
 """Fewer, because a controller compares each filter with every ACL."""
+_RESPONSE_S = 120.0
+"""How long a response with all ACLs may take, as for other commands."""
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class QuorumTarget:
-    """The controllers of a running quorum (aclog or Kafka), and the security settings of its clients."""
+    """The controllers of a running quorum (aclog or Kafka), and the security settings of its clients.
+
+    All connections of a migration must lead to one cluster.
+    """
 
     controllers: tuple[HostPort, ...]
     security: ClientSecurity
+    _cluster_id: str | None = field(default=None, init=False, eq=False)
+    """The cluster of the first connection; None before it, or if the controllers do not name it."""
 
     @property
     def name(self) -> str:
@@ -475,26 +483,53 @@ class QuorumTarget:
         return AccessState(acls=state.acls)
 
     def contents(self) -> TargetContents:
-        """Read all ACLs by DescribeAcls."""
-        with asyncio.Runner() as runner:
-            connection = runner.run(connect_to_first(self.controllers, self.security, Role.CONTROLLER))
-            try:
-                acls = runner.run(requests.describe_acls(connection, AclBindingFilter()))
-            finally:
-                runner.run(connection.close())
-        image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls)
-        return TargetContents(state=AccessState(acls=frozenset(acls)), acls=image)
+        """Read all ACLs by DescribeAcls. Raises DecodeError, LogError: as `open`."""
+        with self._connected() as (_, _, state):
+            image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in state.acls)
+            return TargetContents(state=state, acls=image)
 
     @contextmanager
     def open(self) -> Iterator[TargetWriter]:
-        """Connect for the duration of the migration."""
-        state = self.contents().state
+        """Connect for the duration of the migration; the ACLs are read over the connection that is written to.
+
+        Raises:
+            DecodeError: an ACL that only a filter can be: its removal would remove others.
+            LogError: another cluster than that of an earlier connection.
+
+        """
+        with self._connected() as (runner, connection, state):
+            yield QuorumTargetWriter(state=state, runner=runner, connection=connection)
+
+    @contextmanager
+    def _connected(self) -> Iterator[tuple[asyncio.Runner, Connection, AccessState]]:
+        """Connect, and read all ACLs."""
         with asyncio.Runner() as runner:
             connection = runner.run(connect_to_first(self.controllers, self.security, Role.CONTROLLER))
             try:
-                yield QuorumTargetWriter(state=state, runner=runner, connection=connection)
+                yield runner, connection, runner.run(self._state(connection))
             finally:
                 runner.run(connection.close())
+
+    async def _state(self, connection: Connection) -> AccessState:
+        await self._check_cluster(connection)
+        acls = await requests.describe_acls(connection, AclBindingFilter(), _RESPONSE_S)
+        try:
+            requests.check_acls(acls)
+        except DecodeError as error:
+            raise error.at(path=str(connection.address)) from None
+        return AccessState(acls=frozenset(acls))
+
+    async def _check_cluster(self, connection: Connection) -> None:
+        try:
+            cluster_id = (await requests.describe_cluster(connection, requests.CONTROLLERS)).cluster_id
+        except (RequestError, ConfigError):  # without ALTER, or before Kafka 3.7 (KIP-919)
+            return
+        if self._cluster_id not in {None, cluster_id}:
+            raise LogError(
+                f"{connection.address}: a controller of cluster {cluster_id}: expected one of cluster "
+                f"{self._cluster_id}, as before: compare both with --compare, and run the command again"
+            )
+        self._cluster_id = cluster_id
 
 
 @define(kw_only=True)
@@ -511,7 +546,8 @@ class QuorumTargetWriter:
         """Create and delete ACLs, visible at once; report and skip one that the controller rejects, or is too old for.
 
         Raises:
-            UnreachableError: the controller is unreachable.
+            UnreachableError: the controller is unreachable. RequestError: it refuses the whole request.
+            DecodeError: a malformed response, or one without a result for each ACL.
 
         """
         self._refuse_unsupported(goal.acls - self._refused)
@@ -530,7 +566,7 @@ class QuorumTargetWriter:
                     deleted = self._runner.run(requests.delete_acls(self._connection, filters))
                     self._note_refusals(acls, deleted, "not deleted")
                     advance(done := done + len(acls), total)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, MetadataError):
                 what = f"{done:,} of {total:,} changes are made, perhaps a request more"
                 warn(f"{what}: run the command again for the rest")
                 raise

@@ -1,5 +1,6 @@
 """Messages with ACLs and tokens, encoded without kio."""
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
@@ -30,10 +31,16 @@ from aclog.protocol.messages import NO_ERROR, NO_THROTTLE, FieldWriter, field_wr
 FIRST_COMPACT = 2
 """The first version with compact strings."""
 
+MOST_LISTED = 4_000_000
+"""The most ACLs of one response: more than any cluster has, and no more than memory holds."""
+
 _THROTTLE = 4
 _LONG = 0x80
 """A length from here on takes more than one byte."""
 _NO_TAGS = 0
+_MANY_BYTES = 1 << 20
+"""A smaller response has fewer than 200,000 ACLs, whatever it announces."""
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
 @frozen(kw_only=True)
@@ -52,7 +59,7 @@ def decode_listing(buffer: bytes, position: int) -> AclListing:
     Invalid UTF-8 becomes U+FFFD, as in Java; unknown tagged fields are skipped.
 
     Raises:
-        DecodeError: truncated, a null where a text is required, or bytes after the response.
+        DecodeError: truncated, a null where a text is required, more than MOST_LISTED ACLs, or bytes after the end.
 
     """
     at = position + _THROTTLE
@@ -60,9 +67,11 @@ def decode_listing(buffer: bytes, position: int) -> AclListing:
     message, at = _text(buffer, at + 2)
     resources, at = read_unsigned_varint(buffer, at)
     contents: set[bytes] = set()
+    listed = 0
     try:
         for _ in range(resources - 1):
-            at = _read_resource(buffer, at, contents)
+            at, count = _read_resource(buffer, at, contents, MOST_LISTED - listed)
+            listed += count
     except IndexError:
         raise DecodeError("truncated in a list of ACLs", position=len(buffer)) from None
     _, at = tagged_fields(buffer, at)
@@ -71,8 +80,8 @@ def decode_listing(buffer: bytes, position: int) -> AclListing:
     return AclListing(error_code=code, error_message=message, contents=contents)
 
 
-def _read_resource(buffer: bytes, at: int, contents: set[bytes]) -> int:
-    """Add the contents of the ACLs of the resource at this position; return the position after it."""
+def _read_resource(buffer: bytes, at: int, contents: set[bytes], most: int) -> tuple[int, int]:
+    """Add the contents of the ACLs of the resource at this position; return the position after it, and their number."""
     size = buffer[at + 1]
     if 0 < size < _LONG:
         after = at + size + 2
@@ -82,6 +91,7 @@ def _read_resource(buffer: bytes, at: int, contents: set[bytes]) -> int:
         after += 1
         head = buffer[at : at + 1] + name + buffer[after - 1 : after]
     count, at = (buffer[after], after + 1) if buffer[after] < _LONG else read_unsigned_varint(buffer, after)
+    _check_number(count - 1, most, at)
     if not head.isascii():
         name, _ = _required(head, 1)
         head = head[:1] + name + head[-1:]
@@ -95,7 +105,49 @@ def _read_resource(buffer: bytes, at: int, contents: set[bytes]) -> int:
         else:
             entry, at = _entry(buffer, start)
             contents.add(head + entry)
-    return at + 1 if buffer[at] == _NO_TAGS else tagged_fields(buffer, at)[1]
+    return (at + 1 if buffer[at] == _NO_TAGS else tagged_fields(buffer, at)[1]), max(count - 1, 0)
+
+
+def _check_number(count: int, most: int, at: int) -> None:
+    if count > most:
+        raise DecodeError(f"more than {MOST_LISTED:,} ACLs in one response", position=at)
+
+
+def check_listing(version: int, buffer: bytes, position: int) -> None:
+    """Check that the body of a DescribeAcls response has no more than MOST_LISTED ACLs, before each becomes an object.
+
+    Raises:
+        DecodeError: it has more, or is malformed.
+
+    """
+    if len(buffer) - position < _MANY_BYTES:
+        return
+    if version >= FIRST_COMPACT:
+        decode_listing(buffer, position)
+        return
+    try:
+        _check_older_listing(buffer, position + _THROTTLE + 2)
+    except struct.error:
+        raise DecodeError("truncated in a list of ACLs", position=len(buffer)) from None
+
+
+def _check_older_listing(buffer: bytes, at: int) -> None:
+    at = _after_text(buffer, at)
+    [resources] = _INT32.unpack_from(buffer, at)
+    at, listed = at + 4, 0
+    for _ in range(resources):
+        at = _after_text(buffer, at + 1) + 1
+        [count] = _INT32.unpack_from(buffer, at)
+        _check_number(count, MOST_LISTED - listed, at)
+        listed, at = listed + max(count, 0), at + 4
+        for _ in range(count):
+            at = _after_text(buffer, _after_text(buffer, at)) + 2
+
+
+def _after_text(buffer: bytes, at: int) -> int:
+    """Return the position after the string with a length of two bytes at this one; -1 is null."""
+    size: int = _INT16.unpack_from(buffer, at)[0]
+    return at + 2 + max(size, 0)
 
 
 def _entry(buffer: bytes, at: int) -> tuple[bytes, int]:

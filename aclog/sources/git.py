@@ -35,6 +35,10 @@ _ENVIRONMENT = {
 }
 
 
+_PATIENCE_S = 300.0
+"""The longest time that a command of git takes: settings of a repository can include a pipe, which never ends."""
+
+
 def git_arguments(*arguments: str) -> list[str]:
     """Return the command line of a git command in the working directory. Raises ConfigError: there is no git."""
     program = shutil.which("git")
@@ -63,16 +67,21 @@ def ask_git(*arguments: str) -> GitAnswer:
     """Run a git command that only reads, and return its answer.
 
     Raises:
-        ConfigError: there is no git, or the working directory is in no repository that git reads.
+        ConfigError: there is no git, the working directory is in no repository that git reads, or git does not end.
 
     """
-    done = subprocess.run(  # noqa: S603  # no shell, and no argument that begins with a dash comes from outside
-        git_arguments(*arguments),
-        env=git_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603  # no shell, and no argument that begins with a dash comes from outside
+            git_arguments(*arguments),
+            env=git_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_PATIENCE_S,
+        )
+    except subprocess.TimeoutExpired:
+        problem = f"git {arguments[0]} has not ended within {_PATIENCE_S:g} s"
+        raise ConfigError(f"{Path.cwd()}: {problem}: do its settings include a pipe, or lead to a slow disk?") from None
     message = done.stderr.decode(errors="replace").strip()
     if done.returncode == 0:
         return GitAnswer(output=done.stdout, message=message)
@@ -117,6 +126,8 @@ def _flat(message: str) -> str:
 
 LARGEST = 1 << 30
 """The largest file, in bytes: git keeps larger ones elsewhere (LFS)."""
+_LARGEST = {b"blob": LARGEST, b"tree": 64 << 20}
+"""By the kind of an object. A pack of a megabyte can hold a gigabyte."""
 
 _MODE_TREE, _MODE_LINK, _MODE_SUBMODULE = "40000", "120000", "160000"
 _HEADER_FIELDS = 3
@@ -191,7 +202,7 @@ class GitObjects:
         header = source.readline().split()
         if header[1:] == [b"missing"]:
             raise MissingObjectError
-        if len(header) != _HEADER_FIELDS or header[1] != kind or int(header[2]) > LARGEST:
+        if len(header) != _HEADER_FIELDS or header[1] != kind or int(header[2]) > _LARGEST[kind]:
             self.close()  # the rest is not read
             raise _unexpected(id_, kind, header) if header else _ended(id_)
         content = source.read(int(header[2]))
@@ -219,7 +230,7 @@ def _ended(id_: str) -> Exception:
 
 def _unexpected(id_: str, kind: bytes, header: list[bytes]) -> ConfigError:
     if header[1:2] == [kind]:
-        return ConfigError(f"git object {id_}: {int(header[2]):,} bytes: expected at most {LARGEST:,}")
+        return ConfigError(f"git object {id_}: {int(header[2]):,} bytes: expected at most {_LARGEST[kind]:,}")
     actual = b" ".join(header[1:2]).decode(errors="replace")
     return ConfigError(f"git object {id_}: expected a {kind.decode()}, found {actual or 'nothing'}")
 
@@ -558,7 +569,10 @@ def exists(place: GitPlace) -> bool:
 
 
 def file_content(ref: str, path: str) -> bytes | None:
-    """Return the content of a file in a commit; None if it does not exist."""
+    """Return the content of a file in a commit; None if it does not exist. Raises ConfigError: larger than LARGEST."""
+    size = ask_git("cat-file", "-s", f"{ref}:{path}").output
+    if size is not None and int(size) > LARGEST:
+        raise ConfigError(f"{ref}:{path}: {int(size):,} bytes: expected at most {LARGEST:,}")
     return ask_git("cat-file", "blob", f"{ref}:{path}").output
 
 

@@ -574,10 +574,6 @@ def _check_results(
     connection: Connection, request: str, acls: Sequence[StandardAcl], errors: Sequence[MetadataError | None]
 ) -> None:
     """Raise the first error of a request's results, with its ACL."""
-    if len(errors) != len(acls):
-        raise RequestError(
-            -1, f"{connection.address}: {request}: {len(errors):,} results for {len(acls):,} rules: expected one each"
-        )
     refused = [(acl, error) for acl, error in zip(acls, errors, strict=True) if error is not None]
     if not refused:
         return

@@ -767,7 +767,7 @@ def console_on_source(words: tuple[str, str], settings: Settings = STATED, **mor
     """A console on a source, as `aclog console` makes it, with its history if it has one."""
     flag, value = words
     chosen = choose_source(SourceSelection(**{flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}))
-    premises = LivePremises(read=lambda: premises_of(chosen.source, frozenset()), tell=lambda _: None)
+    premises = LivePremises(settings=lambda: premises_of(chosen.source, frozenset()), tell=lambda _: None)
 
     def made(live: LiveState, history: History | None) -> Console:
         states = States(live=live, settings=settings, premises=premises)
@@ -1132,7 +1132,7 @@ def test_the_decision_point(world, name):
             flag, value = words
             given = {flag.removeprefix("--").replace("-", "_"): path_of(flag, value)}
             chosen = choose_source(SourceSelection(**given))
-            premises = LivePremises(read=lambda at=chosen.source: premises_of(at, frozenset()), tell=lambda _: None)
+            premises = LivePremises(settings=lambda at=chosen.source: premises_of(at, frozenset()), tell=lambda _: None)
             live = LiveState(source=chosen.source, seconds=60, tell=lambda _: None)
             deciders = Deciders(
                 live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises

@@ -472,7 +472,7 @@ def test_answers_of_the_library_have_their_premises(broker):
 def test_a_decision_point_and_a_console_name_what_could_allow_it(broker):
     source = AdminSource((broker.address,), ClientSecurity(), notify=str)
     told = []
-    premises = LivePremises(read=lambda: premises_of(source, frozenset()), tell=told.append)
+    premises = LivePremises(settings=lambda: premises_of(source, frozenset()), tell=told.append)
     live = LiveState(source=source, seconds=60, tell=told.append)
     deciders = Deciders(live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises)
     live._look()
@@ -510,7 +510,7 @@ def test_a_decision_point_of_a_cluster_without_an_authorizer_decides_nothing(bro
 
     told = []
     live = LiveState(source=AdminSource((broker.address,), ClientSecurity(), notify=str), seconds=60, tell=told.append)
-    premises = LivePremises(read=refused, tell=told.append)
+    premises = LivePremises(settings=refused, tell=told.append)
     deciders = Deciders(live=live, settings=Settings(), mapping=default_mapping(), max_age=60.0, premises=premises)
     live._look()
     assert told == ["no node has an authorizer"]

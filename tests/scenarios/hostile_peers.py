@@ -1,11 +1,12 @@
-"""`make campaign-hostile`: servers that lie to `apply` and `mirror`, which claim no more than is true.
+"""`make campaign-hostile`: servers that lie to `apply`, `mirror`, `sync` and `migrate`, which claim only what is true.
 
     python -m tests.scenarios.hostile_peers --cases 2000 --seed 1
 
 A case answers every request rightly but for a few answers, which are of a wrong length or correlation id, cut off, with
 flipped bits, with a huge length of an array, said twice, or of another request; or the server says that it did what it
 did not. A leader also sends damaged batches, offsets that jump, other epochs and marks, another cluster's log and
-snapshots that end early. Each command ends by itself, with at most a dozen lines and no traceback.
+snapshots that end early. A poll of `sync` removes no more than its limit, and `migrate` succeeds only if the quorum has
+what the ZooKeeper has. Each command ends by itself, with at most a dozen lines and no traceback.
 """
 
 import argparse
@@ -23,7 +24,9 @@ from unittest import mock
 
 from attrs import evolve
 
+import aclog as library
 from aclog.authorizer.acl import StandardAcl
+from aclog.cli import sync
 from aclog.client.fetching import EpochEnd, FetchResponse
 from aclog.client.snapshots import SnapshotChunk
 from aclog.metalog.batches import read_header
@@ -31,6 +34,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.filelog import open_reader
 from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, frame, response_header
+from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import checkpoint_batches
 from aclog.targets import cluster
@@ -41,6 +45,7 @@ from tests.support.fakes.broker import FakeBroker
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.planning.estate import Estate
+from tests.support.zookeeper.fake_store import fake_store
 
 _LENGTHS = (0, 1, 3, -1, -(1 << 31), (1 << 31) - 1, 256 << 20, (256 << 20) + 1)
 _HUGE = (b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\x80\x80\x80\x08", b"\xff\x7f")
@@ -342,7 +347,55 @@ def _without_epoch(batch: bytes) -> bytes:
     return batch[:12] + batch[16:]
 
 
-CASES = {"apply": apply_case, "mirror": mirror_case}
+def sync_case(home: Path, seed: int, kinds: Counter[str]) -> tuple[str, str | None]:
+    """Record an honest cluster once, and then a hostile one; return as `apply_case`."""
+    random = Random(seed)
+    hostile = type("Broker", (HostileBroker,), {"random": random, "kinds": kinds, "left": 0, "chance": 0.0})
+    directory = home / "log"
+    rules = [acl(f"theirs-{number}", "User:old") for number in range(40)]
+    with hostile(rules) as broker:
+        flags = ("sync", "--bootstrap-server", broker.address, "--to", directory, "--once")
+        aclog(*flags).ok()
+        broker.rules = [*random.sample(rules, 36), *WANTED]
+        broker.left, broker.chance = random.choice((1, 1, 2, 1000)), random.choice((0.05, 0.3, 1.0))
+        if random.randrange(3) == 0:
+            broker.next_rules = lambda: random.sample(broker.rules, random.choice((0, 1, 20, 42)))
+            kinds["a part of the rules"] += 1
+        result = aclog(*flags)
+    with library.open_log(directory) as log:
+        present = {rule.acl for rule in log.image().acls()}
+    removed = len(set(rules) - present)
+    if problem := _said_wrongly(result):
+        return "odd", problem
+    if removed > 8:
+        return "odd", f"{removed} of {len(rules)} rules are gone"
+    if result.code and present != set(rules):
+        return "odd", f"exit {result.code}, and something is recorded"
+    return f"exit {result.code}", None
+
+
+def migrate_case(home: Path, seed: int, kinds: Counter[str]) -> tuple[str, str | None]:
+    """Migrate ACLs to controllers that are hostile; return as `apply_case`."""
+    random = Random(seed)
+    hostile = type("Controller", (HostileBroker,), {"random": random, "kinds": kinds, "left": 0, "chance": 0.0})
+    with hostile([*WANTED[:2], *BASE], apis=CONTROLLER_APIS) as controller, fake_store(WANTED) as store:
+        controller.left, controller.chance = random.choice((1, 1, 2, 1000)), random.choice((0.05, 0.3, 1.0))
+        if random.randrange(3) == 0:
+            controller.left = 0
+            controller.lie(random.choice((CREATE_ACLS, DELETE_ACLS)), random.choice((1, 1, 100)))
+        flags = ("--replace", "--accept-removal", len(BASE)) if random.randrange(2) else ()
+        result = aclog("migrate", "--zookeeper", store, "--bootstrap-controller", controller.address, *flags)
+        present = set(controller.rules)
+    if problem := _said_wrongly(result):
+        return "odd", problem
+    if result.code == 0 and present != set(WANTED):
+        return "odd", f"success, and {present ^ set(WANTED)} differs"
+    if not flags and not set(BASE) <= present:
+        return "odd", f"removed without --replace: {set(BASE) - present}"
+    return f"exit {result.code}", None
+
+
+CASES = {"apply": apply_case, "mirror": mirror_case, "sync": sync_case, "migrate": migrate_case}
 
 
 def run(what: str, *, seed: int, cases: int) -> tuple[Counter[str], Counter[str], list[str]]:
@@ -353,6 +406,7 @@ def run(what: str, *, seed: int, cases: int) -> tuple[Counter[str], Counter[str]
         with (
             tempfile.TemporaryDirectory() as home,
             mock.patch.object(cluster, "ServerPlace", impatient),
+            mock.patch.object(sync, "_SETTLE_SECONDS", 0.0),
         ):
             outcome, problem = CASES[what](Path(home), number, kinds)
             outcomes[outcome] += 1

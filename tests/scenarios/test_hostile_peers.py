@@ -1,4 +1,4 @@
-"""Servers that lie to `apply` and `mirror`, in a short form of `make campaign-hostile`."""
+"""Servers that lie to `apply`, `mirror`, `sync` and `migrate`, in a short form of `make campaign-hostile`."""
 
 import pytest
 

@@ -71,6 +71,8 @@ class Answering:
     visit: Visit
     cookies: Cookies
     audit: LineFile | None
+    report: Callable[[str], None]
+    """Called when the audit cannot be written, with the reason."""
     send: Send
     _is_written: bool = field(default=False, init=False)
     _failed: bool = field(default=False, init=False)
@@ -84,9 +86,8 @@ class Answering:
             return
         try:
             self.tell(message["status"])
-        except OSError:
-            self._failed = True
-            await self._fail()
+        except OSError as error:
+            await self.fail(error)
             return
         await self.send({**message, "headers": self._headers(message)})
 
@@ -102,7 +103,10 @@ class Answering:
             visit.cookies = [self.cookies.set_session(visit.session_id, None)]
         return with_security([*headers, *((b"set-cookie", cookie.encode("latin-1")) for cookie in visit.cookies)])
 
-    async def _fail(self) -> None:
+    async def fail(self, why: OSError) -> None:
+        """Answer that the audit cannot be written; nothing else is sent."""
+        self._failed = True
+        self.report(f"nothing is answered: the audit cannot be written: {why}")
         headers = with_security([(b"content-type", b"text/plain; charset=utf-8")])
         await self.send({"type": "http.response.start", "status": 500, "headers": headers})
         await self.send({"type": "http.response.body", "body": _FAILED})
@@ -307,6 +311,8 @@ class Guard:
     hosts: Hosts
     cookies: Cookies
     audit: LineFile | None = None
+    report: Callable[[str], None] = lambda _: None
+    """Called when the audit cannot be written, with the reason."""
     stylesheet: str | None = None
     icon: str | None = None
     """The paths of the login pages' style and icon."""
@@ -373,7 +379,13 @@ class Guard:
 
     async def _answer(self, app: ASGIApp, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         visit = Visit.of(scope)
-        answering = Answering(visit=visit, cookies=self.cookies, audit=self.audit, send=send)
+        answering = Answering(visit=visit, cookies=self.cookies, audit=self.audit, report=self.report, send=send)
+        try:
+            if self.audit is not None:
+                self.audit.check()  # before a form changes anything
+        except OSError as error:
+            await answering.fail(error)
+            return
         try:
             self._recognize(visit)
             refused = self._refusal(visit) or self._crowd(visit, scope)

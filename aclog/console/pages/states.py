@@ -532,6 +532,9 @@ class States:
             self.premises.look()
             before = self._newest
             if before is not None and before.image is image:
+                if before.premises is not self.premises.unknown:  # a gap opened or closed behind the same records
+                    self._newest = evolve(before, premises=self.premises.unknown)
+                    self._version += 1
                 return
             try:
                 newest = self._derived(image, before)
@@ -539,7 +542,7 @@ class States:
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)
-            if before is None or before.image.acls is not image.acls:
+            if before is None or before.image.acls is not image.acls or before.premises is not self.premises.unknown:
                 self._version += 1
 
     def at(self, as_of: str) -> State:
@@ -565,7 +568,7 @@ class States:
             return self.now()
         with self._keeping:
             cached = self._past.get(id(image))
-        if cached is not None and cached.as_of == as_of:
+        if cached is not None and cached.as_of == as_of and cached.premises is self.premises.unknown:
             return cached
         try:
             self.pause()
@@ -584,8 +587,11 @@ class States:
         kafka = deciding_kafka(image, self.settings.generation)
         if before is not None and before.image.acls is image.acls and before.kafka.generations == kafka.generations:
             # records of other kinds were committed
-            by_kafka = {each: evolve(own, image=image, as_of=as_of) for each, own in before.by_kafka.items()}
-            return evolve(before, image=image, as_of=as_of, kafka=kafka, by_kafka=by_kafka)
+            unknown = self.premises.unknown
+            by_kafka = {
+                each: evolve(own, image=image, as_of=as_of, premises=unknown) for each, own in before.by_kafka.items()
+            }
+            return evolve(before, image=image, as_of=as_of, premises=unknown, kafka=kafka, by_kafka=by_kafka)
         late = LateListing(lambda: self._listing(image.acls, before, is_past=as_of is not None))
 
         def decided(generation: Generation) -> State:

@@ -654,7 +654,7 @@ class Deciders:
         if why is not None or newest is None:
             raise NotReadyError(why or "no state was read yet")
         image, current = newest.image, self._newest
-        if current is not None and current[1].mapping is mapping:
+        if current is not None and current[1].mapping is mapping and current[1].premises is self.premises.unknown:
             if current[0] is image:
                 return current[1]
             if current[0].acls is image.acls and self._kafka(current[0]) == self._kafka(image):
@@ -680,7 +680,7 @@ class Deciders:
             return self._now()
         with self._keeping:
             entry = self._past.get(id(image))
-            if entry is None or entry[1].mapping is not mapping:
+            if entry is None or entry[1].mapping is not mapping or entry[1].premises is not self.premises.unknown:
                 entry = self._past[id(image)] = (image, self._decider(image, mapping))
             self._past.move_to_end(id(image))
             while len(self._past) > _MOST_PAST:

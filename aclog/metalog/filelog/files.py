@@ -102,7 +102,7 @@ TEMPORARY_SUFFIX = ".tmp"
 def log_error(error: OSError, path: Path, doing: str) -> LogError:
     """Return an OSError as a LogError; a full disk or quota is named as such."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return LogError(f"{path}: {doing}: the disk is full")
+        return LogError(f"{path}: {doing}: the disk is full: free space on it")
     return LogError(f"{path}: {doing}: {error.strerror or error}")
 
 

@@ -311,7 +311,7 @@ class DirectoryTree:
         if self._is_one_file:
             return [Path(self.name).name]
         root, files = Path(self.name), []
-        for number, (path, is_directory) in enumerate(_entries(root, (), strict=self.strict)):
+        for number, (path, is_directory) in enumerate(self._entries(root, ())):
             if number == MOST_FILES:
                 raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
             if not is_directory:
@@ -363,32 +363,36 @@ class DirectoryTree:
         target = Path(self.display(path))
         if self._is_one_file and path == Path(self.name).name:
             return target  # the user named it
+        self._check_inside(target)
+        return target
+
+    def _check_inside(self, target: Path) -> None:
         match destination(target, self._boundary):
             case Destination.OUTSIDE:
                 raise ConfigError(f"{target}: leads out of {self._boundary}: files outside are not read")
             case Destination.GIT:
                 raise ConfigError(f"{target}: leads into .git, which may hold credentials: nothing in it is read")
-        return target
 
-
-def _entries(directory: Path, above: tuple[tuple[int, int], ...], *, strict: bool) -> Iterator[tuple[Path, bool]]:
-    """Yield the entries of a directory, and whether each is a directory; no entry that leads back to one above."""
-    status = directory.stat()
-    identity = (status.st_dev, status.st_ino)
-    if identity in above:
-        return
-    if len(above) == DEEPEST:
-        raise ConfigError(f"{directory}: more than {DEEPEST} levels of directories")
-    for path in directory.iterdir():
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            yield path, True  # before its content: the reader may stop
-            yield from _entries(path, (*above, identity), strict=strict)
-        elif stat.S_ISREG(path.stat().st_mode):
-            yield path, False
-        elif strict:
-            raise ConfigError(f"{path}: neither a regular file nor a directory: its rules cannot be read")
+    def _entries(self, directory: Path, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[Path, bool]]:
+        """Yield the entries of a directory, and whether each is a directory; no entry that leads back to one above."""
+        status = directory.stat()
+        identity = (status.st_dev, status.st_ino)
+        if identity in above:
+            return
+        if len(above) == DEEPEST:
+            raise ConfigError(f"{directory}: more than {DEEPEST} levels of directories")
+        for path in directory.iterdir():
+            if path.name.startswith("."):
+                continue
+            if path.is_symlink():
+                self._check_inside(path)  # before a directory outside is listed, or a file is opened
+            if path.is_dir():
+                yield path, True  # before its content: the reader may stop
+                yield from self._entries(path, (*above, identity))
+            elif stat.S_ISREG(path.stat().st_mode):
+                yield path, False
+            elif self.strict:
+                raise ConfigError(f"{path}: neither a regular file nor a directory: its rules cannot be read")
 
 
 # Inputs of readers of GitOps files besides the files, and counts of skipped resources.

@@ -1,6 +1,8 @@
 """What every request is checked for: whose page it comes from, which host it names, and what is written down."""
 
+import errno
 import json
+import os
 import threading
 from urllib.parse import urlencode
 
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
 from aclog.console.http import Hosts
 from aclog.console.login.passwords import Passwords, PasswordWay
@@ -312,3 +315,32 @@ def test_no_other_protocol_passes(guard):
 
     asyncio.run(asked())
     assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_while_the_audit_cannot_be_written_no_request_has_an_effect(tmp_path, monkeypatch):
+    """The line of a form is written after its effect: it does not begin once a line could not be written."""
+    effects, reports, write = [], [], os.write
+
+    async def changing(scope, receive, send):
+        effects.append(scope["path"])
+        await PlainTextResponse("changed")(scope, receive, send)
+
+    guard = guard_of(None, audit=tmp_path / "audit")
+    guard.report = reports.append
+    browser = Browser(guard.around(changing))
+
+    def full(number, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    for _ in range(3):
+        assert browser.get("/").status == 500
+    monkeypatch.setattr(os, "write", write)
+    assert effects == ["/"], "the first one found out"
+    expected = (
+        f"nothing is answered: the audit cannot be written: {tmp_path}/audit: No space left on device: free space"
+    )
+    assert [report.startswith(expected) for report in reports] == [True] * 3
+    assert browser.get("/").status == 200
+    assert effects == ["/", "/"]
+    guard.audit.close()

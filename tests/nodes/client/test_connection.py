@@ -2,11 +2,12 @@
 
 import asyncio
 from functools import partial
+from unittest import mock
 
 import pytest
 from attrs import frozen
 
-from aclog.client.connection import connect
+from aclog.client.connection import Connection, connect
 from aclog.client.errors import LoginError, StrangerError, UnreachableError
 from aclog.client.requests import CONTROLLERS, describe_cluster, describe_features
 from aclog.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
@@ -14,6 +15,20 @@ from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.protocol.headers import (
+    API_VERSIONS,
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    ENVELOPE,
+    FETCH,
+    FETCH_SNAPSHOT,
+    METADATA,
+    SASL_AUTHENTICATE,
+    FrameBuffer,
+)
 from aclog.protocol.messages import build
 from aclog.protocol.request import RequestError
 from aclog.protocol.responses import ApiVersion
@@ -379,3 +394,18 @@ def test_a_login_over_tls(tls_files):
     with FakeLeader(FakeQuorum(), handlers={60: described}, login=login, context=context) as node:
         secured = sasl("SCRAM-SHA-512", protocol=SecurityProtocol.SASL_SSL, tls=settings(tls_files))
         assert run(node, describe_cluster, secured).cluster_id == "id 1"
+
+
+def test_the_size_of_a_response_is_that_of_its_api():
+    """A forwarded request may list all ACLs in its Envelope; before a login a megabyte is enough."""
+
+    def most(api_key):
+        connection, frames = Connection(HostPort(host="h", port=1), "aclog", 1.0, None, None), FrameBuffer(max_bytes=1)
+        connection._in_flight.append(mock.Mock(header=mock.Mock(api_key=api_key)))
+        assert connection._next_response(frames) is None
+        return frames.max_bytes >> 20
+
+    assert [most(key) for key in (ENVELOPE, DESCRIBE_ACLS, FETCH, FETCH_SNAPSHOT)] == [256] * 4
+    assert [most(key) for key in (METADATA, CREATE_ACLS, DELETE_ACLS)] == [64] * 3
+    assert [most(key) for key in (API_VERSIONS, SASL_AUTHENTICATE)] == [1] * 2
+    assert [most(key) for key in (DESCRIBE_CLUSTER, DESCRIBE_QUORUM)] == [4] * 2

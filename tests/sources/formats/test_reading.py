@@ -162,6 +162,24 @@ def test_neither_dots_nor_links_lead_out_of_the_repository_or_the_working_direct
     assert len(AclsSource(str(top / "y.jsonl")).image().acls) == 1, "a file that the user names is his"
 
 
+def test_directories_out_of_the_repository_are_not_even_listed(tmp_path: Path) -> None:
+    """A pull request with a link to / would make the checker walk its machine, and repeat names of files in errors."""
+    (tmp_path / "outside" / "private").mkdir(parents=True)
+    (tmp_path / "outside" / "private" / "gone").symlink_to("nowhere")
+    top = tmp_path / "top"
+    (top / ".git").mkdir(parents=True)
+    (top / "rules").mkdir()
+    (top / "rules" / "a.jsonl").write_text(_RULE % "a")
+    (top / "rules" / "up").symlink_to("../../outside")
+    with pytest.raises(ConfigError, match=r"rules/up: leads out of .*top: files outside are not read") as caught:
+        AclsSource(str(top / "rules")).image()
+    assert "private" not in str(caught.value)
+    (top / "rules" / "up").unlink()
+    (top / "rules" / "git").symlink_to("../.git")
+    with pytest.raises(ConfigError, match=r"rules/git: leads into .git"):
+        DirectoryTree(str(top / "rules")).paths()
+
+
 @pytest.mark.parametrize("with_file", [True, False])
 def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_file: bool) -> None:
     monkeypatch.setattr(rule_module, "MOST_FILES", 50)

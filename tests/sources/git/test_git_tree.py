@@ -1,5 +1,6 @@
 """Files as of a commit or of the index: real repositories, and what may not be read from them."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.git import GitTree, changed_files, parse_git_place
+from aclog.sources.git import GitTree, changed_files, file_content, parse_git_place
 from tests.support.cli.repository import Repository
 
 
@@ -255,6 +256,25 @@ def test_nothing_that_the_repository_names_is_run(
     (tmp_path / "ran").unlink(missing_ok=True)
     assert changed_files("main", None) == {"kafka/a"}
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_git_that_does_not_end_is_ended(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    os.mkfifo(repository.path / "pipe")
+    repository.git("config", "include.path", str(repository.path / "pipe"))
+    monkeypatch.setattr("aclog.sources.git._PATIENCE_S", 0.5)
+    assert "git rev-parse has not ended within 0.5 s" in refusal("main:kafka")
+
+
+def test_objects_that_a_small_pack_makes_large_are_not_read(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"kafka/a": "a" * 5000})
+    monkeypatch.setattr("aclog.sources.git.LARGEST", 4000)
+    with pytest.raises(ConfigError, match="main:kafka/a: 5,000 bytes: expected at most 4,000"):
+        file_content("main", "kafka/a")
+    monkeypatch.setattr("aclog.sources.git._LARGEST", {b"blob": 4000, b"tree": 20})
+    assert "expected at most 20" in refusal("main:kafka")
 
 
 def test_replaced_objects_are_read_as_they_were_committed(repository: Repository) -> None:

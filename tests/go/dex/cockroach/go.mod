@@ -1,0 +1,2 @@
+module github.com/cockroachdb/cockroach-go
+go 1.21
