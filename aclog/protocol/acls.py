@@ -39,7 +39,7 @@ _LONG = 0x80
 """A length from here on takes more than one byte."""
 _NO_TAGS = 0
 _MANY_BYTES = 1 << 20
-"""A smaller response has fewer than 200,000 ACLs, whatever it announces."""
+"""A smaller response has fewer than 200,000 ACLs, regardless of the number that it announces."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
