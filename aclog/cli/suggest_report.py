@@ -95,7 +95,7 @@ def text_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iterator[s
     others = f"; {unjudged:,} could not be judged" if unjudged else ""
     yield (
         f"{len(allows):,} suggested rules allow logged accesses, {prefixes:,} of them PREFIXED; "
-        f"{len(rules) - len(allows) - unjudged:,} are kept as DENY rules or as the last ACL of a resource{others}"
+        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny, or as the last ACL of a resource{others}"
     )
     for principal, group in groupby(rules[:_MAX_LINES], key=lambda rule: rule.acl.principal):
         yield ""
@@ -225,12 +225,13 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
         decided = report.replayed - report.needs.undecided.total
         warn(
             f"{unread_text(report.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
-            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no other request becomes allowed"
+            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no request that is denied now "
+            "becomes allowed"
         )
         return
     note(
         f"proved: of all {report.replayed:,} accesses {report.replayed - denied:,} stay allowed and {denied:,} stay "
-        "denied; no other request becomes allowed"
+        "denied; no request that is denied now becomes allowed"
     )
 
 

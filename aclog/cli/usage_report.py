@@ -90,7 +90,7 @@ _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "in force for only a part of the window, or an unread access may need it",
+    Answer.NOT_JUDGED: "in force for only a part of the window, or an unreadable access may need it",
 }
 
 
