@@ -63,7 +63,7 @@ def test_each_change_as_it_is_committed(log: Path) -> None:
         assert line(process).endswith(": added ALLOW User:bob READ on TOPIC PREFIXED 'orders.' from *")
         what = "READ on TOPIC orders.* but orders.pii; DESCRIBE on TOPIC orders.*"
         assert line(process) == f"  GAINED  User:bob: {what}, from any host"
-        assert line(process).strip().startswith("such as ")
+        assert line(process).strip().startswith("for example ")
         change(log, "add", "--topic", "orders.eu")
         assert line(process).endswith(": added ALLOW User:bob READ on TOPIC LITERAL 'orders.eu' from *")
         assert line(process) == "  no difference: every request is decided as before"
