@@ -319,7 +319,7 @@ ROWS: dict[str, tuple[Row, ...] | str] = {
         Row(
             words="grant --principal User:a --intent consume --topic orders --group g "
             "--no-allow-everyone-if-no-acl-found",
-            strong="^already:",
+            strong="^already granted:",
             by=frozenset(),
         ),
         Row(
@@ -530,7 +530,7 @@ RANGES = (
     ),
     Row(words=f"plan --change {{}}/unrange.jsonl --adopt {JOURNAL}", strong="no difference: every request is decided"),
     Row(words=f"grant {CONSUME} --topic barred --group g {JOURNAL}", strong="GAINED  User:l: .* barred.* any host$"),
-    Row(words=f"revoke {CONSUME} --topic left --adopt {JOURNAL}", strong=r"^plan [0-9a-f]+(?![^\0]*still allowed)"),
+    Row(words=f"revoke {CONSUME} --topic left --adopt {JOURNAL}", strong=r"^plan id: [0-9a-f]+(?![^\0]*still allowed)"),
 )
 
 
