@@ -114,11 +114,11 @@ build/browser/.ready: $(VENV)/.installed tests/support/web/chromium.py tests/sup
 SERVERS := build/jvm/.ready build/shells/.ready build/browser/.ready
 
 .PHONY: check
-check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 5 minutes on 2 cores
+check: venv  ## lint, types, arrows, and the tests that start no server and no JVM: 2.5 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 lint check-tests
 
 .PHONY: test
-test: venv  ## check, and each promise of the README end to end on real servers: 12 minutes on 2 cores, from a fresh clone
+test: venv  ## check, and each promise of the README end to end on real servers: 10 minutes on 2 cores, from a fresh clone
 	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint check-tests  # which run while these wait for downloads
 	@$(MAKE) --no-print-directory server-tests
 
