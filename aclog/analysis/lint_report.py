@@ -27,7 +27,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.origin import FileOrigin, LogOrigin, Origin, Origins, origin_object, origin_text
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 
 # The catalogue: every lint of the modules of lints.
 
@@ -382,11 +382,6 @@ def _place(located: LocatedFinding) -> tuple[str, int]:
             return "", origin.offset
         case None:
             return "", -1
-
-
-def plural(count: int, word: str) -> str:
-    """Return such as `1 rule` or `1,203 rules`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 # Findings as JSON lines (docs/commands).

@@ -10,11 +10,11 @@ from attrs import evolve
 from aclog.cli.context_defaults import is_about_contexts
 from aclog.cli.flags.target import ApplyFlags, TargetFlags, given_address
 from aclog.cli.options import Argument, Group
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import ApplyOptions, Remaining
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, parse_plan
-from aclog.targets.opening import PlanApply, counted_rules, told_outcome
+from aclog.targets.opening import PlanApply, told_outcome
 from aclog.targets.place_state import origin_now
 from aclog.terminal.output import confirms_on_terminal, note, say
 from aclog.terminal.progress import progress
@@ -85,7 +85,7 @@ def apply_to_place(plan: Plan, address: PlaceAddress, flags: ApplyFlags, tell: C
 
 def _confirm(plan: Plan, name: str, remaining: Remaining) -> None:
     adds = sum(step.adds for step in remaining.steps)
-    what = f"{counted_rules(adds)} to add, {len(remaining.steps) - adds:,} to delete"
+    what = f"{plural(adds, 'rule')} to add, {len(remaining.steps) - adds:,} to delete"
     owned = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
     refusal = "stdin is not a terminal, cannot ask for confirmation: expected --yes"
     if not confirms_on_terminal(f"{name}: {what}{owned}. Apply? (y/n)", refusal):

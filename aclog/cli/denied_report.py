@@ -18,11 +18,10 @@ from aclog.cli.flags.commands import DeniedFlags
 from aclog.cli.flags.common import AccessesFlags, Output
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.transfer.output import write_change_file
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.ops.policies import read_premises
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.acl_lines import change_line
-from aclog.targets.opening import counted_rules
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, say, time_text, warn
 from aclog.terminal.tables import aligned
@@ -123,7 +122,7 @@ def text_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, unkno
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
-    yield f"{counted_rules(added)} would allow everything not blocked by a DENY; `--out FILE` writes the change"
+    yield f"{plural(added, 'rule')} would allow everything not blocked by a DENY; `--out FILE` writes the change"
 
 
 def _line_of(attempt: Attempt) -> _Line:

@@ -18,7 +18,7 @@ from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import Generation
-from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka
+from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
 from aclog.snapshots.image import Image
@@ -38,12 +38,7 @@ def summary(image: Image) -> str:
         "broker": image.cluster,
         "other record": image.opaque,
     }
-    return ", ".join(plural(len(entries), word) for word, entries in kinds.items())
-
-
-def plural(count: int, word: str) -> str:
-    """Return such as `1 segment` or `2 segments`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return ", ".join(f"{len(entries)} {noun(len(entries), word)}" for word, entries in kinds.items())
 
 
 COUNT_COLUMNS = (

@@ -19,7 +19,6 @@ from aclog.analysis.lint_report import (
     LocatedFinding,
     markdown_lines,
     parse_lints,
-    plural,
     rule_object,
     sarif_log,
     text_lines,
@@ -39,7 +38,7 @@ from aclog.cli.flags.repository import RepositoryFlags, rules_of
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.ops.lint import Linted, lint_source, repository_path
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line

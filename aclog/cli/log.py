@@ -16,7 +16,7 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.common import Output, ShowSecrets
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, plural, summary, warn_of_each
+from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
@@ -24,7 +24,7 @@ from aclog.metalog.batches import BatchHeader, check_crc, iter_batches, read_hea
 from aclog.metalog.codec import decode_record
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import decode_control
-from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, printable
+from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, noun, printable
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog import verify as filelog_verify
 from aclog.metalog.filelog.file_log import SEGMENT_BYTES
@@ -392,7 +392,8 @@ def verify_log(directory: Path, output: Output) -> Verdict:
     if image is not None:
         answer |= {"endOffset": image.end_offset, "epoch": image.epoch, **counts(image)}
         if not output.is_rows:
-            files = f"{plural(answer['segments'], 'segment')}, {plural(answer['checkpoints'], 'checkpoint')}"
+            numbers = ((answer[f"{word}s"], word) for word in ("segment", "checkpoint"))
+            files = ", ".join(f"{number} {noun(number, word)}" for number, word in numbers)
             say(f"{directory}: {files}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = RangeWatch()
         rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))

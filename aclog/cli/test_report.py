@@ -18,7 +18,7 @@ from aclog.cli.flags.commands import RunFlags
 from aclog.cli.flags.common import Output, check_one_stdin
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
 from aclog.cli.flags.source import SourceFlags
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.ops.test import (
     MOST_EXPLAINED,
     CoverageResult,
@@ -188,7 +188,7 @@ class TextReport:
         tests = {(result.path, outcome.case.test) for result in results for outcome in result.outcomes}
         failed = sum(not outcome.passed for outcome in outcomes)
         counts = f"{len(outcomes) - failed:,} passed" + (f", {failed:,} failed" if failed else "")
-        say(f"{_count(len(outcomes), 'case')} of {_count(len(tests), 'test')}: {counts}")
+        say(f"{plural(len(outcomes), 'case')} of {plural(len(tests), 'test')}: {counts}")
 
 
 def _coverage_lines(result: CoverageResult) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _mutation_lines(result: MutationsResult) -> Iterator[str]:
 def _file_lines(result: FileResult) -> Iterator[str]:
     failed = [outcome for outcome in result.outcomes if not outcome.passed]
     verdict = "ok" if not failed else f"{len(failed):,} failed"
-    yield f"{result.path}: {_count(len(result.outcomes), 'case')}: {verdict}"
+    yield f"{result.path}: {plural(len(result.outcomes), 'case')}: {verdict}"
     for outcome in failed[:_SCREENS]:
         yield ""
         yield from failure_lines(outcome, result.rules.state)
@@ -239,10 +239,6 @@ def _survivor_lines(result: MutationResult, origins: Origins) -> Iterator[str]:
     if result.changed is not None:
         what = "allows" if result.changed.direction.value == "GAINED" else "denies"
         yield f"  {what}, and no test fails: {request_text(witness(result.changed.region))}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # Runs tests of rules, and prints their results.

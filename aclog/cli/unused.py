@@ -25,7 +25,7 @@ from aclog.cli.flags.common import (
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import plural, printable
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.ops.policies import read_premises
 from aclog.terminal.columns import Column, Row
@@ -389,7 +389,7 @@ def unjudged_text(result: Unused, number: int) -> str:
         return f"known since {time_of(int(result.lives.begin[number]))}: younger than the window"
     if why is Unjudged.SILENCE:
         others = len(result.silences) - 1
-        more = f", and {others:,} more gap{'' if others == 1 else 's'}" if others else ""
+        more = f", and {plural(others, 'more gap')}" if others else ""
         return silence_text(result.silences[0]) + more
     if why is Unjudged.UNREAD:
         return unread_of_rule(int(result.unread_counts[number]))

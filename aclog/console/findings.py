@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint, plural
+from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, fingerprint
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
 from aclog.analysis.rule_tests.report import NEAREST_CHANGE, EachRun, TestedState, failing, failure_lines
@@ -29,7 +29,7 @@ from aclog.authorizer.origin import Origins, origin_text
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
 from aclog.metalog.clock import elapsed_seconds
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import MetadataError, plural
 from aclog.planning.planner import Drift, DriftKind
 from aclog.snapshots.image import Image
 

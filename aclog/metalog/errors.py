@@ -8,6 +8,16 @@ from collections.abc import Callable
 from typing import Self
 
 
+def noun(count: int, word: str) -> str:
+    """Return `rule` for 1, and `rules` for any other number."""
+    return word if count == 1 else f"{word}s"
+
+
+def plural(count: int, word: str) -> str:
+    """Return such as `1 rule` or `1,203 rules`."""
+    return f"{count:,} {noun(count, word)}"
+
+
 def printable(text: str) -> str:
     r"""Return a text for one line, with unprintable characters as Python escapes (`\x1b`, `\u202e`, `\n`).
 

@@ -16,6 +16,7 @@ from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange, changed_acls
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, Settings
+from aclog.metalog.errors import plural
 from aclog.planning.effect import TakenAway, taken_away
 from aclog.planning.plan import Batching, PlaceState, Plan, plan_digest
 from aclog.planning.planner import PlannedChange
@@ -275,7 +276,7 @@ class _Writer:
         adds = sum(step.adds for step in plan.steps)
         adopted = f", {len(plan.adopt):,} to adopt" if plan.adopt else ""
         released = f", {len(plan.release):,} to release" if plan.release else ""
-        return f"{_count(adds, 'rule')} to add, {len(plan.steps) - adds:,} to delete{adopted}{released}"
+        return f"{plural(adds, 'rule')} to add, {len(plan.steps) - adds:,} to delete{adopted}{released}"
 
     def _points(self) -> Iterator[str]:
         report, plan, change = self.report, self.report.plan, self.report.change
@@ -285,7 +286,7 @@ class _Writer:
             at = "" if plan.base.end_offset is None else f" at offset {plan.base.end_offset}"
             journal = plan.journal
             owned = "" if journal is None else f", {change.owned:,} of them managed by the journal {journal.path}"
-            yield f"{report.name}: {_count(plan.base.rules, 'rule')}{at}{owned}"
+            yield f"{report.name}: {plural(plan.base.rules, 'rule')}{at}{owned}"
         if not plan.settings_known:
             yield (
                 "allow.everyone.if.no.acl.found is unknown and assumed true, so resources without ACLs are open to "
@@ -342,7 +343,7 @@ class _Writer:
     def _foot(self) -> Iterator[str]:
         report = self.report
         if report.change.foreign:
-            foreign = _count(report.change.foreign, "other rule")
+            foreign = plural(report.change.foreign, "other rule")
             yield f"Not part of this plan: {foreign} (neither desired nor managed)"
         if report.uses is not None:
             yield f"Times of last use according to {report.uses.span()}"
@@ -353,7 +354,3 @@ class _Writer:
 def _row_item(report: ReportRow) -> Item:
     head, *details = row_lines(report)
     return Item(text=head, details=tuple(line.strip() for line in details))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

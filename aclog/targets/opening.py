@@ -15,7 +15,7 @@ from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
 from aclog.planning.journal import Journal, JournalWriter, open_journal, read_journal, settle, unsure_texts
@@ -407,9 +407,4 @@ def told_outcome(plan: Plan, outcome: Outcome, name: str) -> str:
     before = f" ({outcome.completed_before:,} steps were already done)" if outcome.completed_before else ""
     adopted = f", {len(plan.adopt):,} adopted" if plan.adopt else ""
     deleted = len(plan.steps) - added
-    return f"{name}: {counted_rules(added)} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"
-
-
-def counted_rules(count: int) -> str:
-    """Return such as `1 rule` or `3 rules`."""
-    return f"{count:,} rule{'' if count == 1 else 's'}"
+    return f"{name}: {plural(added, 'rule')} added, {deleted:,} deleted{adopted}{before}; apply {outcome.apply}"

@@ -27,7 +27,7 @@ from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
 from aclog.installation import needs_extra
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class ReportRow:
         parts = []
         if self.topics is not None:
             most = "up to " if self.row.bound in (Bound.NAMES, Bound.ALL) else ""
-            parts.append(f"covers {most}{self.topics:,} existing topic{'' if self.topics == 1 else 's'}")
+            parts.append(f"covers {most}{plural(self.topics, 'existing topic')}")
         if self.accesses is not None:
             parts.append(f"{self.accesses:,} access{' is' if self.accesses == 1 else 'es are'} decided differently")
         return ", ".join(parts)

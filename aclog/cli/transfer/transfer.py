@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, acl_text, rule_of_object
 from aclog.authorizer.acl import record_of as record_of_acl
 from aclog.cli.flags.common import ExportFormat
-from aclog.cli.images import WrittenRules, plural
+from aclog.cli.images import WrittenRules
 from aclog.cli.transfer.output import open_output
 from aclog.cli.transfer.rows import (
     HISTORY,
@@ -38,7 +38,7 @@ from aclog.cli.transfer.rows import (
 )
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control, encode_control
-from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, noun
 from aclog.metalog.json_object import parse_object
 from aclog.metalog.primitives import RandomIds, uuid_text
 from aclog.metalog.records import (
@@ -317,7 +317,7 @@ class _NewState:
         if self._present:
             say(f"existing: {_counts(self._present)}")
         for (kind, why), count in self._left_out.items():
-            warn(f"left out: {plural(count, _NAMES[kind])}: {why}")
+            warn(f"left out: {count} {noun(count, _NAMES[kind])}: {why}")
         self.rules.report(self.image)
 
 
@@ -339,7 +339,7 @@ def _content(value: bytes) -> bytes:
 
 
 def _counts(counts: Counter[str]) -> str:
-    return ", ".join(plural(count, _NAMES[kind]) for kind, count in counts.items()) or "nothing"
+    return ", ".join(f"{count} {noun(count, _NAMES[kind])}" for kind, count in counts.items()) or "nothing"
 
 
 # Export of a state as rows, in Avro or JSON lines.

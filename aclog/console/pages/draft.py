@@ -7,7 +7,7 @@ from attrs import frozen
 
 from aclog.analysis.comparison import turning_same
 from aclog.analysis.intents import Intent
-from aclog.analysis.lint_report import LocatedFinding, plural
+from aclog.analysis.lint_report import LocatedFinding
 from aclog.analysis.regions import Direction
 from aclog.analysis.review.review import risk
 from aclog.analysis.rows.report import TITLES, ReportRow, row_cells
@@ -69,7 +69,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.states import Console, pattern_text
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.planning.granting import Shared
 from aclog.planning.plan import plan_lines, stage_of
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_with

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -39,7 +38,7 @@ from aclog.console.pages.page import (
 from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.snapshots.moments import read_moment
 
 PATH = "/findings"

@@ -2,7 +2,6 @@
 
 from attrs import evolve
 
-from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import PatternType, ResourceType, code_name
 from aclog.authorizer.settings import name_text, parse_name
 from aclog.console.pages.page import (
@@ -29,7 +28,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, State, pattern_text
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 
 # The page of rules: a table that is filtered by anything in it.
 

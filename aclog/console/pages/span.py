@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
 
-from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.console.live import KnownHistory, LiveHistory, RuleTimeline
@@ -25,7 +24,7 @@ from aclog.console.pages.page import (
 from aclog.console.pages.page import Handle as SliderHandle
 from aclog.console.pages.states import Console
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.moments import Moment, milliseconds, moment_text, read_moment, timestamp_text

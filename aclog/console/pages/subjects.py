@@ -6,7 +6,6 @@ from itertools import islice
 from attrs import evolve, frozen
 
 from aclog.analysis.intents import Intent, needs_of
-from aclog.analysis.lint_report import plural
 from aclog.analysis.regions import EVERYONE, REQUESTED, Principals, Query, hosts_text, names_text, only, operations_text
 from aclog.analysis.who_can import (
     SUPER_USER,
@@ -65,7 +64,7 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 
 # Tables of permissions, and of the rules that grant them.
 

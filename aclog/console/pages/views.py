@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aclog.analysis.lint_report import plural
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.console.pages import draft, findings, lists, subjects, why
 from aclog.console.pages.generations import View, asked_at, of_each_kafka
@@ -27,6 +26,7 @@ from aclog.console.pages.page import (
     url,
 )
 from aclog.console.pages.states import Console, State
+from aclog.metalog.errors import plural
 
 # The first page: an overview, and links to the views.
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.formats import jikkou, json_lines, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
 from aclog.sources.formats.files import SourceFile, check_no_rules, leave_out
 from aclog.sources.formats.format import AclsFormat
@@ -131,12 +131,8 @@ def _notes(
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items())
-    rules, files = _count(len(stated), "rule"), _count(sum(used.values()), "file")
+    rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     if context.ignored:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
