@@ -27,12 +27,12 @@ from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import Request
 from aclog.metalog.errors import ConfigError, MetadataError, printable
-from aclog.metalog.json_object import parse_object, text_field
+from aclog.metalog.json_object import json_string, parse_object, text_field
 from aclog.ops.policies import StatedSettings, each_generation, warn_of_super_users
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.sources.acl_lines import blocks, display_name
-from aclog.terminal.columns import Column, OutputFormat, Row, json_string, json_text
+from aclog.terminal.columns import Column, OutputFormat, Row, json_text
 from aclog.terminal.output import complain, say
 from aclog.terminal.progress import BYTES, progress
 

@@ -19,6 +19,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
     acl_text,
+    rule_fields,
 )
 from aclog.cli.flags.source import FollowerFlags, RemovalFlags, RemovalLimit
 from aclog.cli.followers import FollowerStatus, serving
@@ -48,7 +49,6 @@ from aclog.protocol.error_codes import (
 )
 from aclog.protocol.messages import MAX_STRING
 from aclog.protocol.request import RequestError
-from aclog.shell.tree import rule_fields
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.sources.live import connect_to_first, describe_all_acls, describe_cluster_id
@@ -96,7 +96,7 @@ def acl_changes(
 ) -> AclChanges:
     """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in listing order (aclog.shell.tree.rule_fields), regardless of the order of the poll.
+    Changes are in listing order (aclog.authorizer.acl.rule_fields), regardless of the order of the poll.
     """
     # A response may repeat an ACL.
     now = dict.fromkeys(polled)

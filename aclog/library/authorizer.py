@@ -26,6 +26,7 @@ from aclog.authorizer.acl import (
     code_name,
     host_address,
     parse_name,
+    rule_fields,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
@@ -38,7 +39,6 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, LogError, printable
 from aclog.metalog.primitives import uuid_text
-from aclog.shell.tree import rule_fields
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment, instant_of, start_of, utc_of

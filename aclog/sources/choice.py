@@ -80,7 +80,9 @@ class ChosenSource:
         moment = self.moment  # parsed first: a mistyped moment must not cost a replay
         with self.reading():
             image = self.source.image() if moment is None else self.source.image_at(moment)
-        self._freshness, self._freshness_at = self.source.freshness(), elapsed_seconds()
+        self._freshness = self.source.freshness()
+        if self._freshness is not None:
+            self._freshness_at = elapsed_seconds()
         self._age.tell(self._freshness)
         return image
 

@@ -15,9 +15,10 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    rule_fields,
+    rule_json,
 )
 from aclog.metalog.errors import ConfigError
-from aclog.shell.tree import rule_fields, rule_json
 from aclog.sources.acl_lines import blocks, numbered, parse_acl, read_acls
 
 DATA = Path(__file__).parents[1] / "data"

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, code_name
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    StandardAcl,
+    code_name,
+)
 from aclog.cli.flags import common, source
 from aclog.cli.flags.common import ACCESSES_PANEL as PANEL
 from aclog.cli.flags.common import (
@@ -624,6 +632,18 @@ class Entry:
             f"(principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
             f"permissionType={code_name(AclPermissionType, self.permission_type)})"
         )
+
+
+def entry_of(acl: StandardAcl) -> Entry:
+    """Return the ACL without its resource."""
+    return Entry(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type)
+
+
+def resource_filter(pattern: ResourcePattern) -> AclBindingFilter:
+    """Return the filter that matches every ACL of the resource."""
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )
 
 
 @frozen(kw_only=True)

@@ -32,10 +32,11 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.console.live import LivePremises, LiveState, none_unknown
 from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.json_object import json_string
 from aclog.snapshots.deciding_kafka import settled
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
-from aclog.terminal.columns import json_string, json_text
+from aclog.terminal.columns import json_text
 
 # The sender of a request.
 
