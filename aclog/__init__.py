@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from aclog.authorizer.acl import (
         AclOperation,
         AclPermissionType,
+        FileOrigin,
         PatternType,
         ResourcePattern,
         ResourceType,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     )
     from aclog.authorizer.acl import StandardAclWithId as Rule
     from aclog.authorizer.interface import InvalidRequestError
-    from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
     from aclog.library.authorizer import Answer, Authorizer, Grant, Rows
     from aclog.library.image import Image

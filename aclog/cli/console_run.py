@@ -12,15 +12,13 @@ from urllib.parse import urlsplit
 from attrs import define, frozen
 from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 
-from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import Origin, Origins
 from aclog.authorizer.settings import Settings
 from aclog.cli.extras import need_usage_extra
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
-from aclog.cli.flags.source import SourceFlags, parse_modules
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags, gap_us, given_accesses, parse_modules
 from aclog.cli.flags.target import TargetFlags, given_address, place_address
 from aclog.cli.serving import Endpoint, followed, health_of, is_loopback, listen_address, read_certificate_again, serve
 from aclog.console.connections import Refusals

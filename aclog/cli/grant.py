@@ -19,10 +19,10 @@ from aclog.authorizer.acl import (
     is_cidr,
 )
 from aclog.authorizer.acls_image import RuleChange
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
+from aclog.authorizer.standard import Premises
+from aclog.cli.app import writes_only_with
 from aclog.cli.apply import apply_to_place
-from aclog.cli.context_defaults import writes_only_with
 from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address

@@ -32,11 +32,11 @@ from aclog.cli.flags.common import (
     NoPager,
     Output,
     OutputFlags,
+    SourceFlags,
     check_one_stdin,
     format_option,
 )
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, printable

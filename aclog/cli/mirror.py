@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.source import FollowerFlags
+from aclog.cli.flags.common import FollowerFlags
 from aclog.cli.options import Group, Option
 
 app = Group()
@@ -56,7 +56,7 @@ def mirror(
       aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
     """
     from aclog.cli.mirror_run import MirrorOptions, mirror_quorum
-    from aclog.sources.server_flags import client_security, parse_servers
+    from aclog.sources.live import client_security, parse_servers
 
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)
     mirror_quorum(

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from click.exceptions import Exit
 
-from aclog.analysis.review.document import markdown_lines, text_lines
+from aclog.analysis.review.review import markdown_lines, text_lines
 from aclog.cli.extras import need_usage_extra
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses
-from aclog.cli.flags.source import parse_modules
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
@@ -20,8 +19,8 @@ from aclog.planning.report import RuleUses, document_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
+from aclog.terminal.notices import progress
 from aclog.terminal.output import emit, say
-from aclog.terminal.progress import progress
 
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 
@@ -117,7 +116,7 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
 
 
 def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.ops.rule_uses import read_rule_uses  # here: for access logs alone
+    from aclog.ops.usage import read_rule_uses  # here: for access logs alone
 
     return read_rule_uses(accesses, place, change.removed)
 

@@ -21,8 +21,8 @@ from aclog.authorizer.acl import (
     acl_text,
     rule_fields,
 )
-from aclog.cli.flags.source import FollowerFlags, RemovalFlags, RemovalLimit
-from aclog.cli.followers import FollowerStatus, serving
+from aclog.cli.flags.common import FollowerFlags, RemovalFlags, RemovalLimit
+from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.options import Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.transfer.rows import row_line
@@ -31,13 +31,12 @@ from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import LoginError, UnreachableError
 from aclog.client.requests import describe_cluster, describe_quorum
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
-from aclog.metalog.primitives import RandomIds, uuid_text
+from aclog.metalog.primitives import RandomIds, current_time_ms, uuid_text
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.protocol.error_codes import (
+from aclog.protocol.headers import (
     BROKER_NOT_AVAILABLE,
     CLUSTER_AUTHORIZATION_FAILED,
     NETWORK_EXCEPTION,
@@ -46,9 +45,9 @@ from aclog.protocol.error_codes import (
     REQUEST_TIMED_OUT,
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
+    RequestError,
 )
 from aclog.protocol.messages import MAX_STRING
-from aclog.protocol.request import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.sources.live import connect_to_first, describe_all_acls, describe_cluster_id
@@ -213,7 +212,7 @@ def sync(
       aclog sync --bootstrap-server HOST:9092 --command-config FILE --to DIR
       aclog sync --bootstrap-server HOST:9092 --to DIR --once --format jsonl
     """
-    from aclog.sources.server_flags import client_security, parse_servers
+    from aclog.sources.live import client_security, parse_servers
 
     run_sync(
         SyncOptions(

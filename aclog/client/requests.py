@@ -19,7 +19,6 @@ from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
 from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, decode_listing
-from aclog.protocol.error_codes import NOT_LEADER_OR_FOLLOWER, SECURITY_DISABLED
 from aclog.protocol.headers import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -33,12 +32,13 @@ from aclog.protocol.headers import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     EXPIRE_DELEGATION_TOKEN,
     METADATA,
+    NOT_LEADER_OR_FOLLOWER,
     RENEW_DELEGATION_TOKEN,
+    SECURITY_DISABLED,
+    RequestError,
 )
 from aclog.protocol.messages import build, encode_request
-from aclog.protocol.request import RequestError
-from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION
-from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
+from aclog.snapshots.image import KAFKA_VERSION_CONFIG, METADATA_VERSION, NEWEST_METADATA_VERSION
 
 # DescribeAcls, CreateAcls and DeleteAcls requests to a server, ours or Kafka's.
 

@@ -18,20 +18,24 @@ from aclog.analysis.comparison import Comparison
 from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding, lint, parted
 from aclog.analysis.policy import Policy
-from aclog.analysis.review.document import text_lines
+from aclog.analysis.review.review import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
 from aclog.analysis.rule_tests.report import PremisedRun
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
+    NO_ORIGINS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    FileOrigin,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
+    TwoOrigins,
     acl_text,
     folded_name,
     is_cidr,
@@ -40,9 +44,8 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import Action, ChangedOrigins, RuleChange, changed_acls, content_of, contents_of
 from aclog.authorizer.control import refusal
-from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings, rule_pattern
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import check_unicode, parse_object
 from aclog.metalog.primitives import random_uuid, uuid_text

@@ -1,4 +1,4 @@
-"""JSON objects with text fields: one line of a file that a command reads; and texts as JSON that a terminal shows as it is."""
+"""JSON objects with text fields, a line of a file each; and texts as JSON that a terminal shows as it is."""
 
 import json
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import StandardAcl, is_cidr
+from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, is_cidr, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
-from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, parse_super_users
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.ops.policies import StatedSettings, warn_of_super_users
@@ -15,13 +14,13 @@ from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
 from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
 from aclog.planning.report import PlanReport, RuleUses
 from aclog.sources.acl_lines import NameFile, read_changes
+from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_files import find_rules
 from aclog.targets.opening import FoundPlace, ToldSettings, find_place
 from aclog.targets.place_state import origin_now
+from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import BYTES, progress
 
 # What is stated of that which decides in a place.
 

@@ -16,17 +16,19 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclBindingFilter,
+    Origins,
     PatternType,
     ResourceType,
     StandardAclWithId,
     acl_text,
     code_name,
+    place_object,
     rule_json,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import utf16
-from aclog.authorizer.origin import NO_ORIGINS, Origins, place_object
 from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.errors import ConfigError

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.acl import NO_ORIGINS, Origins
 from aclog.authorizer.acls_image import ranges_among
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
-from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
+from aclog.authorizer.standard import ALL_KNOWN, AUTHORIZER_CLASS_NAME_CONFIG, SETTLED, Premise, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
@@ -67,7 +66,7 @@ def _opened(
 
         return open_zookeeper_place(address.properties, notify)
     from aclog.client.connection import Role
-    from aclog.sources.server_flags import client_security, parse_servers
+    from aclog.sources.live import client_security, parse_servers
     from aclog.targets.cluster import open_server_place
 
     role = Role.BROKER if address.kind is PlaceKind.BOOTSTRAP_SERVER else Role.CONTROLLER

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.layout import utf16
-from aclog.authorizer.index.names import first_unit
+from aclog.authorizer.index.layout import first_unit, utf16
 from aclog.authorizer.index.scan_order import _counts_by_first_unit
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import build_authorizer

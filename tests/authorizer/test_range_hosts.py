@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from aclog.authorizer import acl as acl_module
 from aclog.authorizer.acl import ResourceType, address_number, in_cidr, is_cidr
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index import names
-from aclog.authorizer.index.layout import IN_RANGES, rule_mask
-from aclog.authorizer.index.names import RangeHosts
+from aclog.authorizer.index import layout
+from aclog.authorizer.index.layout import IN_RANGES, RangeHosts, rule_mask
 from aclog.authorizer.index.subjects import RangePairs, range_masks
 from tests.support.builders.acls import acl, record_of, removal_of
 from tests.support.builders.images import with_ids
@@ -147,7 +146,7 @@ def test_without_a_slash_nothing_is_a_range(cidr):
 
 def test_an_update_parses_what_it_brings(monkeypatch):
     parsed, real = [], acl_module.cidr_range
-    monkeypatch.setattr(names, "cidr_range", lambda text: parsed.append(text) or real(text))
+    monkeypatch.setattr(layout, "cidr_range", lambda text: parsed.append(text) or real(text))
     rules = with_ids([acl("t", principal="User:a", host=f"10.0.{number}.0/24") for number in range(100)])
     image = AclsImage.from_acls(rules).with_options(documented=False, cidr=True)
 

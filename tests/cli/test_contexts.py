@@ -11,9 +11,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.cli.app import app
-from aclog.cli.context_defaults import META, ContextUse, source_options, written_unless, written_with
-from aclog.cli.flags.context import use_context
+from aclog.cli.app import META, ContextUse, app, source_options, written_unless, written_with
+from aclog.cli.options import use_context
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
 

@@ -19,6 +19,7 @@ from attrs import evolve, field, frozen
 
 import aclog as library
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclOperation,
     AclPermissionType,
     ChangePlace,
@@ -26,7 +27,6 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.terminal import progress as progress_module
+from aclog.terminal import notices as progress_module
 from aclog.terminal.bar import _clock
 
 pytestmark = pytest.mark.process

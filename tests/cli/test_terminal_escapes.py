@@ -27,11 +27,11 @@ from aclog.client.requests import DelegationToken
 from aclog.metalog.errors import printable
 from aclog.metalog.json_object import json_string
 from aclog.protocol.headers import DESCRIBE_ACLS
-from aclog.shell.completion import complete
+from aclog.shell.engine import complete
 from aclog.snapshots.image import Image
+from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers import WRITERS
-from aclog.sources.rule_files import AclsSource
 from aclog.terminal import output
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat, json_text
 from aclog.usage.decisions.intervals import Rules

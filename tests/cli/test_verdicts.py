@@ -13,13 +13,13 @@ from aclog.analysis.rule_tests.recording import recorded
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
 )
 from aclog.authorizer.acls_image import RuleChange, changes_between
-from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.test_follow import Color, Policies, Verdicts
 from aclog.metalog.errors import LogError

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aclog.cli import followers
-from aclog.cli.followers import Webhook
+from aclog.cli import follow
+from aclog.cli.follow import Webhook
 from aclog.metalog.errors import ConfigError
 from tests.support.processes.waiting import SECONDS
 
@@ -80,7 +80,7 @@ def test_posts_arrive_in_order_with_the_login_of_the_url() -> None:
 def test_what_is_refused_is_posted_again(
     code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(followers, "_RETRY_S", (0.0,))
+    monkeypatch.setattr(follow, "_RETRY_S", (0.0,))
     receiver, registry = Receiver(code, code), CollectorRegistry()
     with (
         receiver.listening() as port,
@@ -99,8 +99,8 @@ def test_what_is_refused_is_posted_again(
 def test_a_receiver_that_is_down_fills_no_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(followers, "_MOST_WAITING", 3)
-    monkeypatch.setattr(followers, "_LAST_S", 0.0)
+    monkeypatch.setattr(follow, "_MOST_WAITING", 3)
+    monkeypatch.setattr(follow, "_LAST_S", 0.0)
     registry = CollectorRegistry()
     with Receiver().listening() as port:
         pass  # nobody listens there any more

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.batches import iter_batches, read_values
 from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import MAX_STRING, compact_bytes, unsigned_varint
 from aclog.metalog.records import AccessControlEntryRecord

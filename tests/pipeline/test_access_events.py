@@ -10,9 +10,8 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
-from aclog.cli.spark.commands import authorize_command
+from aclog.cli.spark.commands import Policy, authorize_command
 from aclog.cli.spark.flags import DecidedFlags
-from aclog.cli.spark.jobs import Policy
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import events
 from aclog.pipeline.event_form import EventForm

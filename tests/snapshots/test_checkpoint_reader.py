@@ -14,8 +14,7 @@ from aclog.metalog.errors import CheckpointError, DecodeError
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import BeginTransactionRecord, FeatureLevelRecord
 from aclog.snapshots.checkpoints import checkpoint_batches, decode_checkpoint, read_checkpoint, write_checkpoint
-from aclog.snapshots.image import ClusterImage, Image
-from aclog.snapshots.state_source import NewerKafka
+from aclog.snapshots.image import ClusterImage, Image, NewerKafka
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_records import acl
 from tests.support.models.naive_replay import state_of

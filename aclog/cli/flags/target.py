@@ -10,13 +10,14 @@ from aclog.cli.flags.common import (
     PANEL,
     AccessesFormat,
     AccessesTimezone,
+    Modules,
     NoPager,
     Output,
     OutputFlags,
+    TopicsFile,
     Workers,
     format_option,
 )
-from aclog.cli.flags.source import Modules, TopicsFile
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -347,7 +348,7 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
 
     """
     from aclog.planning.plan import PlaceAddress, PlaceKind
-    from aclog.sources.server_flags import parse_servers
+    from aclog.sources.live import parse_servers
 
     store = bool(target.authorizer_properties)
     values = {

@@ -21,8 +21,8 @@ from aclog.authorizer.acl import (
     reasons_unmatched,
 )
 from aclog.authorizer.acls_image import Action, RuleChange
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.draft import (
     INTENTS,
     MOST_BYTES,

@@ -26,9 +26,8 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings, check_topic_name, is_set, parse_name
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.console.live import LivePremises, LiveState, none_unknown
 from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
 from aclog.metalog.errors import ConfigError, MetadataError

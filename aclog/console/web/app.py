@@ -20,8 +20,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from aclog.authorizer.acl import NO_ORIGINS
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import NO_ORIGINS
 from aclog.console.connections import Refusals
 from aclog.console.draft import MOST_BYTES, Preset, preset_lines
 from aclog.console.login.forms import FormError, parsed, read_body, replayed
@@ -36,8 +36,8 @@ from aclog.console.pages.states import Console, NotReadyError, NotShownError, Ow
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS, View
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.server.connection_budget import network_of
 from aclog.terminal.columns import json_text
 

@@ -32,16 +32,20 @@ from aclog.protocol.acls import (
     describe_acls_chunks,
     token_refused_response,
 )
-from aclog.protocol.error_codes import (
+from aclog.protocol.headers import (
+    ANONYMOUS,
     CLUSTER_AUTHORIZATION_FAILED,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
+    MalformedRequestError,
+    Request,
+    RequestError,
+    SecurityProtocol,
 )
-from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS
 from aclog.protocol.messages import build, build_response
-from aclog.protocol.request import MalformedRequestError, Request, RequestError
-from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 from aclog.server.loops import MANY, committed, offload_if
 
 # Checks of delegation token requests that brokers and controllers share (KafkaApis, ControllerApis).

@@ -24,7 +24,9 @@ from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.protocol import headers
-from aclog.protocol.error_codes import (
+from aclog.protocol.headers import (
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
     CLUSTER_AUTHORIZATION_FAILED,
     DUPLICATE_BROKER_REGISTRATION,
     INCONSISTENT_CLUSTER_ID,
@@ -32,10 +34,11 @@ from aclog.protocol.error_codes import (
     NOT_CONTROLLER,
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
+    Handler,
+    Request,
+    RequestError,
 )
-from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION
 from aclog.protocol.messages import build
-from aclog.protocol.request import Handler, Request, RequestError
 from aclog.server.apis.acls import AccessSettingsApi, AclApis, AuthHelper, creations_of, filters_of
 from aclog.server.broker.apis import (
     BrokerTokenApis,

@@ -16,15 +16,19 @@ from aclog.authorizer.settings import Generation
 from aclog.config.node_config import HostPort
 from aclog.credentials.scram import ScramDeletion, ScramResult, ScramUpsertion, alter_credentials
 from aclog.credentials.tokens import TokenCreation, TokenResult, token_hmac_bytes
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import DecodeError, MetadataError
-from aclog.metalog.primitives import ZERO
+from aclog.metalog.primitives import ZERO, current_time_ms
 from aclog.metalog.records import BrokerEndpoint, BrokerFeature, DelegationTokenRecord, RegisterBrokerRecord
 from aclog.protocol import headers
 from aclog.protocol.acls import decode_create_acls, token_created_response, token_expiry_response
-from aclog.protocol.error_codes import (
+from aclog.protocol.headers import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
+    CREATE_ACLS,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    DESCRIBE_QUORUM,
     INCONSISTENT_CLUSTER_ID,
     INVALID_REGISTRATION,
     INVALID_REQUEST,
@@ -33,21 +37,19 @@ from aclog.protocol.error_codes import (
     PRINCIPAL_DESERIALIZATION_FAILURE,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
-    UNSUPPORTED_VERSION,
-)
-from aclog.protocol.headers import (
-    ALTER_USER_SCRAM_CREDENTIALS,
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
-    CREATE_ACLS,
-    DESCRIBE_QUORUM,
     UNREGISTER_BROKER,
+    UNSUPPORTED_VERSION,
+    Handler,
+    MalformedRequestError,
+    OutcomeUnknownError,
+    Request,
+    RequestError,
     RequestHeader,
+    Session,
     decode_header,
     response_header,
 )
 from aclog.protocol.messages import build, build_response, decode_request
-from aclog.protocol.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from aclog.protocol.responses import (
     CONTROLLER_APIS,
     ApiVersion,
@@ -58,7 +60,6 @@ from aclog.protocol.responses import (
     error_response,
     served_by,
 )
-from aclog.protocol.session import Session
 from aclog.server.apis.acls import (
     CONTROLLER_ENDPOINTS,
     NOT_ALLOWED_TIMESTAMP,

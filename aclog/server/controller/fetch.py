@@ -18,8 +18,10 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.committed_log import EpochStart, LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
-from aclog.protocol.error_codes import (
+from aclog.protocol.headers import (
     FENCED_LEADER_EPOCH,
+    FETCH,
+    FETCH_SNAPSHOT,
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
     NOT_CONTROLLER,
@@ -29,10 +31,10 @@ from aclog.protocol.error_codes import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
+    Request,
+    RequestError,
 )
-from aclog.protocol.headers import FETCH, FETCH_SNAPSHOT
 from aclog.protocol.messages import build, build_response
-from aclog.protocol.request import Request, RequestError
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.controller.registrations import BrokerWriter, TokenWriter
 

@@ -17,12 +17,10 @@ from aclog.authorizer.index.layout import Int32s, compact, expanded
 from aclog.authorizer.index.scan_order import levels_of, ranks_of
 from aclog.authorizer.index.subjects import Matcher, NameResources, RequestCodes
 from aclog.authorizer.settings import Generation, Settings
-from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
-from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
-from aclog.usage.decisions.accesses import DecisionTexts, ParsedAccess
-from aclog.usage.decisions.decisions import KafkaTimes, Ranges
+from aclog.usage.decisions.decisions import DecisionTexts, KafkaTimes, ParsedAccess, Ranges
 
 # ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers.
 

@@ -14,12 +14,12 @@ from aclog.analysis.rule_tests.report import nearest_change
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations

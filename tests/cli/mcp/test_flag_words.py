@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, Semantics
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags
 from aclog.cli.mcp_tools import Check, Explain, WhoCan, flag_words, line_text, option_words, read_arguments
 from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError

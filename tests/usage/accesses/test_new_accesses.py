@@ -11,7 +11,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_log import NewAccesses, find_accesses, only_new, read_part
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 
 def _line(number: int) -> str:

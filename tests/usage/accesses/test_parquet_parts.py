@@ -8,7 +8,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.parquet import latest_time, plain_parts, read_plain
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 UTC_MICROS = pa.timestamp("us", tz="UTC")
 

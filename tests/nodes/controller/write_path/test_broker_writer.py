@@ -18,7 +18,7 @@ from aclog.metalog.records import (
     NoOpRecord,
     RegisterBrokerRecord,
 )
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.controller.registrations import BrokerWriter, Heartbeat, HeartbeatReply
 from aclog.server.loops import committed
