@@ -128,7 +128,7 @@ _HOME_OF = {
     "Comparison": "aclog.analysis.comparison",
     "ConfigError": "aclog.metalog.errors",
     "DecodeError": "aclog.metalog.errors",
-    "FileOrigin": "aclog.authorizer.acls_image",
+    "FileOrigin": "aclog.authorizer.acl",
     "Grant": "aclog.library.authorizer",
     "Image": "aclog.library.image",
     "InvalidRequestError": "aclog.authorizer.interface",

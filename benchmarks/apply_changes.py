@@ -16,7 +16,7 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.client.connection import Connection, connect
 from aclog.client.requests import create_acls, delete_acls
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from aclog.targets.cluster import exactly
 from benchmarks.report import Row
 from tests.support.kafka.jvm import java_command

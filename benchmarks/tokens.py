@@ -21,7 +21,7 @@ from attrs import evolve, frozen
 from aclog.client.connection import connect
 from aclog.client.requests import DelegationToken, create_token
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from benchmarks.report import Row
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import with_properties

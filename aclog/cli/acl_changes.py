@@ -38,7 +38,8 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.image import METADATA_VERSION
-from aclog.sources.live import client_security, connect_to_first, parse_servers
+from aclog.sources.live import connect_to_first
+from aclog.sources.server_flags import client_security, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
 from aclog.targets.log import LogWriter, open_writer
 from aclog.terminal.output import confirms, emit, note, value_formatter, warn

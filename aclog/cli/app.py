@@ -9,10 +9,9 @@ from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import click
-from attrs import define, field, frozen
 from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.options import (
@@ -26,9 +25,10 @@ from aclog.cli.options import (
     visible,
 )
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.sources.contexts import ChosenContext
-from aclog.terminal.columns import OutputFormat
 from aclog.terminal.output import complain, paging, say
+
+if TYPE_CHECKING:
+    from aclog.sources.contexts import ChosenContext
 
 # Commands whose modules are imported when they are called: `--help` and completion know their names and first lines.
 #
@@ -345,16 +345,18 @@ def _drop_output() -> None:
 # The flags of one command line, to which a context adds what was not typed.
 
 
-@define
 class Filling:
-    """The flags of one command line, to which values of a context are added."""
+    """The flags of one command line, to which values of a context are added. No attrs, as `aclog --help` imports none.
 
-    _parameters: dict[str, Any]
-    _values: dict[str, Any]
-    deciding: list[str] = field(factory=list, init=False)
-    """Settings that came from the context and change decisions, as people read them."""
-    client_properties: Path | None = field(default=None, init=False)
-    """The file of them that came from the context."""
+    `deciding`: settings that came from the context and change decisions, as people read them. `client_properties`: the
+    file of them that came from the context.
+    """
+
+    def __init__(self, parameters: dict[str, Any], values: dict[str, Any]) -> None:
+        self._parameters = parameters
+        self._values = values
+        self.deciding: list[str] = []
+        self.client_properties: Path | None = None
 
     def is_given(self, options: tuple[str, ...]) -> bool:
         """Return whether the command line names one of these options, or another in their place."""
@@ -367,7 +369,7 @@ class Filling:
         self._values[self._parameters[option].name] = value
         return True
 
-    def put_settings(self, choice: ChosenContext) -> None:
+    def put_settings(self, choice: "ChosenContext") -> None:
         """Give the other options what a context says of them."""
         context = choice.context
         self.put("--acls-format", context.acls_format)
@@ -380,7 +382,7 @@ class Filling:
         self._put_choice("--format", context.format)
         self._put_deciding(choice)
 
-    def _put_deciding(self, choice: ChosenContext) -> None:
+    def _put_deciding(self, choice: "ChosenContext") -> None:
         context = choice.context
         everyone, never = "--allow-everyone-if-no-acl-found", "--no-allow-everyone-if-no-acl-found"
         if context.allow_everyone is False and not self._has_value(everyone):
@@ -401,6 +403,8 @@ class Filling:
         if not sys.stdout.isatty() or any(map(self._has_value, ("--json", "--columns", "--follow"))):
             return
         parameter = self._parameters.get(option)
+        from aclog.terminal.columns import OutputFormat
+
         if value is None or parameter is None or parameter.annotation is not OutputFormat:
             return
         with suppress(click.BadParameter):
@@ -485,8 +489,7 @@ def takes_no_context(command: Any) -> bool:
 # What a command took from a context: printed, and confirmed, before the command runs.
 
 
-@frozen(kw_only=True)
-class Unused:
+class Unused(NamedTuple):
     """A context that the command line names, and does not use."""
 
     name: str
@@ -500,11 +503,10 @@ class Unused:
         note(f"context {self.name} is not used: {self.why}")
 
 
-@frozen(kw_only=True)
-class ContextUse:
+class ContextUse(NamedTuple):
     """What a command took from a context."""
 
-    choice: ChosenContext
+    choice: "ChosenContext"
     writes: bool
     """Whether the command changes the context's source."""
     deciding: tuple[str, ...]
@@ -614,11 +616,6 @@ def _name_context(name: str | None) -> None:
     use_context(name)
 
 
-def source_options(command: Any) -> list[str]:
-    """Return the options by which a command takes a source from a context."""
-    return [name for name in (*SOURCES, *STORES) if name in _parameters(command)]
-
-
 def _parameters(command: Any) -> dict[str, Any]:
     parameters = {name: each for each in command.params for name in each.opts}
     if "--base" in parameters and "path" in parameters:  # `aclog review PATH --base REF` compares commits of files
@@ -673,7 +670,7 @@ def _dest(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _source_flag(choice: ChosenContext, parameters: dict[str, Any]) -> tuple[str | None, Any]:
+def _source_flag(choice: "ChosenContext", parameters: dict[str, Any]) -> tuple[str | None, Any]:
     """Return the flag of this command that a context's source is, and its value."""
     context = choice.context
     option = f"--{context.kind}"
@@ -684,7 +681,7 @@ def _source_flag(choice: ChosenContext, parameters: dict[str, Any]) -> tuple[str
     return (option if option in parameters else None), context.value
 
 
-def _unfit(choice: ChosenContext, command: str, options: list[str]) -> ConfigError:
+def _unfit(choice: "ChosenContext", command: str, options: list[str]) -> ConfigError:
     context = choice.context
     return ConfigError(
         f"context {context.name} ({choice.by}) is {context.address}: {command} takes {' or '.join(options)}"

@@ -35,7 +35,7 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.ops.plan import WantedRules, told_settings
+from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
@@ -65,7 +65,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
         raise ConfigError("--edit: expected a place: --log DIR, --bootstrap-server or --bootstrap-controller HOST:PORT")
     return Editing(
         address=address,
-        stated=told_settings(authorizer, is_warned=True),
+        stated=place_settings(authorizer, is_warned=True),
         journal=findings.journal.absolute(),
         others=findings.other_journals,
         notify=note,
@@ -213,7 +213,7 @@ class Finding:
             bootstrap_controller=source.bootstrap_controller,
             command_config=source.command_config,
         )
-        want = WantedRules(
+        want = DesiredRules(
             path=flags.want,
             form=flags.want_format or AclsFormat.AUTO,
             modules=parse_modules(source.modules),

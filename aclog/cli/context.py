@@ -84,7 +84,7 @@ class NamedSourceFlags:
         return values
 
     def _check(self) -> None:
-        from aclog.sources.live import client_security, parse_servers
+        from aclog.sources.server_flags import client_security, parse_servers
 
         parse_servers("--bootstrap-controller", self.bootstrap_controller)
         parse_servers("--bootstrap-server", self.bootstrap_server)

@@ -38,7 +38,7 @@ from aclog.console.findings import (
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.ops.lint import LintInputs, lint_inputs, lint_report, not_judged, sure
-from aclog.ops.plan import WantedRules, read_wanted_rules
+from aclog.ops.plan import DesiredRules, read_wanted_rules
 from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
@@ -77,7 +77,7 @@ class DriftFinder:
     """Compares states of a place with what a source wants there, and with what its journal owns."""
 
     address: PlaceAddress
-    want: WantedRules
+    want: DesiredRules
     journal: Path
     others: Sequence[Path] = ()
     _rules: frozenset[bytes] | str = field(default=frozenset(), init=False)

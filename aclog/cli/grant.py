@@ -30,7 +30,7 @@ from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
 from aclog.metalog.errors import ConfigError, printable
-from aclog.ops.plan import told_settings
+from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
     AccessRequest,
     Grant,
@@ -310,7 +310,7 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
     request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    place = find_place(address, told_settings(authorizer), do.journal, note, hosts=filter(is_cidr, request.hosts))
+    place = find_place(address, place_settings(authorizer), do.journal, note, hosts=filter(is_cidr, request.hosts))
     return finish(place, _change(request, flags, place), do, output)
 
 
@@ -362,7 +362,7 @@ def run_revoke(
     limit = DeleteLimit.parse(revoked.max_deletes)
     needs = asked_needs(flags.intent, flags.resources(), whole=False)
     request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    place = find_place(address, told_settings(authorizer), do.journal, note)
+    place = find_place(address, place_settings(authorizer), do.journal, note)
     revocation = plan_revoke(request, place.state.contents, place.settings, place.kafka.generations)
     intent = IntentChange(
         changes=[

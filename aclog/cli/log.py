@@ -187,7 +187,7 @@ def copy(
       aclog log copy kafka://HOST:9092/__aclog_metadata DIR --command-config FILE
     """
     from aclog.config.client_config import librdkafka_properties
-    from aclog.sources.live import client_security
+    from aclog.sources.server_flags import client_security
 
     security = client_security(command_config)
     properties = librdkafka_properties(security, "" if command_config is None else f"{command_config}: ")
@@ -747,7 +747,7 @@ def parse_place(text: str, client: TopicClient) -> Place:
     if match is None:
         raise ConfigError(f"{text}: expected kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a directory")
     from aclog.metalog.topiclog import TopicSettings
-    from aclog.sources.live import parse_servers
+    from aclog.sources.server_flags import parse_servers
 
     servers = ",".join(map(str, parse_servers(text, match[1])))
     return TopicSettings(
@@ -758,7 +758,8 @@ def parse_place(text: str, client: TopicClient) -> Place:
 
 
 def _try_brokers(places: Iterable[Place], client: TopicClient) -> None:
-    from aclog.sources.live import check_brokers, parse_servers
+    from aclog.sources.live import check_brokers
+    from aclog.sources.server_flags import parse_servers
 
     for place in places:
         if not isinstance(place, Path) and client.security is not None:

@@ -28,7 +28,8 @@ from aclog.cli.images import ACL_COLUMNS
 from aclog.config.properties import read_properties
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.migrate import CheckpointTarget, LogTarget, QuorumTarget, Target, TargetContents, TargetWriter
-from aclog.sources.live import client_security, opened_zookeeper, parse_servers
+from aclog.sources.live import opened_zookeeper
+from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column, OutputFormat, Row
 from aclog.terminal.notices import progress
 from aclog.terminal.output import confirms, note, say, value_formatter, warn

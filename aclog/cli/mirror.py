@@ -56,7 +56,7 @@ def mirror(
       aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
     """
     from aclog.cli.mirror_run import MirrorOptions, mirror_quorum
-    from aclog.sources.live import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)
     mirror_quorum(

@@ -12,7 +12,7 @@ from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, 
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError
-from aclog.ops.plan import Ownership, PlanGoal, WantedRules, new_plan, read_changes_goal, read_goal, report_of
+from aclog.ops.plan import DesiredRules, Ownership, PlanGoal, new_plan, read_changes_goal, read_goal, report_of
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
 from aclog.planning.planner import DeleteLimit, PlannedChange
 from aclog.planning.report import RuleUses, document_of
@@ -150,11 +150,11 @@ def write_plan(plan: Plan, path: Path) -> None:
 # What the flags of a command want of a place.
 
 
-def wanted_of(flags: WantFlags) -> WantedRules:
+def wanted_of(flags: WantFlags) -> DesiredRules:
     """Return where the rules of --want are. Raises ConfigError: it is not given, or a module without its directory."""
     if flags.want is None:
         raise ConfigError("expected --want PATH, with all rules of this source")
-    return WantedRules(
+    return DesiredRules(
         path=flags.want,
         form=flags.want_format or AclsFormat.AUTO,
         modules=parse_modules(flags.modules),

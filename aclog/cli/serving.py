@@ -32,7 +32,7 @@ from aclog.server.connection_budget import ConnectionBudget
 from aclog.server.http_endpoint import Check, HttpEndpoint
 from aclog.server.network.admission import connections_within_files
 from aclog.sources.choice import ChosenSource
-from aclog.sources.live import parse_servers
+from aclog.sources.server_flags import parse_servers
 from aclog.terminal.notices import FewNotices
 from aclog.terminal.output import say, warn
 

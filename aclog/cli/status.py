@@ -42,7 +42,7 @@ def status(
       aclog status --bootstrap-controller HOST:9093
     """
     from aclog.metalog.errors import ConfigError
-    from aclog.sources.live import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     servers = parse_servers("--bootstrap-server", bootstrap_server)
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)

@@ -36,7 +36,7 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataErr
 from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
 from aclog.metalog.primitives import RandomIds, current_time_ms, uuid_text
 from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.protocol.headers import (
+from aclog.protocol.error_codes import (
     BROKER_NOT_AVAILABLE,
     CLUSTER_AUTHORIZATION_FAILED,
     NETWORK_EXCEPTION,
@@ -45,8 +45,8 @@ from aclog.protocol.headers import (
     REQUEST_TIMED_OUT,
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
-    RequestError,
 )
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import MAX_STRING
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
@@ -212,7 +212,7 @@ def sync(
       aclog sync --bootstrap-server HOST:9092 --command-config FILE --to DIR
       aclog sync --bootstrap-server HOST:9092 --to DIR --once --format jsonl
     """
-    from aclog.sources.live import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
 
     run_sync(
         SyncOptions(

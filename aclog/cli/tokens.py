@@ -64,7 +64,7 @@ class BrokerFlags:
 
     def broker(self) -> "Broker":
         """Return the broker. Raises ConfigError: an invalid address, or a bad properties file."""
-        from aclog.sources.live import client_security, parse_servers
+        from aclog.sources.server_flags import client_security, parse_servers
 
         servers = parse_servers("--bootstrap-server", self.bootstrap_server)
         return Broker(servers=servers, security=client_security(self.command_config))

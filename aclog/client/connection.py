@@ -23,24 +23,22 @@ from aclog.authorizer.audit import api_name
 from aclog.client.errors import AbsentError, LoginError, SilentError, StrangerError, UnreachableError, release_with
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.protocol.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from aclog.protocol.headers import (
     API_VERSIONS,
     FETCH_SNAPSHOT,
-    ILLEGAL_SASL_STATE,
     METADATA,
     SASL_AUTHENTICATE,
-    SASL_AUTHENTICATION_FAILED,
     SASL_HANDSHAKE,
-    UNSUPPORTED_SASL_MECHANISM,
     FrameBuffer,
     RequestHeader,
-    SecurityProtocol,
     decode_response_header,
     encode_header,
     frame,
 )
 from aclog.protocol.messages import decode_response, encode_request, message_type
 from aclog.protocol.responses import ApiVersion
+from aclog.protocol.session import SecurityProtocol
 from aclog.security.principals import AuthenticationError
 from aclog.security.sasl import sasl_client
 from aclog.security.tls import client_context

@@ -25,14 +25,14 @@ from aclog.metalog.batches import HEADER_SIZE, BatchRun, read_header
 from aclog.metalog.committed_log import CommittedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
 from aclog.metalog.primitives import elapsed_seconds
-from aclog.protocol.headers import (
+from aclog.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
-    RequestError,
 )
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import message_type
 from aclog.snapshots.image import NEWEST_METADATA_VERSION
 

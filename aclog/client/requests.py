@@ -19,6 +19,7 @@ from aclog.metalog.codec import ACL_CONTENT, encode_acl
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import ZERO
 from aclog.protocol.acls import FIRST_COMPACT, REQUESTER_SINCE, decode_listing
+from aclog.protocol.error_codes import NOT_LEADER_OR_FOLLOWER, SECURITY_DISABLED
 from aclog.protocol.headers import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -32,9 +33,7 @@ from aclog.protocol.headers import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     EXPIRE_DELEGATION_TOKEN,
     METADATA,
-    NOT_LEADER_OR_FOLLOWER,
     RENEW_DELEGATION_TOKEN,
-    SECURITY_DISABLED,
     RequestError,
 )
 from aclog.protocol.messages import build, encode_request

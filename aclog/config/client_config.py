@@ -13,7 +13,7 @@ from aclog.config.node_config import ClientSecurity, TlsSettings
 from aclog.config.properties import Properties, read_properties
 from aclog.config.security import JAAS, PLAIN_MODULE, SCRAM_MODULE, check_mechanism, jaas_entry, login, tls_settings
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 # Security properties that are refused, since ignoring them could admit clients that the operator means to refuse.
 

@@ -15,7 +15,7 @@ from aclog.authorizer.standard import (
 from aclog.config.node_config import ClientAuth, HostPort, Listener, NodeConfig, Role
 from aclog.config.properties import ListenerAddress, Properties, check_ports, listener_addresses
 from aclog.config.security import ENABLED, enabled_mechanisms, plain_users, session_lifetimes, tls_settings
-from aclog.protocol.headers import ANONYMOUS, SecurityProtocol
+from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 
 # The listener keys as a whole, and the checks between them (KafkaConfig.validateValues).
 

@@ -9,7 +9,7 @@ from attrs import field, frozen
 from aclog.authorizer.settings import Generation
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.topiclog.settings import TopicSettings
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 
 class Role(Enum):

@@ -11,7 +11,7 @@ from aclog.config.node_config import BrokerSettings, CheckpointPolicy, ClientSec
 from aclog.config.properties import Properties, known_addresses, servers, voters
 from aclog.config.security import check_mechanism, jaas_entry, login, mechanism_key, tls_settings
 from aclog.metalog.topiclog.settings import TopicSettings
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 # Limits and checkpoint policy from properties; defaults are Kafka's unless NodeConfig has its own.
 

@@ -10,7 +10,7 @@ from aclog.config.node_config import ClientAuth, ClientSecurity, TlsSettings
 from aclog.config.properties import Properties, SslPrincipalMapper
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 # Cipher suites by their names in Java (ssl.cipher.suites), which are IANA's, translated to OpenSSL's. Pure.
 

@@ -64,7 +64,7 @@ from aclog.planning.plan import KIND, PLAN_BEGIN, PlaceAddress, Plan, RefusedErr
 from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
 from aclog.planning.report import PlanReport, document_of
 from aclog.sources.acl_lines import parse_change
-from aclog.targets.opening import PlanApply, ToldSettings, find_place, told_outcome
+from aclog.targets.opening import PlaceSettings, PlanApply, find_place, told_outcome
 from aclog.targets.place_state import origin_now, time_now
 
 # Plans of drafts, and applying them: by a console that may write, to the one target that it shows.
@@ -115,7 +115,7 @@ class Editing:
     """Makes plans for one target and one journal, and applies them one at a time. Safe for any number of threads."""
 
     address: PlaceAddress
-    stated: ToldSettings
+    stated: PlaceSettings
     journal: Path
     others: Sequence[Path] = ()
     """Journals of other sources for the same target."""

@@ -48,9 +48,9 @@ from aclog.sources.choice import (
 )
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git import parse_git_place
-from aclog.sources.live import check_age
 from aclog.sources.logs import history_of
 from aclog.sources.read_options import ReadOptions
+from aclog.sources.server_flags import check_age
 from aclog.terminal.output import note
 
 # A source of images.

@@ -124,3 +124,11 @@ def format_properties(values: Mapping[str, str], *, comments: str) -> bytes:
     import javaproperties  # noqa: PLC0415 - see above
 
     return javaproperties.dumps(values, comments=comments, timestamp=False, ensure_ascii=True).encode("ascii")
+
+
+# Lists in one text, as people write them.
+
+
+def comma_parts(text: str) -> tuple[str, ...]:
+    """Return the parts between commas, blanks cut off; empty ones are left out."""
+    return tuple(part for each in text.split(",") if (part := each.strip()))

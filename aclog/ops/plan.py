@@ -17,7 +17,7 @@ from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.read_options import ReadOptions
-from aclog.targets.opening import FoundPlace, ToldSettings, find_place
+from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
 from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
@@ -25,7 +25,7 @@ from aclog.terminal.output import note
 # What is stated of that which decides in a place.
 
 
-def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSettings:
+def place_settings(stated: StatedSettings, *, is_warned: bool = False) -> PlaceSettings:
     """Return what is stated for a place; warn of likely unintended super users, unless `is_warned`.
 
     Raises:
@@ -34,7 +34,7 @@ def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSet
     """
     if not is_warned:
         warn_of_super_users(stated)
-    return ToldSettings(
+    return PlaceSettings(
         super_users=parse_super_users(stated.super_users) if stated.super_users is not None else None,
         allow_everyone=bool(stated.allow_everyone) if ALLOW_EVERYONE_CONFIG in stated.configs() else None,
         documented=stated.documented,
@@ -42,12 +42,12 @@ def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSet
     )
 
 
-# What a source of rules wants of a place.
+# The desired rules.
 
 
 @frozen(kw_only=True)
-class WantedRules:
-    """Where all rules are that a source wants."""
+class DesiredRules:
+    """The file or directory that has all desired rules of a source, and how it is read."""
 
     path: str
     form: AclsFormat = AclsFormat.AUTO
@@ -79,7 +79,7 @@ class PlanGoal:
         return change_as_asked(ownership, self.changes or (), adopt=adopt)
 
 
-def read_goal(source: WantedRules) -> PlanGoal:
+def read_goal(source: DesiredRules) -> PlanGoal:
     """Return all rules that are wanted. Raises as read_wanted_rules."""
     rules, origins = read_wanted_rules(source)
     return PlanGoal(path=source.path, rules=rules, origins=origins)
@@ -91,7 +91,7 @@ def read_changes_goal(path: str) -> PlanGoal:
     return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
 
 
-def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
+def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
     """Return the desired rules, and their locations; `tell` is called with what was read.
 
     Raises:
@@ -188,7 +188,7 @@ def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated
         MetadataError, OSError: the place, a journal or a file cannot be read.
 
     """
-    settings, hosts = told_settings(stated), goal.ranges()
+    settings, hosts = place_settings(stated), goal.ranges()
     place = find_place(address, settings, ownership.journal, note, ownership.others, hosts=hosts)
     change = goal.change_of(place.holdings, adopt=ownership.adopt)
     plan = make_plan(change, place.circumstances(origin_now(goal.path)))

@@ -10,12 +10,12 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequ
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import compact_string, read_unsigned_varint
 from aclog.metalog.records import DelegationTokenRecord
+from aclog.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from aclog.protocol.headers import (
     CREATE_DELEGATION_TOKEN,
     DESCRIBE_ACLS,
     DESCRIBE_DELEGATION_TOKEN,
     RENEW_DELEGATION_TOKEN,
-    UNKNOWN_SERVER_ERROR,
     tagged_fields,
 )
 from aclog.protocol.messages import NO_ERROR, NO_THROTTLE, FieldWriter, field_writer, int8

@@ -2,16 +2,14 @@
 
 import struct
 from collections.abc import Awaitable, Callable
-from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
 from attrs import define, field, frozen
-from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.interface import RequestContext
-from aclog.authorizer.settings import KafkaPrincipal
 from aclog.metalog.errors import DecodeError, EncodeError, MetadataError
 from aclog.metalog.primitives import read_unsigned_varint
+from aclog.protocol.session import Session
 
 # Tagged fields, the section at the end of every structure in a flexible version (KIP-482).
 
@@ -254,58 +252,6 @@ def decode_response_header(api_key: int, api_version: int, payload: bytes) -> tu
     return correlation_id, position
 
 
-# A client's session, and the context of its requests.
-
-
-class SecurityProtocol(Enum):
-    """The security protocol of a listener (org.apache.kafka.common.security.auth.SecurityProtocol)."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def id(self) -> int:
-        """The protocol's number in a broker's registration."""
-        return list(SecurityProtocol).index(self)
-
-    @property
-    def sasl(self) -> bool:
-        """Whether clients authenticate with SASL."""
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
-    @property
-    def tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-
-
-ANONYMOUS = KafkaPrincipal(type="User", name="ANONYMOUS")
-"""The principal of unauthenticated clients (KafkaPrincipal.ANONYMOUS)."""
-
-
-@frozen(kw_only=True)
-class Session:
-    """An authenticated connection (the connection part of Kafka's RequestContext).
-
-    `host` is the client address in the form of Java's getHostAddress, `address` is the same address as 4 or 16 bytes.
-    """
-
-    listener_name: str
-    security_protocol: SecurityProtocol
-    host: str
-    address: bytes
-    principal: KafkaPrincipal = ANONYMOUS
-    token_authenticated: bool = False
-    principal_text: str = field(init=False, repr=False)
-    """The principal as `Type:name`, made once for all requests."""
-
-    @principal_text.default
-    def _principal_text(self) -> str:
-        return str(self.principal)
-
-
 # Requests, handlers, and the errors that handlers raise.
 
 
@@ -372,58 +318,3 @@ class MalformedRequestError(MetadataError):
 
     Kafka's request classes throw while parsing it, so the connection is closed without a response.
     """
-
-
-# The error codes that nodes send and interpret (org.apache.kafka.common.protocol.Errors).
-
-
-UNKNOWN_SERVER_ERROR = -1
-UNKNOWN_TOPIC_OR_PARTITION = 3
-NOT_LEADER_OR_FOLLOWER = 6
-REQUEST_TIMED_OUT = 7
-BROKER_NOT_AVAILABLE = 8
-NETWORK_EXCEPTION = 13
-RECORD_LIST_TOO_LARGE = 18
-CLUSTER_AUTHORIZATION_FAILED = 31
-UNSUPPORTED_SASL_MECHANISM = 33
-ILLEGAL_SASL_STATE = 34
-UNSUPPORTED_VERSION = 35
-NOT_CONTROLLER = 41
-INVALID_REQUEST = 42
-SECURITY_DISABLED = 54
-SASL_AUTHENTICATION_FAILED = 58
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
-DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
-FENCED_LEADER_EPOCH = 74
-UNKNOWN_LEADER_EPOCH = 75
-STALE_BROKER_EPOCH = 77
-PRINCIPAL_DESERIALIZATION_FAILURE = 97
-SNAPSHOT_NOT_FOUND = 98
-POSITION_OUT_OF_RANGE = 99
-DUPLICATE_BROKER_REGISTRATION = 101
-BROKER_ID_NOT_REGISTERED = 102
-INCONSISTENT_CLUSTER_ID = 104
-INVALID_REGISTRATION = 119
-REBOOTSTRAP_REQUIRED = 129
-CONTROLLER_ID_NOT_REGISTERED = 136
-
-
-class NewerErrorCode(IntEnum):
-    """The errors of Kafka 4.4 that kio does not have yet, named as in its enum."""
-
-    group_deletion_failed = 134
-    streams_topology_description_update_failed = 135
-    controller_id_not_registered = CONTROLLER_ID_NOT_REGISTERED
-
-
-KnownErrorCode: TypeAlias = ErrorCode | NewerErrorCode
-
-
-def error_code(code: int) -> KnownErrorCode:
-    """Return the error of a code; UNKNOWN_SERVER_ERROR for an unknown one, as Errors.forCode does."""
-    for kind in (ErrorCode, NewerErrorCode):
-        try:
-            return kind(code)
-        except ValueError:
-            continue
-    return ErrorCode.unknown_server_error

@@ -26,14 +26,8 @@ from kio.static.primitive import i16, i32, i32Timedelta
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import read_unsigned_varint, unsigned_varint
-from aclog.protocol.headers import (
-    API_VERSIONS,
-    UNREGISTER_CONTROLLER,
-    KnownErrorCode,
-    error_code,
-    is_flexible,
-    tagged_fields,
-)
+from aclog.protocol.error_codes import KnownErrorCode, error_code
+from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, is_flexible, tagged_fields
 
 # Messages of Kafka 4.4 that kio does not have yet, in the form of its classes.
 

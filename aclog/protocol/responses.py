@@ -17,13 +17,13 @@ from aclog.metalog.primitives import (
     read_unsigned_varint,
 )
 from aclog.protocol import headers
+from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from aclog.protocol.headers import (
     ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     BROKER_HEARTBEAT,
     BROKER_REGISTRATION,
-    CLUSTER_AUTHORIZATION_FAILED,
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,
@@ -43,10 +43,8 @@ from aclog.protocol.headers import (
     RENEW_DELEGATION_TOKEN,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
-    UNKNOWN_SERVER_ERROR,
     UNREGISTER_BROKER,
     UNREGISTER_CONTROLLER,
-    UNSUPPORTED_VERSION,
     tagged_fields,
 )
 from aclog.protocol.messages import build, build_response, encode_response, message_type

@@ -14,7 +14,7 @@ from aclog.config.properties import NoMatchingRuleError, SslPrincipalMapper
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import ANONYMOUS
+from aclog.protocol.session import ANONYMOUS
 
 # Authentication errors.
 

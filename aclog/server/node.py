@@ -50,8 +50,9 @@ from aclog.config.properties import SslPrincipalMapper
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
-from aclog.protocol.headers import ANONYMOUS, Handler
+from aclog.protocol.headers import Handler
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features, served_by
+from aclog.protocol.session import ANONYMOUS
 from aclog.security.principals import Credentials, peer_principal
 from aclog.security.sasl import PublishedCredentials
 from aclog.security.tls import CertificateWatcher, ServerContext, client_context, server_context

@@ -32,7 +32,7 @@ from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
-from aclog.usage.accesses.access_batch import SIGNS_OF_OBJECTS, object_of, once_each
+from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, object_of, once_each
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

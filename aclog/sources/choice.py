@@ -465,7 +465,8 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
         from aclog.sources.zookeeper import ZooKeeperSource, store_properties
 
         return ZooKeeperSource(store_properties(selection.authorizer_properties), notify)
-    from aclog.sources.live import AdminSource, QuorumSource, client_security, parse_servers
+    from aclog.sources.live import AdminSource, QuorumSource
+    from aclog.sources.server_flags import client_security, parse_servers
 
     security = client_security(selection.command_config)
     config = None if selection.command_config is None else str(selection.command_config)

@@ -5,12 +5,11 @@ Bootstrap servers, live nodes, their Kafka and settings, and the states that bro
 
 import asyncio
 import atexit
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -36,19 +35,12 @@ from aclog.client.requests import (
     node_configs,
     topic_names,
 )
-from aclog.config.client_config import load_client_security
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.config.properties import Properties, servers
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
-from aclog.protocol.headers import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_QUORUM,
-    SECURITY_DISABLED,
-    RequestError,
-)
+from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     NodeKafkas,
@@ -63,6 +55,7 @@ from aclog.snapshots.image import METADATA_VERSION, Freshness, Image, NewerKafka
 from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.publisher import Progress, Recovered, recover_log
 from aclog.sources.notes import Notify, newer_gaps
+from aclog.sources.server_flags import check_age, parse_servers, run
 from aclog.terminal.notices import STALE_SECONDS
 from aclog.terminal.output import utc_text
 from aclog.zookeeper.client import StoreError, ZkSettings
@@ -70,63 +63,6 @@ from aclog.zookeeper.connect import open_client
 
 if TYPE_CHECKING:
     from aclog.zookeeper.session import ZkClient
-
-
-# Flags about running servers: addresses, ages, and the event loop that requests run on.
-
-
-# Bootstrap servers as a command line names them: their addresses, and the login. Nothing is connected to.
-
-
-def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
-    """Return the addresses in the value of a flag; empty if it is not given. Raises ConfigError: an invalid address."""
-    if text is None:
-        return ()
-    addresses = servers(Properties(values={flag: text}, where="command line"), flag)
-    if not addresses:
-        raise ConfigError(f"{flag}: empty: expected HOST:PORT")
-    return addresses
-
-
-def client_security(command_config: Path | None) -> ClientSecurity:
-    """Return the security settings of a properties file; PLAINTEXT without one. Raises ConfigError: a bad file."""
-    return ClientSecurity() if command_config is None else load_client_security(command_config)
-
-
-# Runs a coroutine from code that is not asynchronous.
-
-
-_T = TypeVar("_T")
-
-
-def run(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run the coroutine; in another thread if this one already runs a loop, as a notebook does."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
-
-
-# The limit on the age of a followed state.
-
-
-def check_age(freshness: Freshness | None, max_age: float) -> None:
-    """Check that a state is not older than `max_age` seconds.
-
-    Raises:
-        StaleError: it is, or there is no confirmation; the text has its age, its time, and its server.
-
-    """
-    if freshness is None:
-        raise StaleError(f"no server has confirmed the state: expected one at most {max_age:g} s old")
-    if freshness.seconds > max_age:
-        why = f": {freshness.problem}" if freshness.problem else ""
-        raise StaleError(
-            f"{freshness.server}: the state is {freshness.seconds:.1f} s old: nothing was confirmed since "
-            f"{utc_text(freshness.time)}: expected at most {max_age:g} s{why}"
-        )
 
 
 # A connection to one of some bootstrap servers.

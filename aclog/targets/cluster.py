@@ -49,18 +49,15 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
-from aclog.protocol.headers import (
-    API_VERSIONS,
+from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_QUORUM,
     NOT_CONTROLLER,
     NOT_LEADER_OR_FOLLOWER,
     REQUEST_TIMED_OUT,
     SECURITY_DISABLED,
     UNSUPPORTED_VERSION,
-    RequestError,
 )
+from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_image, kafka_of_levels
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text

@@ -66,7 +66,7 @@ def _opened(
 
         return open_zookeeper_place(address.properties, notify)
     from aclog.client.connection import Role
-    from aclog.sources.live import client_security, parse_servers
+    from aclog.sources.server_flags import client_security, parse_servers
     from aclog.targets.cluster import open_server_place
 
     role = Role.BROKER if address.kind is PlaceKind.BOOTSTRAP_SERVER else Role.CONTROLLER
@@ -89,7 +89,7 @@ COUNTS_AS_OPEN = Premise(
 
 
 @frozen(kw_only=True)
-class ToldSettings:
+class PlaceSettings:
     """Settings that the flags state for a target; None where they do not."""
 
     super_users: frozenset[str] | None = None
@@ -180,7 +180,7 @@ class FoundPlace:
 
 def find_place(
     address: PlaceAddress,
-    stated: ToldSettings | None,
+    stated: PlaceSettings | None,
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
@@ -213,7 +213,7 @@ def find_place(
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.completion).journal.owned for each in foreign)
-        settings, settings_known = _settings(stated or ToldSettings(), by_place, address.kind)
+        settings, settings_known = _settings(stated or PlaceSettings(), by_place, address.kind)
         ranges = chain(hosts, ranges_among(state.contents), _ranges_of(own))
         kafka = _OLD_KAFKA if stated is None else _kafka(stated, place, ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
@@ -242,7 +242,7 @@ def find_place(
         )
 
 
-def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
+def _kafka(stated: PlaceSettings, place: Place, ranges: Iterable[str]) -> DecidingKafka:
     """Return the versions that may decide in a target; only needed if a host is a range, as otherwise all decide alike.
 
     `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
@@ -260,7 +260,7 @@ def _ranges_of(journal: Journal | None) -> Iterable[str]:
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)
 
 
-def _premises(place: Place, stated: ToldSettings | None, *, settings_known: bool) -> Premises:
+def _premises(place: Place, stated: PlaceSettings | None, *, settings_known: bool) -> Premises:
     """Return the unknown premises of a target; `settings_known`: whether allow.everyone.if.no.acl.found is known."""
     if stated is None:
         return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
@@ -310,7 +310,7 @@ def _check_beside(journal: Journal, directory: Path) -> None:
         )
 
 
-def _settings(stated: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+def _settings(stated: PlaceSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
     """Return the settings: those of the flags, then those of the target; and whether allow.everyone is known at all.
 
     An unknown value counts as open: then a plan that seems safe is safe.

@@ -6,7 +6,8 @@ import time
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.protocol.headers import Request, RequestHeader, SecurityProtocol, Session
+from aclog.protocol.headers import Request, RequestHeader
+from aclog.protocol.session import SecurityProtocol, Session
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.telemetry import CountingAuthorizer, Decisions
 from benchmarks.estates.shape import Asked

@@ -17,7 +17,8 @@ from attrs import evolve
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAcl
 from aclog.client.requests import create_acls, delete_acls, describe_acls
 from aclog.protocol.headers import RequestError
-from aclog.sources.live import client_security, connect_to_first, parse_servers
+from aclog.sources.live import connect_to_first
+from aclog.sources.server_flags import client_security, parse_servers
 from tests.integration.conftest import CONTROLLER_PORT, SMALL
 from tests.support.builders.acls import acl, acl_row
 from tests.support.cli.command import aclog

@@ -15,7 +15,7 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import UserCredentials
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_reader
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher, recover
 from aclog.sources.live import QuorumSource

@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from aclog.client import requests
 from aclog.client.connection import connect
 from aclog.config.node_config import HostPort
-from aclog.sources.live import client_security
+from aclog.sources.server_flags import client_security
 from tests.support.builders.acls import acl
 from tests.support.cli.command import Result, aclog
 from tests.support.kafka import topics

@@ -15,9 +15,10 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
 from aclog.protocol import headers
-from aclog.protocol.headers import MalformedRequestError, SecurityProtocol
+from aclog.protocol.headers import MalformedRequestError
 from aclog.protocol.messages import build, message_type
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.protocol.session import SecurityProtocol
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.broker.apis import ClusterView, LocalForwarder, MetadataApis
 from aclog.server.broker.lifecycle import BrokerApis

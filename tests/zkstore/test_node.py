@@ -9,7 +9,7 @@ from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType
 from aclog.client.connection import connect as log_in
 from aclog.client.requests import create_acls, delete_acls, describe_acls
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode, NodeError
 from tests.support.nodes.server_properties import Ports, password, server_properties

@@ -994,7 +994,7 @@ class FollowerFlags:
 
     def address(self) -> "HostPort | None":
         """Return the address of --http. Raises ConfigError: not one HOST:PORT."""
-        from aclog.sources.live import parse_servers
+        from aclog.sources.server_flags import parse_servers
 
         addresses = parse_servers("--http", self.http)
         if len(addresses) > 1:

@@ -348,7 +348,7 @@ def given_address(target: TargetFlags) -> "PlaceAddress | None":
 
     """
     from aclog.planning.plan import PlaceAddress, PlaceKind
-    from aclog.sources.live import parse_servers
+    from aclog.sources.server_flags import parse_servers
 
     store = bool(target.authorizer_properties)
     values = {

@@ -541,11 +541,6 @@ def _rules(count: int) -> str:
     return f"{count:,} rule{'' if count == 1 else 's'}"
 
 
-def names_of(text: str) -> tuple[str, ...]:
-    """Split a text at commas, and strip blanks."""
-    return tuple(part for each in text.split(",") if (part := each.strip()))
-
-
 def intent_of(text: str) -> Intent:
     """Return the intent with this name. Raises BadParameterError: no such intent."""
     for each in INTENTS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, FencedError
-from aclog.metalog.topiclog.partition import Leader
+from aclog.metalog.topiclog.positions import Leader
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 
 if TYPE_CHECKING:

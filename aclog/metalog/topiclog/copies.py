@@ -9,7 +9,8 @@ from attrs import define, evolve, field, frozen
 from aclog.metalog.committed_log import Closeable
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.topic_message import Assembler, MessageBatch
-from aclog.metalog.topiclog.partition import Partition, StoredMessage, connect_reader, leader_of
+from aclog.metalog.topiclog.partition import Partition, connect_reader
+from aclog.metalog.topiclog.positions import StoredMessage, leader_of
 from aclog.metalog.topiclog.reader import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.topic import Survey

@@ -15,16 +15,8 @@ from aclog.metalog.committed_log import Closeable, CommittedLog
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
 from aclog.metalog.topic_message import Assembler
 from aclog.metalog.topiclog.client import RefusedError
-from aclog.metalog.topiclog.partition import (
-    RESPONSE_SECONDS,
-    Leader,
-    Partition,
-    RemovedError,
-    StoredMessage,
-    connect_reader,
-    leader_of,
-    written_end,
-)
+from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError, connect_reader, written_end
+from aclog.metalog.topiclog.positions import Leader, StoredMessage, leader_of
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.topic import Survey, find_base, find_leader, survey
 

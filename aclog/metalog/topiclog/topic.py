@@ -14,17 +14,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from aclog.metalog.errors import ConfigError, LogError, ReplayError
 from aclog.metalog.topiclog.client import MAX_MESSAGE_BYTES, ClientErrors, error_in, kafka_error, new_admin
-from aclog.metalog.topiclog.partition import (
-    RESPONSE_SECONDS,
-    Leader,
-    Partition,
-    RemovedError,
-    StoredMessage,
-    find_first,
-    find_last,
-    find_offset,
-    leader_of,
-)
+from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError
+from aclog.metalog.topiclog.positions import Leader, StoredMessage, find_first, find_last, find_offset, leader_of
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 
 # Requests about a log's topic to the brokers, repeated until one responds.

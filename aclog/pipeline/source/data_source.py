@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from aclog.metalog.batches import scan_batches
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topic_message import Assembler, MessageBatch
-from aclog.metalog.topiclog.partition import StoredMessage
+from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.pipeline.source.directory import (
     EARLIEST,
     LATEST,

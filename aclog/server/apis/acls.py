@@ -32,20 +32,15 @@ from aclog.protocol.acls import (
     describe_acls_chunks,
     token_refused_response,
 )
-from aclog.protocol.headers import (
-    ANONYMOUS,
+from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_CONFIGS,
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
-    MalformedRequestError,
-    Request,
-    RequestError,
-    SecurityProtocol,
 )
+from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS, MalformedRequestError, Request, RequestError
 from aclog.protocol.messages import build, build_response
+from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 from aclog.server.loops import MANY, committed, offload_if
 
 # Checks of delegation token requests that brokers and controllers share (KafkaApis, ControllerApis).

@@ -31,29 +31,29 @@ from aclog.metalog.codec import read_frame
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import DelegationTokenRecord, RecordType
 from aclog.protocol.acls import describe_tokens_response, token_expiry_response
-from aclog.protocol.headers import (
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
+from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
-    CREATE_DELEGATION_TOKEN,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    DESCRIBE_CLIENT_QUOTAS,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    ENVELOPE,
     INVALID_REQUEST,
-    METADATA,
     NOT_CONTROLLER,
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
+)
+from aclog.protocol.headers import (
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
+    CREATE_DELEGATION_TOKEN,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ENVELOPE,
+    METADATA,
     Handler,
     OutcomeUnknownError,
     Request,
     RequestError,
     RequestHeader,
-    SecurityProtocol,
-    Session,
     decode_response_header,
 )
 from aclog.protocol.messages import build, build_response, decode_response
@@ -66,6 +66,7 @@ from aclog.protocol.responses import (
     encode_envelope_request,
     encode_principal,
 )
+from aclog.protocol.session import SecurityProtocol, Session
 from aclog.server.apis.acls import (
     BROKER_ENDPOINTS,
     NOT_ALLOWED_TIMESTAMP,

@@ -24,9 +24,7 @@ from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.protocol import headers
-from aclog.protocol.headers import (
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
+from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     DUPLICATE_BROKER_REGISTRATION,
     INCONSISTENT_CLUSTER_ID,
@@ -34,10 +32,8 @@ from aclog.protocol.headers import (
     NOT_CONTROLLER,
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
-    Handler,
-    Request,
-    RequestError,
 )
+from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, Handler, Request, RequestError
 from aclog.protocol.messages import build
 from aclog.server.apis.acls import AccessSettingsApi, AclApis, AuthHelper, creations_of, filters_of
 from aclog.server.broker.apis import (

@@ -21,14 +21,9 @@ from aclog.metalog.primitives import ZERO, current_time_ms
 from aclog.metalog.records import BrokerEndpoint, BrokerFeature, DelegationTokenRecord, RegisterBrokerRecord
 from aclog.protocol import headers
 from aclog.protocol.acls import decode_create_acls, token_created_response, token_expiry_response
-from aclog.protocol.headers import (
-    ALTER_USER_SCRAM_CREDENTIALS,
-    BROKER_HEARTBEAT,
-    BROKER_REGISTRATION,
-    CREATE_ACLS,
+from aclog.protocol.error_codes import (
     DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    DESCRIBE_QUORUM,
     INCONSISTENT_CLUSTER_ID,
     INVALID_REGISTRATION,
     INVALID_REQUEST,
@@ -37,15 +32,21 @@ from aclog.protocol.headers import (
     PRINCIPAL_DESERIALIZATION_FAILURE,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
-    UNREGISTER_BROKER,
     UNSUPPORTED_VERSION,
+)
+from aclog.protocol.headers import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
+    CREATE_ACLS,
+    DESCRIBE_QUORUM,
+    UNREGISTER_BROKER,
     Handler,
     MalformedRequestError,
     OutcomeUnknownError,
     Request,
     RequestError,
     RequestHeader,
-    Session,
     decode_header,
     response_header,
 )
@@ -60,6 +61,7 @@ from aclog.protocol.responses import (
     error_response,
     served_by,
 )
+from aclog.protocol.session import Session
 from aclog.server.apis.acls import (
     CONTROLLER_ENDPOINTS,
     NOT_ALLOWED_TIMESTAMP,

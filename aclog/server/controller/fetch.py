@@ -18,10 +18,8 @@ from aclog.config.node_config import HostPort
 from aclog.metalog.committed_log import EpochStart, LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name, log_error
-from aclog.protocol.headers import (
+from aclog.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
-    FETCH,
-    FETCH_SNAPSHOT,
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
     NOT_CONTROLLER,
@@ -31,9 +29,8 @@ from aclog.protocol.headers import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
-    Request,
-    RequestError,
 )
+from aclog.protocol.headers import FETCH, FETCH_SNAPSHOT, Request, RequestError
 from aclog.protocol.messages import build, build_response
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.controller.registrations import BrokerWriter, TokenWriter

@@ -22,7 +22,8 @@ from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import MetadataRecord, NoOpRecord
-from aclog.protocol.headers import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE, OutcomeUnknownError, RequestError
+from aclog.protocol.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
+from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import MANY, LoopFuture, committed
 from aclog.server.telemetry import Metrics
 from aclog.snapshots.image import METADATA_VERSION, Image

@@ -32,7 +32,7 @@ from aclog.metalog.records import (
     UnregisterBrokerRecord,
     UnregisterControllerRecord,
 )
-from aclog.protocol.headers import (
+from aclog.protocol.error_codes import (
     BROKER_ID_NOT_REGISTERED,
     CONTROLLER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
@@ -40,9 +40,9 @@ from aclog.protocol.headers import (
     INVALID_REQUEST,
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
-    RequestError,
-    SecurityProtocol,
 )
+from aclog.protocol.headers import RequestError
+from aclog.protocol.session import SecurityProtocol
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
 from aclog.server.feature_levels import decides_by_ranges
 from aclog.server.loops import MANY, committed

@@ -20,6 +20,15 @@ from aclog.config.node_config import Listener
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.primitives import current_time_ms
 from aclog.protocol.acls import decode_create_acls
+from aclog.protocol.error_codes import (
+    ILLEGAL_SASL_STATE,
+    INVALID_REQUEST,
+    REBOOTSTRAP_REQUIRED,
+    SASL_AUTHENTICATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+)
 from aclog.protocol.headers import (
     API_VERSIONS,
     CREATE_ACLS,
@@ -27,22 +36,14 @@ from aclog.protocol.headers import (
     DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ENVELOPE,
-    ILLEGAL_SASL_STATE,
-    INVALID_REQUEST,
-    REBOOTSTRAP_REQUIRED,
     SASL_AUTHENTICATE,
-    SASL_AUTHENTICATION_FAILED,
     SASL_HANDSHAKE,
-    UNKNOWN_SERVER_ERROR,
-    UNSUPPORTED_SASL_MECHANISM,
-    UNSUPPORTED_VERSION,
     Handler,
     MalformedRequestError,
     OutcomeUnknownError,
     Request,
     RequestError,
     RequestHeader,
-    Session,
     decode_header,
     response_header,
 )
@@ -55,6 +56,7 @@ from aclog.protocol.responses import (
     decode_envelope_request,
     error_response,
 )
+from aclog.protocol.session import Session
 from aclog.security.principals import AuthenticationError, AuthenticationNotReadyError, Credentials
 from aclog.security.sasl import SaslServer, sasl_server
 from aclog.server.loops import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if

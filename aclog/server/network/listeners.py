@@ -23,16 +23,14 @@ from aclog.authorizer.settings import KafkaPrincipal
 from aclog.config.node_config import HostPort, Listener
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.protocol.headers import (
-    ANONYMOUS,
     FETCH,
     MIN_REQUEST,
     SASL_HANDSHAKE,
     MalformedRequestError,
     OutcomeUnknownError,
-    SecurityProtocol,
-    Session,
     frame_length,
 )
+from aclog.protocol.session import ANONYMOUS, SecurityProtocol, Session
 from aclog.security.principals import AuthenticationError, Credentials
 from aclog.server.connection_budget import Slot
 from aclog.server.network.admission import UNCHARGED_BYTES, Admission

@@ -30,7 +30,6 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.yaml_nodes import parse_documents
 
 # A rule, and the line that states it.
 
@@ -475,6 +474,8 @@ class SourceFile:
     @cached_property
     def documents(self) -> list[Node]:
         """Its YAML documents (JSON is YAML). Raises as `content`; ConfigError: not YAML."""
+        from aclog.sources.formats.yaml_nodes import parse_documents  # here: rules as JSON lines take no YAML
+
         return parse_documents(self.content, self.name)
 
     def mentions(self, *words: bytes) -> bool:

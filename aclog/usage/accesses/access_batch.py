@@ -1,20 +1,16 @@
 """Accesses in batches, their times, the forms of files of accesses, and blocks of kafka-authorizer.log."""
 
-import gzip
 import json
-import os
 import re
 import zlib
 from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
-from itertools import pairwise
-from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,232 +20,9 @@ from attrs import field, frozen
 from aclog.authorizer.audit import HEAD, TIME_SIZE, AccessTrace, Reason, access_trace, read_line, read_other
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, JsonObject, at, object_of, text_at
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
-
-# Files of lines as pieces of work, and strict parsing of JSON objects in lines.
-
-
-# Files of lines as pieces of work: byte ranges of complete lines; a compressed file is one piece.
-
-
-_PART: Final = 1 << 26
-"""The approximate size of a piece in bytes."""
-_BLOCK: Final = 1 << 23
-"""How many bytes are read at once."""
-_LINE: Final = 1 << 24
-"""The longest line: a file of another kind may have no line end."""
-
-
-@frozen(kw_only=True)
-class PinnedFile:
-    """A file as of its listing: the name may refer to another file, or to less, later."""
-
-    path: str
-    device: int
-    inode: int
-    size: int
-
-    @classmethod
-    def of(cls, path: str) -> "PinnedFile":
-        """Pin a file. Raises OSError: it does not exist, or cannot be read."""
-        status = Path(path).stat()
-        return cls(path=path, device=status.st_dev, inode=status.st_ino, size=status.st_size)
-
-    def open(self) -> IO[bytes]:
-        """Open the file.
-
-        Raises:
-            ConfigError: the file was replaced or truncated.
-            OSError: it was removed.
-
-        """
-        file = Path(self.path).open("rb")  # noqa: SIM115 - the caller closes it
-        status = os.fstat(file.fileno())
-        if (status.st_dev, status.st_ino) != (self.device, self.inode) or status.st_size < self.size:
-            file.close()
-            what = "truncated" if status.st_ino == self.inode else "replaced by another file"
-            raise ConfigError(
-                f"{self.path}: {what} while it was being read: run again, or on a copy if logs are rotated often"
-            )
-        return file
-
-
-@frozen(kw_only=True)
-class LinePart:
-    """The lines that begin in [start, end) of a file; of a compressed file, all lines from `start` of its text on."""
-
-    file: PinnedFile
-    start: int
-    end: int
-    compressed: bool = False
-
-
-def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, end: int | None = None) -> list[LinePart]:
-    """Return the pieces of a file, or of a range between two line ends; a compressed file is read to its end.
-
-    With `only_whole`, a last line without line feed is omitted: it may be incomplete.
-
-    Raises:
-        ConfigError: the file was changed meanwhile.
-        OSError: it was removed.
-
-    """
-    if file.path.endswith(".gz"):
-        return [LinePart(file=file, start=start, end=file.size, compressed=True)]
-    with file.open() as opened:
-        if end is None:
-            end = _last_end(opened, file.size) if only_whole else file.size
-        cuts = [start]
-        while cuts[-1] < end:
-            cuts.append(min(_next_start(opened, cuts[-1] + _PART), end))
-    return [LinePart(file=file, start=begin, end=until) for begin, until in pairwise(cuts)]
-
-
-def blocks_of(part: LinePart) -> Iterator[bytes]:
-    """Yield the lines of a part in blocks of complete lines; only the last one may have no line feed.
-
-    Raises:
-        ConfigError: the file is damaged, was changed meanwhile, or has a line of over 16 MiB.
-        OSError: it was removed.
-
-    """
-    with part.file.open() as opened:
-        if part.compressed:
-            yield from _unpacked(opened, part.start, part.file.path)
-        else:
-            opened.seek(part.start)
-            yield from _whole_lines(_chunks(opened, part.end - part.start, part.file.path), part.file.path)
-
-
-def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes]:
-    try:
-        with gzip.open(opened) as unpacked:
-            unpacked.seek(start)
-            yield from _whole_lines(iter(lambda: unpacked.read(_BLOCK), b""), path)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{path}: not a complete gzip file: {error}") from error
-
-
-def _chunks(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:
-    while size:
-        chunk = opened.read(min(size, _BLOCK))
-        if not chunk:
-            raise ConfigError(f"{path}: truncated while it was being read: run again")
-        size -= len(chunk)
-        yield chunk
-
-
-def _whole_lines(chunks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        cut = chunk.rfind(b"\n") + 1
-        if cut:
-            yield rest + chunk[:cut]
-            rest = chunk[cut:]
-        else:
-            rest += chunk
-        if len(rest) > _LINE:
-            raise ConfigError(f"{path}: a line of over {_LINE >> 20} MiB: not an access log")
-    if rest:
-        yield rest
-
-
-def _next_start(opened: IO[bytes], place: int) -> int:
-    """Return the start of the first line after this position; beyond the end if there is none."""
-    opened.seek(place - 1)
-    line = opened.readline(_LINE)
-    return place - 1 + len(line) if line else place
-
-
-def _last_end(opened: IO[bytes], size: int) -> int:
-    """Return the end of the last complete line."""
-    end = size
-    while end > 0:
-        start = max(end - (1 << 16), 0)
-        opened.seek(start)
-        cut = opened.read(end - start).rfind(b"\n")
-        if cut >= 0:
-            return start + cut + 1
-        end = start
-    return 0
-
-
-# Strict parsing of a JSON object in a line: no duplicate key, nothing after the object; and access by path.
-
-
-JsonObject: TypeAlias = dict[str, Any]
-
-SIGNS_OF_OBJECTS: Final = (b'"', b"{", b"}")
-"""Every part of an object's line has one of these, even if it is torn."""
-_BLANK: Final = re.compile(rb"\s*")
-
-
-def once(pairs: list[tuple[str, object]]) -> JsonObject:
-    """Return an object of these keys and values. Raises ValueError: a key occurs twice."""
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
-    return value
-
-
-def once_each(names: Collection[str]) -> Callable[[list[tuple[str, object]]], JsonObject]:
-    """Return a function that makes an object of keys and values, and raises ValueError if one of these keys repeats."""
-
-    def built(pairs: list[tuple[str, object]]) -> JsonObject:
-        """Return the object."""
-        value = dict(pairs)
-        if len(value) != len(pairs):
-            keys = [key for key, _ in pairs]
-            if any(keys.count(name) > 1 for name in names):
-                raise ValueError("duplicate key")
-        return value
-
-    return built
-
-
-def object_of(line: bytes, build: Callable[[list[tuple[str, object]]], JsonObject] = once) -> "JsonObject | Reason":
-    """Return the object in a line, or the reason why it has none; `build` makes it from its keys and values."""
-    if _BLANK.fullmatch(line):
-        return Reason.BLANK
-    try:
-        value = json.loads(line.decode(), object_pairs_hook=build)
-    except UnicodeDecodeError:
-        return Reason.NOT_UTF8
-    except (ValueError, RecursionError):
-        return Reason.MALFORMED
-    return value if isinstance(value, dict) else Reason.MALFORMED
-
-
-def at(value: object, *path: str | int) -> Any:
-    """Return the value at a path of keys and list positions; None if there is none."""
-    for step in path:
-        if isinstance(value, dict) and isinstance(step, str):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value
-
-
-def text_at(value: object, *path: str | int) -> str | None:
-    """Return the text at a path; None if there is none, or if UTF-8 cannot encode it."""
-    text = at(value, *path)
-    if not isinstance(text, str):
-        return None
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return None
-    return text
-
-
-def number_at(value: object, *path: str | int) -> int | None:
-    """Return the integer at a path; None if there is none."""
-    number = at(value, *path)
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
-
 
 # The forms of access logs, and their detection.
 

@@ -17,18 +17,10 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 from attrs import evolve, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_batch import (
-    AccessBatch,
-    AccessForm,
-    LinePart,
-    PinnedFile,
-    blocks_of,
-    form_of,
-    line_parts,
-    read_kafka_lines,
-)
+from aclog.usage.accesses.access_batch import AccessBatch, AccessForm, form_of, read_kafka_lines
 from aclog.usage.accesses.avro_events import read_avro_events
 from aclog.usage.accesses.events import lines_by_form, read_audit_events, read_cloudevents, read_json, read_ocsf
+from aclog.usage.accesses.lines import LinePart, PinnedFile, blocks_of, line_parts
 from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parquet
 
 # File contents, identified by digest: a renamed, compressed or copied log has the same contents.

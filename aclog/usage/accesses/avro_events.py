@@ -11,8 +11,9 @@ import fastavro
 from attrs import define
 
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_batch import AccessBatch, AccessForm, JsonObject, PinnedFile
+from aclog.usage.accesses.access_batch import AccessBatch, AccessForm
 from aclog.usage.accesses.events import batch_of
+from aclog.usage.accesses.lines import JsonObject, PinnedFile
 
 _ROWS: Final = 1 << 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -23,20 +23,14 @@ from aclog.usage.accesses.access_batch import (
     TIMESTAMP,
     AccessBatch,
     AccessForm,
-    JsonObject,
-    at,
     form_of_object,
     micros_of_millis,
     micros_of_text,
     note_unread,
-    number_at,
-    object_of,
-    once,
-    once_each,
-    text_at,
     times_of_millis,
     times_of_texts,
 )
+from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, once, once_each, text_at
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
 

@@ -24,7 +24,7 @@ from aclog.analysis.rule_tests.report import coverage, mutant_count, mutants, mu
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
-from tests.analysis.rule_tests.test_cases import PLACE, random_operations, random_resource, random_subject
+from tests.analysis.rule_tests.test_case import PLACE, random_operations, random_resource, random_subject
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel

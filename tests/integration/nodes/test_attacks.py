@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.protocol.headers import ANONYMOUS, ENVELOPE, FETCH, FETCH_SNAPSHOT
+from aclog.protocol.headers import ENVELOPE, FETCH, FETCH_SNAPSHOT
 from aclog.protocol.responses import (
     BROKER_APIS,
     CONTROLLER_APIS,
@@ -20,6 +20,7 @@ from aclog.protocol.responses import (
     encode_envelope_request,
     encode_principal,
 )
+from aclog.protocol.session import ANONYMOUS
 from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, metrics
 from tests.support.nodes.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
 from tests.support.nodes.wire_client import (

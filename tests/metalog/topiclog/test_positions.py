@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.topic_message import Placement
-from aclog.metalog.topiclog.partition import StoredMessage, find_first, find_last, find_offset
+from aclog.metalog.topiclog.positions import StoredMessage, find_first, find_last, find_offset
 
 HOLES = st.lists(st.integers(0, 200) | st.just(0), min_size=1, max_size=60)
 

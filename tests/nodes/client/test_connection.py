@@ -14,9 +14,10 @@ from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import RequestError, SecurityProtocol
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
 from aclog.protocol.responses import ApiVersion
+from aclog.protocol.session import SecurityProtocol
 from aclog.security.sasl import PlainServer, ScramServer
 from aclog.security.tls import server_context
 from tests.support.fakes.leader import FakeLeader

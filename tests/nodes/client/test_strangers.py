@@ -10,7 +10,7 @@ import pytest
 from aclog.client.connection import Service, connect, probe
 from aclog.client.errors import LoginError, SilentError, StrangerError
 from aclog.config.node_config import ClientSecurity, HostPort, TlsSettings
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.processes.waiting import SECONDS
 
 PLAINTEXT = ClientSecurity()

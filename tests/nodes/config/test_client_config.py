@@ -5,7 +5,7 @@ import pytest
 from aclog.config.client_config import load_client_security, parse_client_security
 from aclog.config.node_config import ClientSecurity, TlsSettings
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.nodes.node_properties import MODULE, SCRAM_MODULE
 
 PLAIN = {

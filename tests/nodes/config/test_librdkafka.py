@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from aclog.config.client_config import librdkafka_properties
 from aclog.config.node_config import ClientSecurity, TlsSettings
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 
 SASL = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT, sasl_mechanism="PLAIN", username="u", password="p"

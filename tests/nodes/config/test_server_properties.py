@@ -10,7 +10,7 @@ from aclog.config.node_config import ClientSecurity, HostPort, Limits, NodeConfi
 from aclog.config.server_properties import KNOWN_KEYS, load_config, parse_config
 from aclog.credentials.tokens import TokenSettings
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from tests.support.kafka.jvm import ROOT
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, MODULE, SASL, SCRAM_MODULE, changed
 

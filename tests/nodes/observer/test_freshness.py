@@ -15,7 +15,8 @@ from aclog.shell.command import ShellState
 from aclog.shell.session import run_lines
 from aclog.snapshots.image import Freshness
 from aclog.sources import live as quorum_source
-from aclog.sources.live import QuorumSource, check_age
+from aclog.sources.live import QuorumSource
+from aclog.sources.server_flags import check_age
 from aclog.terminal.notices import AgeWatch, age_text
 from tests.nodes.observer.test_follower import acl
 from tests.support.nodes.server_properties import Ports

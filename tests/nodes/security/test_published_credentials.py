@@ -7,7 +7,7 @@ from aclog.config.node_config import ClientSecurity
 from aclog.credentials.scram import ScramMechanism
 from aclog.credentials.tokens import TokensImage, token_hmac
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from aclog.security.principals import AuthenticationError
 from aclog.security.sasl import PublishedCredentials, ScramServer, sasl_client
 from aclog.snapshots.image import Image, Provenance

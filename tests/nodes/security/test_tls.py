@@ -12,7 +12,7 @@ from aclog.config.node_config import ClientAuth, TlsSettings
 from aclog.config.properties import SslPrincipalMapper
 from aclog.config.security import TLS_1_3, cipher_suites
 from aclog.metalog.errors import ConfigError
-from aclog.protocol.headers import ANONYMOUS
+from aclog.protocol.session import ANONYMOUS
 from aclog.security.principals import AuthenticationError, peer_principal
 from aclog.security.tls import CertificateWatcher, client_context, reload, server_context
 from tests.support.nodes.certificates import Authority

@@ -10,7 +10,7 @@ from kio.serial import entity_reader
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
 from aclog.protocol import messages as m
-from aclog.protocol.headers import NewerErrorCode
+from aclog.protocol.error_codes import NewerErrorCode
 from aclog.protocol.messages import MAX_ELEMENTS, MAX_SLOW_BYTES, build
 from tests.support.nodes.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
 

@@ -8,8 +8,9 @@ from attrs import define, frozen
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.client.connection import Connection, connect
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, SecurityProtocol
+from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.protocol.messages import build
+from aclog.protocol.session import SecurityProtocol
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.server_properties import password
 

@@ -11,9 +11,10 @@ from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
 from aclog.protocol import headers
-from aclog.protocol.headers import SecurityProtocol, decode_response_header
+from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.protocol.session import SecurityProtocol
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.broker.apis import ClusterView, LocalForwarder
 from aclog.server.broker.lifecycle import BrokerApis

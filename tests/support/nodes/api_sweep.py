@@ -6,6 +6,7 @@ from typing import Any
 from aclog.client.connection import Connection
 from aclog.client.errors import UnreachableError
 from aclog.metalog.errors import DecodeError
+from aclog.protocol.error_codes import NOT_CONTROLLER
 from aclog.protocol.headers import (
     ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
@@ -16,7 +17,6 @@ from aclog.protocol.headers import (
     DESCRIBE_DELEGATION_TOKEN,
     ENVELOPE,
     METADATA,
-    NOT_CONTROLLER,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )

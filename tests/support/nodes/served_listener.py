@@ -13,13 +13,13 @@ from aclog.protocol.headers import (
     DESCRIBE_CLUSTER,
     SASL_HANDSHAKE,
     RequestHeader,
-    SecurityProtocol,
     decode_response_header,
     encode_header,
     frame,
 )
 from aclog.protocol.messages import build, build_response, decode_response, encode_request
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
+from aclog.protocol.session import SecurityProtocol
 from aclog.security.principals import Credentials, peer_principal
 from aclog.server.network.admission import Admission
 from aclog.server.network.dispatch import Dispatcher

@@ -9,9 +9,10 @@ from attrs import evolve
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.credentials.tokens import MAX_SWEPT, Renewer, TokenCreation, TokenSettings, token_hmac_bytes
 from aclog.protocol import headers
-from aclog.protocol.headers import SecurityProtocol, decode_response_header
+from aclog.protocol.headers import decode_response_header
 from aclog.protocol.messages import build
 from aclog.protocol.responses import EnvelopeRequest, decode_envelope_response, encode_principal
+from aclog.protocol.session import SecurityProtocol
 from aclog.server.loops import committed
 from tests.support.nodes.controllers import formatted, handlers_of, running
 from tests.support.nodes.node_requests import frame, request

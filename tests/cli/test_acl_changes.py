@@ -10,7 +10,7 @@ from aclog.authorizer.acl import (
     ResourcePattern,
     ResourceType,
 )
-from aclog.cli.acls import filters_of, plan_to_add, plan_to_remove, rule_of
+from aclog.cli.acl_changes import filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.cli.flags.commands import Entry, RuleFlags
 from aclog.cli.flags.question import ResourceFlags
 from aclog.metalog.errors import ConfigError

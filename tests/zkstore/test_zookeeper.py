@@ -10,7 +10,7 @@ import pytest
 from aclog.authorizer.acl import AclPermissionType, PatternType, ResourceType, object_of_rule, resource_of
 from aclog.metalog.errors import MetadataError
 from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, parse_plan
-from aclog.targets.opening import ToldSettings, find_place
+from aclog.targets.opening import PlaceSettings, find_place
 from aclog.targets.zookeeper import ZooKeeperPlace, open_zookeeper_place
 from aclog.zookeeper.client import StoreError, zk_settings
 from aclog.zookeeper.connect import open_client
@@ -145,7 +145,7 @@ def test_killed_and_started_again_it_goes_on_where_it_ended(tmp_path, monkeypatc
         assert "stopped after 3 of 8 steps; the journal lists the steps that may have been made" in stopped.complaint
         server.start()
         assert "(3 steps were already done)" in source.apply("--resume").ok().out
-        found = find_place(address, ToldSettings(), source.journal, print)
+        found = find_place(address, PlaceSettings(), source.journal, print)
         assert len(found.holdings.owned) == len(found.state.contents) == 8
 
 

@@ -30,7 +30,7 @@ def place_of(*rules: StandardAcl) -> MemoryPlace:
 def test_on_zookeeper_a_wildcard_covers_every_name_as_it_does_for_the_older_authorizer(kind: PlaceKind) -> None:
     address = PlaceAddress(kind=kind, value="here")
     with patch.object(opening, "open_place", lambda *_args, **_flags: nullcontext(place_of())):
-        found = opening.find_place(address, opening.ToldSettings(), None, print)
+        found = opening.find_place(address, opening.PlaceSettings(), None, print)
     assert found.settings.documented is (kind is PlaceKind.ZOOKEEPER)
 
 
@@ -46,9 +46,9 @@ def test_ranges_are_looked_for_only_where_no_kafka_is_named() -> None:
         patch.object(opening, "open_place", lambda *_args, **_flags: nullcontext(place)),
         patch.object(opening, "ranges_among", ranges),
     ):
-        told = opening.ToldSettings(generation=Generation.V4_4)
+        told = opening.PlaceSettings(generation=Generation.V4_4)
         assert opening.find_place(address, told, None, print).kafka.stated is Generation.V4_4
         assert looked == []
         place.levels = {1: 33}
-        assert opening.find_place(address, opening.ToldSettings(), None, print).kafka.stated is Generation.V4_4
+        assert opening.find_place(address, opening.PlaceSettings(), None, print).kafka.stated is Generation.V4_4
         assert looked == [1]

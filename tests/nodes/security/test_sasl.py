@@ -8,7 +8,7 @@ from aclog.credentials import scram as scram_module
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.protocol.headers import SecurityProtocol
+from aclog.protocol.session import SecurityProtocol
 from aclog.security.sasl import (
     MECHANISMS,
     AuthenticationError,
