@@ -294,7 +294,7 @@ def test_the_kafka_of_controllers_is_what_the_level_of_their_log_implies(monkeyp
     monkeypatch.setattr(cluster, "QuorumSource", lambda *_: quorum)
     nodes = SimpleNamespace(role=Role.CONTROLLER, servers=(), security=ClientSecurity(), notify=str)
     with asyncio.Runner() as runner:
-        assert ServerPlace(runner, nodes).kafka(["10.0.0.0/8"]).generations == (Generation.V4_4,)
+        assert ServerPlace(runner, nodes).kafka([acl("orders", host="10.0.0.0/8")]).generations == (Generation.V4_4,)
 
 
 # writing

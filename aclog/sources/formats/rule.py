@@ -388,7 +388,7 @@ class DirectoryTree:
         for path in directory.iterdir():
             if path.name.startswith("."):
                 continue
-            if path.is_symlink():
+            if path.is_symlink() and (path.is_dir() or path.is_file()):  # a link to /dev/null masks a file
                 self._check_inside(path)  # before a directory outside is listed, or a file is opened
             if path.is_dir():
                 yield path, True  # before its content: the reader may stop
