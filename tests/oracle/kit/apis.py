@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.audit import API_NAMES
 from aclog.metalog.errors import DecodeError
-from aclog.protocol import headers
+from aclog.protocol import error_codes, headers
 from aclog.protocol.headers import FIRST_FLEXIBLE, is_flexible
 from aclog.protocol.messages import message_type
 from aclog.protocol.responses import ApiVersion
@@ -89,8 +89,8 @@ def _versions(api: ApiFacts) -> str:
 
 
 def _errors(facts: ReleaseFacts) -> Iterator[Difference]:
-    ours = {int(code): code.name.upper() for code in (*ErrorCode, *headers.NewerErrorCode)}
-    sent = {value: name for name, value in vars(headers).items() if name.isupper() and isinstance(value, int)}
+    ours = {int(code): code.name.upper() for code in (*ErrorCode, *error_codes.NewerErrorCode)}
+    sent = {value: name for name, value in vars(error_codes).items() if name.isupper() and isinstance(value, int)}
     for code, name in facts.errors.items():
         for table, known in (("clients", ours.get(code)), ("nodes", sent.get(code, name))):
             if known != name:

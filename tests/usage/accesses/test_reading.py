@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses import access_batch as lines_module
 from aclog.usage.accesses import events
+from aclog.usage.accesses import lines as lines_module
 from aclog.usage.accesses.access_batch import AccessForm, read_kafka_lines
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.accesses.events import read_json

@@ -7,7 +7,7 @@ from functools import cache
 
 from attrs import frozen
 
-from aclog.protocol import headers
+from aclog.protocol import error_codes
 from tests.docs.site.places import ROOT
 from tests.docs.site.reference.tables import prose, table
 
@@ -96,7 +96,7 @@ def errors_page() -> str:
         )
         for each in sorted(classes.values(), key=lambda each: _path(each, classes))
     ]
-    codes = {value: name for name, value in vars(headers).items() if name.isupper() and isinstance(value, int)}
+    codes = {value: name for name, value in vars(error_codes).items() if name.isupper() and isinstance(value, int)}
     return "\n".join(
         [
             "# Errors\n",
