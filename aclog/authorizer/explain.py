@@ -209,7 +209,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     operation = code_name(AclOperation, explanation.action.operation)
     kind = code_name(ResourceType, pattern.resource_type)
     answer = explanation.premises.decided(explanation.decision.result.value)
-    none = "" if explanation.options.host_given else " (assumed: no host given)"
+    none = "" if explanation.options.host_given else " (host assumed: none given)"
     example = explanation.example
     name = repr(pattern.name) if example is None else f"{pattern_text(pattern)} (all names with this prefix)"
     yield f"{answer}: {context.principal} {operation} {kind} {name} from {context.host}{none}"

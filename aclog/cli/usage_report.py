@@ -115,7 +115,7 @@ _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "in force for only a part of the window, or an unread access may need it",
+    Answer.NOT_JUDGED: "in force for only a part of the window, or an unreadable access may need it",
 }
 
 
@@ -511,7 +511,7 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     others = f"; {unjudged:,} could not be judged" if unjudged else ""
     yield (
         f"{len(allows):,} suggested rules allow logged accesses, {prefixes:,} of them PREFIXED; "
-        f"{len(rules) - len(allows) - unjudged:,} are kept as DENY rules or as the last ACL of a resource{others}"
+        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny, or as the last ACL of a resource{others}"
     )
     for principal, group in groupby(rules[:_MAX_SUGGESTIONS], key=lambda rule: rule.acl.principal):
         yield ""
@@ -641,12 +641,13 @@ def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
         decided = report.replayed - report.needs.undecided.total
         warn(
             f"{unread_text(report.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
-            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no other request becomes allowed"
+            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no request that is denied now "
+            "becomes allowed"
         )
         return
     note(
         f"proved: of all {report.replayed:,} accesses {report.replayed - denied:,} stay allowed and {denied:,} stay "
-        "denied; no other request becomes allowed"
+        "denied; no request that is denied now becomes allowed"
     )
 
 

@@ -19,13 +19,13 @@ def who_can(
 
     The list covers all principals: those that are not named in any rule are
     included in a row "anyone but ...". Some settings of brokers, such as
-    super.users, cannot be read from a running cluster. Pass them as flags;
-    otherwise principals may be missing from the list, and a note and the last
-    line of the output name the unknown settings.
+    super.users, cannot be read from a running cluster. Pass them as flags.
+    Otherwise principals may be missing from the list; a note and the last line
+    of the output then list the unknown settings.
 
     With --intent (such as consume: READ on the topic and on a group), a principal
-    is listed if it has all permissions that the intent needs. Without a flag for
-    one of the resources, such as --group, access to any group is enough. With a
+    is listed if it has all permissions that the intent needs. Without --group,
+    access to at least one group is enough; likewise for the other resources. With a
     prefix such as --topic 'pii-*', a principal is listed if it has access to at
     least one name that begins with pii-; its row ends with the extent: all of
     these names, or some.

@@ -62,7 +62,7 @@ class RuleUses:
 
     def span(self) -> str:
         """Return the source and the period of the accesses."""
-        return f"the accesses in {self.source!r}, {_time(self.first)} to {_time(self.last)}"
+        return f"{self.source!r}, which covers {_time(self.first)} to {_time(self.last)}"
 
 
 def _texts(use: RuleUse, since: str) -> Iterator[str]:
@@ -301,7 +301,7 @@ class _Writer:
         change, plan = self.report.change, self.report.plan
         shared = set(change.shared)
         yield self._effect()
-        yield self._rules("Adopted: existing, managed from now on", change.adopted)
+        yield self._rules("To adopt: existing rules, managed after the apply", change.adopted)
         yield self._rules(
             "Unmanaged: these desired rules exist already; no plan deletes them unless --adopt makes them managed",
             [acl for acl in change.present if acl not in shared],
@@ -344,7 +344,7 @@ class _Writer:
             foreign = _count(report.change.foreign, "other rule")
             yield f"Not part of this plan: {foreign} (neither desired nor managed)"
         if report.uses is not None:
-            yield f"Last use according to {report.uses.span()}"
+            yield f"Times of last use according to {report.uses.span()}"
         if not report.plan.is_empty:
             yield f"plan id: {plan_digest(report.plan)[:16]}"
 

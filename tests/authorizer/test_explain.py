@@ -264,7 +264,7 @@ def test_the_place_of_a_change(place, command):
 def test_without_a_host_the_advice_is_for_any_host():
     shown = ask([acl(DENY, host="10.0.0.1")], host_given=False)
     lines = list(explanation_lines(shown))
-    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (assumed: no host given)"
+    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (host assumed: none given)"
     removal, addition = shown.remedy.changes
     assert (removal.acl.host, addition.acl.host) == ("10.0.0.1", "*")
     assert "--allow-host '*' " in addition.command

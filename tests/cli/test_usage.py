@@ -103,7 +103,7 @@ def test_what_is_said_for_people(tmp_path, acls):
         "2     2          NEVER_MATCHED  no access matched the ACL",
         "2     1          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "0     0          NOT_JUDGED     in force for only a part of the window, or an unread access may need it",
+        "0     0          NOT_JUDGED     in force for only a part of the window, or an unreadable access may need it",
         "",
     ]
     assert "3 ACLs can be removed together:" in result.lines

@@ -34,7 +34,7 @@ def test_what_is_said(spark, tmp_path, capsys):
         "1     1          NEVER_MATCHED  no access matched the ACL",
         "0     0          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "2     0          NOT_JUDGED     in force for only a part of the window, or an unread access may need it",
+        "2     0          NOT_JUDGED     in force for only a part of the window, or an unreadable access may need it",
         "",
         "1 accesses could not be read or decided (NO_TIME 1): 2 ACLs that they may need are NOT_JUDGED",
         "",

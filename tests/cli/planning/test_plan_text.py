@@ -35,7 +35,7 @@ Effective change (1 gained, 1 lost):
   LOST  User:shop: WRITE, DESCRIBE on TOPIC pay, from any host
     for example User:shop WRITE TOPIC 'pay' from 127.0.0.1 (before: {rule}; after: DefaultDeny)
 
-Adopted: existing, managed from now on (1):
+To adopt: existing rules, managed after the apply (1):
   ALLOW User:* READ on TOPIC LITERAL 'others' from *
 
 Steps (in this order, applied atomically):
@@ -165,10 +165,8 @@ def test_each_delete_tells_when_it_was_last_used(estate, log_of_accesses, index,
         "last matched 2026-11-20T10:00:00.000Z by User:shop from 10.0.0.1",
         acl_text(NO_PAY): "never used: no access matched it",
     }
-    assert (
-        f"Last use according to the accesses in {str(path)!r}, 2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z"
-        in text
-    )
+    covered = "2026-11-20T10:00:00.000Z to 2026-11-21T10:00:00.000Z"
+    assert f"Times of last use according to {str(path)!r}, which covers {covered}" in text
     back = plan(estate, "--accesses", path, command=("rollback",))
     assert back.code == 1
     assert f"last needed {WRITTEN}" in back.out
