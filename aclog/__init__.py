@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from aclog.authorizer.acl import (
         AclOperation,
         AclPermissionType,
+        FileOrigin,
         PatternType,
         ResourcePattern,
         ResourceType,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     )
     from aclog.authorizer.acl import StandardAclWithId as Rule
     from aclog.authorizer.interface import InvalidRequestError
-    from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.settings import cluster, delegation_token, group, topic, transactional_id, user
     from aclog.library.authorizer import Answer, Authorizer, Grant, Grants, Rows
     from aclog.library.image import Image
@@ -129,7 +129,7 @@ _HOME_OF = {
     "Comparison": "aclog.analysis.comparison",
     "ConfigError": "aclog.metalog.errors",
     "DecodeError": "aclog.metalog.errors",
-    "FileOrigin": "aclog.authorizer.acls_image",
+    "FileOrigin": "aclog.authorizer.acl",
     "Grant": "aclog.library.authorizer",
     "Grants": "aclog.library.authorizer",
     "Image": "aclog.library.image",

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from aclog.analysis.comparison import differences
 from aclog.analysis.policy import Policy
-from aclog.analysis.rows.causes import naive_rows
 from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.report import naive_rows
 from aclog.authorizer.acls_image import AclsImage
 from benchmarks.measurement import percentile
 from benchmarks.report import Row

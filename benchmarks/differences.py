@@ -22,7 +22,7 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Settings
-from aclog.metalog.acl_columns import AclColumns
+from aclog.metalog.columns import AclColumns
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from benchmarks.report import Row
 from benchmarks.shapes import columns, million, record, with_id

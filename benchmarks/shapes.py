@@ -14,8 +14,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.codec import encode_record
+from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.records import AccessControlEntryRecord
 
 STEM = "resource-stem-"

@@ -21,7 +21,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import authorize, decision_codes
 from aclog.pipeline.session import open_session
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules, rule_table
 from benchmarks import decide, shapes
 from benchmarks.report import Row

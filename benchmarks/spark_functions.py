@@ -11,7 +11,7 @@ from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import authorize, register
 from aclog.pipeline.session import open_session
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from benchmarks import shapes
 from benchmarks.report import Row

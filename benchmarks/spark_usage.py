@@ -9,7 +9,7 @@ from aclog.authorizer.settings import Settings
 from aclog.pipeline.accesses import plain_accesses
 from aclog.pipeline.session import open_session
 from aclog.pipeline.usage import AccessRows, usage
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from benchmarks.report import Row
 from benchmarks.spark import Cost, Costs, accesses, moving_rules, rules_of
 

@@ -8,13 +8,12 @@ from random import Random
 
 import numpy as np
 
-from aclog.metalog.vectors import Bytes, Int64s
-from aclog.usage.coverage import HOUR, Coverage
+from aclog.metalog.columns import Bytes, Int64s
 from aclog.usage.index.lives import RuleText, SeenRules, always
 from aclog.usage.index.tallies import DayRows, DayTally
 from aclog.usage.index.usage_index import Run, UsageIndex
 from aclog.usage.index.used import LastUse
-from aclog.usage.window import AccessSets
+from aclog.usage.window import HOUR, AccessSets, Coverage
 from benchmarks.report import Row
 
 RULES = 1_000_000

@@ -23,10 +23,10 @@ from aclog.analysis.regions import (
     witness,
     witness_object,
 )
-from aclog.analysis.rows.causes import ChangedRules
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.report import (
     TITLES,
+    ChangedRules,
     Kind,
     ReportRow,
     arrow_table,
@@ -36,11 +36,10 @@ from aclog.analysis.rows.report import (
     row_lines,
 )
 from aclog.analysis.rows.row import Row
-from aclog.authorizer.acl import ResourceType, StandardAcl
+from aclog.authorizer.acl import ResourceType, StandardAcl, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
-from aclog.authorizer.origin import TwoOrigins
-from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
+from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.metalog.errors import printable
 
 if TYPE_CHECKING:

@@ -18,15 +18,20 @@ from aclog.analysis.regions import JsonObject
 from aclog.analysis.rows.report import SARIF_SCHEMA, markdown_text
 from aclog.authorizer.acl import (
     ChangePlace,
+    FileOrigin,
+    LogOrigin,
+    Origin,
+    Origins,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
     acl_command,
     acl_text,
     code_name,
+    origin_object,
+    origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
-from aclog.authorizer.origin import FileOrigin, LogOrigin, Origin, Origins, origin_object, origin_text
 from aclog.metalog.errors import ConfigError, plural, printable
 
 # The catalogue: every lint of the modules of lints.

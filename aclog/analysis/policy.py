@@ -16,6 +16,8 @@ from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
+    Origin,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -30,7 +32,6 @@ from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair
 from aclog.authorizer.index.scan_order import name_ranks
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.origin import Origin, Origins
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.errors import ConfigError
@@ -115,7 +116,7 @@ def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
 
 @frozen
 class MappedOrigins:
-    """The locations of ACLs whose names were mapped (aclog.authorizer.origin.Origins)."""
+    """The locations of ACLs whose names were mapped (aclog.authorizer.acl.Origins)."""
 
     _before: Origins
     _maps: Sequence[NameMap]

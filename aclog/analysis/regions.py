@@ -15,19 +15,22 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
+    NO_ORIGINS,
     WILDCARD,
     AclOperation,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    TwoOrigins,
     code_name,
     host_address,
     in_cidr,
     parse_cidr,
+    place_object,
 )
-from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins, place_object
 from aclog.metalog.errors import printable
 
 # A set of client addresses: some addresses and ranges, or all except some.

@@ -45,10 +45,12 @@ from aclog.analysis.regions import (
 from aclog.analysis.rows.row import Clause, what_text
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
+    NO_ORIGINS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclPermissionType,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -63,7 +65,6 @@ from aclog.authorizer.audit import Basis
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.index.queries import rules_of
-from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.settings import Settings, is_set, pattern_text
 
 # The extent of a permission on the names of a question: all names with a prefix, or some.

@@ -5,19 +5,20 @@ Also their forms as records, JSON objects and command lines.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from shlex import quote
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from unicodedata import decimal
 from uuid import UUID
 
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError, printable
-from aclog.metalog.json_object import text_field
+from aclog.metalog.json_object import json_string, text_field
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
 
@@ -887,3 +888,133 @@ def listed_principals(principal: str) -> tuple[str, ...]:
     if len(parts) == 1 or (all("=" in part for part in parts) and not any(map(_TYPE.match, parts))):
         return ()
     return tuple(part.strip() if _TYPE.match(part) else f"{kind}:{part.strip()}" for part in parts)
+
+
+# An ACL as the line of JSON that listings print, and the texts by which they are sorted.
+
+
+_UNKNOWN_NAME = "UNKNOWN"
+# Plain dicts: a listing of a million ACLs looks up four names for each.
+_TYPE_NAMES = {int(each): each.name for each in ResourceType}
+_PATTERN_NAMES = {int(each): each.name for each in PatternType}
+_OPERATION_NAMES = {int(each): each.name for each in AclOperation}
+_PERMISSION_NAMES = {int(each): each.name for each in AclPermissionType}
+
+
+def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
+    """Return the fields of an ACL as text, in the order of its JSON without the id; also the sort key of listings.
+
+    A code that Kafka 4.3.1 does not define is UNKNOWN.
+    """
+    acl = rule.acl
+    return (
+        _TYPE_NAMES.get(acl.resource_type, _UNKNOWN_NAME),
+        acl.resource_name,
+        _PATTERN_NAMES.get(acl.pattern_type, _UNKNOWN_NAME),
+        acl.principal,
+        acl.host,
+        _OPERATION_NAMES.get(acl.operation, _UNKNOWN_NAME),
+        _PERMISSION_NAMES.get(acl.permission_type, _UNKNOWN_NAME),
+    )
+
+
+def rule_json(rule: StandardAclWithId) -> str:
+    """Return the ACL as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
+    kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
+    text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
+    return (
+        f'{{"resourceType":"{kind}","resourceName":{json_string(name)},"patternType":"{pattern}",'
+        f'"principal":{json_string(principal)},"host":{json_string(host)},"operation":"{operation}",'
+        f'"permissionType":"{permission}","id":{text_id}}}'
+    )
+
+
+# The location of an ACL: a line of a file, or a record of a log.
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@frozen(kw_only=True)
+class FileOrigin:
+    """The line of a file on which the statement of an ACL begins."""
+
+    file: str
+    """For display: the path as it was given, or `GITREF:path`."""
+    line: int
+    """From 1."""
+    address: str | None = None
+    """In Terraform's state, such as `module.team.kafka_acl.read[0]`; None for other files."""
+
+
+@frozen(kw_only=True)
+class LogOrigin:
+    """The record of a log that added an ACL."""
+
+    offset: int
+    timestamp: int
+    """Of its batch, in ms since 1970."""
+
+
+Origin: TypeAlias = FileOrigin | LogOrigin
+
+
+def origin_text(origin: Origin) -> str:
+    """Return such as `kafka/orders.yaml:12`, or `offset 120, 2026-11-20T10:00:00.000Z`."""
+    if isinstance(origin, FileOrigin):
+        return f"{origin.file}:{origin.line}"
+    time = _EPOCH + timedelta(milliseconds=origin.timestamp)
+    return f"offset {origin.offset}, {time.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+
+
+def origin_object(origin: Origin) -> dict[str, object]:
+    """Return the JSON keys after those of an ACL: file and line, or offset and timestamp."""
+    if isinstance(origin, FileOrigin):
+        return {"file": origin.file, "line": origin.line}
+    return {"offset": origin.offset, "timestamp": origin.timestamp}
+
+
+class Origins(Protocol):
+    """Returns the locations of ACLs."""
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every location of an ACL, in the order of reading; empty if unknown."""
+        ...
+
+
+@frozen
+class NoOrigins:
+    """The origins of a source without locations."""
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:  # noqa: ARG002
+        """Return no locations."""
+        return ()
+
+
+NO_ORIGINS: Origins = NoOrigins()
+
+_MAX_PLACES = 2
+"""How many locations of one ACL are shown."""
+
+
+def places_text(acl: StandardAcl, origins: Origins) -> str:
+    """Return the locations of an ACL, such as ` (kafka/a.yaml:12)`, to append to its text; empty if unknown."""
+    places = origins.of(acl)
+    if not places:
+        return ""
+    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
+    return f" ({', '.join(map(origin_text, places[:_MAX_PLACES]))}{more})"
+
+
+def place_object(acl: StandardAcl, origins: Origins) -> dict[str, object]:
+    """Return the JSON keys after those of an ACL, for its first location; empty if unknown."""
+    places = origins.of(acl)
+    return origin_object(places[0]) if places else {}
+
+
+@frozen(kw_only=True)
+class TwoOrigins:
+    """The locations of the ACLs of two compared states."""
+
+    old: Origins = NO_ORIGINS
+    new: Origins = NO_ORIGINS

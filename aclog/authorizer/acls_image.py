@@ -14,6 +14,9 @@ from aclog.authorizer.acl import (
     CODES,
     AclBindingFilter,
     AclOperation,
+    FileOrigin,
+    Origin,
+    Origins,
     ResourcePattern,
     ResourceType,
     StandardAcl,
@@ -27,8 +30,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.index import queries, subjects
 from aclog.authorizer.index.acl_index import AclIndex, Change, apply_changes, key_of, merged_rows
-from aclog.authorizer.index.base import Subject, base_of
-from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
+from aclog.authorizer.index.base import Subject, base_of, build, rows_of_acls, rows_of_columns
 from aclog.authorizer.index.layout import (
     ALLOWED,
     ASK_PYTHON,
@@ -44,11 +46,10 @@ from aclog.authorizer.index.layout import (
 )
 from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.interface import InvalidRequestError
-from aclog.authorizer.origin import FileOrigin, Origin, Origins
 from aclog.authorizer.settings import is_set
-from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
+from aclog.metalog.columns import AclColumns, read_acls
 from aclog.metalog.errors import ConfigError, DecodeError, ReplayError
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -544,7 +545,7 @@ def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
 
 @frozen
 class ChangedOrigins:
-    """The locations of the ACLs of a state and of its changes (aclog.authorizer.origin.Origins).
+    """The locations of the ACLs of a state and of its changes (aclog.authorizer.acl.Origins).
 
     An ACL that the state's source does not locate has the location of the change that adds or removes it.
     """

@@ -36,7 +36,7 @@ class Decision:
 
     def __bool__(self) -> bool:
         """Return whether the action is allowed."""
-        return bool(self.result)
+        return self.result is AuthorizationResult.ALLOWED
 
     @property
     def text(self) -> str:

@@ -11,12 +11,14 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ChangePlace,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -31,14 +33,15 @@ from aclog.authorizer.acl import (
     is_cidr,
     listed_principals,
     looks_like_cidr,
+    place_object,
+    places_text,
 )
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.audit import Basis, Decision, Row
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_operation, known_type, rule_mask, utf16
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
-from aclog.authorizer.origin import NO_ORIGINS, Origins, place_object, places_text
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import is_set, pattern_text
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, printable
 
 # The options of an explanation, besides the ACLs and the request.

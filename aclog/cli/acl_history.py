@@ -6,9 +6,9 @@ from typing import Any
 
 from attrs import frozen
 
-from aclog.cli.acl_columns import RULE_COLUMNS
 from aclog.cli.flags.commands import parse_principal
 from aclog.cli.flags.common import Output
+from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError
 from aclog.planning.plan import ApplyNote

@@ -1,19 +1,44 @@
 """`aclog acls`: kafka-acls.sh, on a log, a checkpoint, a file or a running server."""
 
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Annotated, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclOperation, parse_name
-from aclog.cli.context_defaults import writes_to_source
-from aclog.cli.flags.commands import AclSourceFlags, RuleFlags
-from aclog.cli.flags.common import OPERATIONS, OutputFlags, completions, format_option
+from aclog.authorizer.acl import (
+    NO_ORIGINS,
+    AclBindingFilter,
+    AclOperation,
+    Origins,
+    ResourceType,
+    StandardAclWithId,
+    code_name,
+    origin_text,
+    parse_name,
+    place_object,
+    resource_of,
+    rule_fields,
+    rule_json,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.acl_index import Resource
+from aclog.authorizer.index.queries import rules_of
+from aclog.cli.app import writes_to_source
+from aclog.cli.flags.commands import AclSourceFlags, RuleFlags, entry_of, parse_principal, resource_filter
+from aclog.cli.flags.common import OPERATIONS, Output, OutputFlags, SourceFlags, completions, format_option
 from aclog.cli.flags.question import ResourceFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.target import TargetFlags
+from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
-from aclog.terminal.columns import ROW_FORMATS, OutputFormat
+from aclog.shell.tree import located_json
+from aclog.snapshots.deciding_kafka import DecidingKafka
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat, Row
+from aclog.terminal.notices import tracked
+from aclog.terminal.output import value_formatter
+from aclog.terminal.tables import print_lines, print_rows
 
 # The flags of KIP-11's first version, other names of those of kafka-acls.sh; each takes a list with commas.
 
@@ -142,7 +167,6 @@ def list_(
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
       aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
     """
-    from aclog.cli.acl_lists import ListedAcls, print_acls
     from aclog.snapshots.deciding_kafka import deciding_kafka
 
     how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
@@ -285,3 +309,107 @@ def copy(
     from aclog.cli.acl_changes import choose_target, copy_acls
 
     copy_acls(choose_target(target), from_principal, to_principal, force=force)
+
+
+# The ACLs of a state in the formats of `acls list`.
+
+
+# ACLs in the output format of kafka-acls.sh: its bytes in a pipe, escaped on a terminal.
+
+
+def listed(rules: Iterable[StandardAclWithId]) -> Iterator[str]:
+    """Yield a paragraph for each resource, without the last line end; the ACLs must be grouped by resource."""
+    show = value_formatter()
+    for pattern, group in groupby((rule.acl for rule in rules), key=resource_of):
+        entries = "\n".join(f"\t{show(entry_of(acl))}" for acl in group)
+        yield f"Current ACLs for resource `{show(pattern)}`:\n{entries}\n"
+
+
+# The ACLs of a state in the formats of `acls list`.
+
+
+Watch: TypeAlias = Callable[[Iterable[StandardAclWithId]], Iterator[StandardAclWithId]]
+"""Passes ACLs on, and counts those that deserve a warning."""
+
+
+@frozen(eq=False, kw_only=True)
+class ListedAcls:
+    """The ACLs of a state, and where they stand."""
+
+    acls: AclsImage
+    kafka: DecidingKafka
+    """What decides on them."""
+    origins: Origins
+    with_origins: bool
+    """Whether every format has the origins."""
+
+
+def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequence[str], output: Output) -> None:
+    """Print the selected ACLs; warn about those with a CIDR range as host.
+
+    Raises:
+        ConfigError: a principal without a colon, or a chosen column does not exist.
+
+    """
+    filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
+    subjects = list(dict.fromkeys(map(parse_principal, principals)))
+    ranges = RangeWatch(listed.origins)
+    watch = partial(ranges.watch, kafka=listed.kafka)
+    if output.form is OutputFormat.KAFKA:
+        print_lines(_kafka_lines(listed.acls, filters, principals=subjects, watch=watch))
+    else:
+        if subjects:
+            filters = [evolve(each, principal=principal) for each in filters for principal in subjects]
+        rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
+        _print_rows(listed, watch(rules), output)
+    ranges.report()
+
+
+def _kafka_lines(
+    acls: AclsImage, filters: Sequence[AclBindingFilter], *, principals: Sequence[str], watch: Watch
+) -> Iterator[str]:
+    if not principals:
+        yield from listed(watch(_sorted(acls, filters)))
+    for principal in principals:  # kafka-acls.sh prints a section for each
+        yield f"ACLs for principal `{value_formatter()(principal)}`"
+        yield from listed(watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
+
+
+def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:
+    origins = listed.origins
+    if output.form is OutputFormat.JSONL and not output.columns:  # as fast as a million ACLs need
+        print_lines(map(partial(located_json, origins=origins) if listed.with_origins else rule_json, rules))
+    elif output.form is OutputFormat.TABLE and origins is not NO_ORIGINS:
+        print_rows((*RULE_COLUMNS, PLACE), _placed(rules, origins), output.form, keys=output.columns)
+    elif listed.with_origins:
+        rows = ({**rule.to_dict(), **place_object(rule.acl, origins)} for rule in rules)
+        print_rows((*RULE_COLUMNS, *ORIGIN_COLUMNS), rows, output.form, keys=output.columns)
+    else:
+        print_rows(RULE_COLUMNS, (rule.to_dict() for rule in rules), output.form, keys=output.columns)
+
+
+def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
+    """Return the ACLs that match any of the filters, each once, in the order of their JSON lines."""
+    filters = list(filters)
+    if filters == [AclBindingFilter()]:
+        return _in_text_order(acls)
+    rules = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
+    return sorted(rules, key=rule_fields)
+
+
+def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
+    """Yield all ACLs sorted by rule_fields, resource by resource, so that they are never all in memory."""
+    resources = sorted(acls.index.resources(), key=_type_and_name)
+    for _, group in groupby(resources, key=_type_and_name):
+        yield from sorted((rule for _, each in group for rule in rules_of(acls.index, each)), key=rule_fields)
+
+
+def _type_and_name(entry: tuple[int, Resource]) -> tuple[str, str]:
+    resource_type, resource = entry
+    return code_name(ResourceType, resource_type), resource.name
+
+
+def _placed(rules: Iterable[StandardAclWithId], origins: Origins) -> Iterator[Row]:
+    for rule in rules:
+        places = ", ".join(map(origin_text, origins.of(rule.acl)))
+        yield {**rule.to_dict(), PLACE.key: places}

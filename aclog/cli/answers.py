@@ -7,19 +7,18 @@ from aclog.analysis.policy import generation_object, merged, only_on
 from aclog.analysis.regions import JsonObject, decided_by_object
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
-from aclog.authorizer.acl import PatternType, StandardAcl, acl_text
+from aclog.authorizer.acl import Origins, PatternType, StandardAcl, acl_text
 from aclog.authorizer.acls_image import Action
 from aclog.authorizer.explain import located_text
-from aclog.authorizer.origin import Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, name_text
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.flags.common import Output
 from aclog.metalog.errors import printable
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.columns import Column, OutputFormat
+from aclog.terminal.notices import tracked
 from aclog.terminal.output import note, say, time_text
-from aclog.terminal.progress import tracked
 from aclog.terminal.tables import print_rows
 
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from attrs import evolve
 
-from aclog.cli.context_defaults import is_about_contexts
+from aclog.cli.app import is_about_contexts
 from aclog.cli.flags.target import ApplyFlags, TargetFlags, given_address
 from aclog.cli.options import Argument, Group
 from aclog.metalog.errors import plural, printable
@@ -16,8 +16,8 @@ from aclog.planning.applying import ApplyOptions, Remaining
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, parse_plan
 from aclog.targets.opening import PlanApply, told_outcome
 from aclog.targets.place_state import origin_now
+from aclog.terminal.notices import progress
 from aclog.terminal.output import confirms_on_terminal, note, say
-from aclog.terminal.progress import progress
 
 # `aclog apply`: make the changes of a plan.
 

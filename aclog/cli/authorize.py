@@ -5,9 +5,8 @@ from typing import Annotated
 from click.exceptions import Exit
 
 from aclog.authorizer.acl import PatternType
-from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
 
@@ -54,7 +53,7 @@ def authorize(
       aclog authorize --log DIR --principal User:bob --operation READ --topic 'pii-*'
       aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
-    from aclog.cli.decisions import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
+    from aclog.cli.explain import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
     from aclog.ops.policies import each_generation, read_premises
 
     how = output.choose(is_live=requests is not None)

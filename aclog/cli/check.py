@@ -14,7 +14,7 @@ from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
 from aclog.cli.diff_report import SideFlags
-from aclog.cli.flags.common import AuthorizerFlags, Output
+from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
 from aclog.cli.flags.question import (
     AnswerFlags,
     AskedFlags,
@@ -23,7 +23,6 @@ from aclog.cli.flags.question import (
     SubjectFlags,
     asked_principals,
 )
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.metalog.errors import printable
 from aclog.ops.check import (

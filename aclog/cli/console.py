@@ -3,10 +3,9 @@
 import sys
 from getpass import getpass
 
-from aclog.cli.context_defaults import writes_only_with
+from aclog.cli.app import writes_only_with
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.output import say

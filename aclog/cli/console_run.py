@@ -12,15 +12,13 @@ from urllib.parse import urlsplit
 from attrs import define, frozen
 from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 
-from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import Origin, Origins
 from aclog.authorizer.settings import Settings
 from aclog.cli.extras import need_usage_extra
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags, gap_us, given_accesses
-from aclog.cli.flags.source import SourceFlags, parse_modules
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags, gap_us, given_accesses, parse_modules
 from aclog.cli.flags.target import TargetFlags, given_address, place_address
 from aclog.cli.serving import (
     Endpoint,
@@ -46,7 +44,7 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.ops.plan import WantedRules, told_settings
+from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
@@ -76,7 +74,7 @@ def editing_of(source: SourceFlags, findings: FindingsFlags, authorizer: Authori
         raise ConfigError("--edit: expected a place: --log DIR, --bootstrap-server or --bootstrap-controller HOST:PORT")
     return Editing(
         address=address,
-        stated=told_settings(authorizer, is_warned=True),
+        stated=place_settings(authorizer, is_warned=True),
         journal=findings.journal.absolute(),
         others=findings.other_journals,
         notify=note,
@@ -224,7 +222,7 @@ class Finding:
             bootstrap_controller=source.bootstrap_controller,
             command_config=source.command_config,
         )
-        want = WantedRules(
+        want = DesiredRules(
             path=flags.want,
             form=flags.want_format or AclsFormat.AUTO,
             modules=parse_modules(source.modules),

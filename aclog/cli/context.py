@@ -7,12 +7,10 @@ from typing import Annotated, Any, TypeAlias
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.context_defaults import is_about_contexts
-from aclog.cli.flags import source
-from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option
-from aclog.cli.flags.context import chosen_context, complete_contexts
-from aclog.cli.flags.source import parse_modules
-from aclog.cli.options import Argument, Group, Option
+from aclog.cli.app import is_about_contexts
+from aclog.cli.flags import common
+from aclog.cli.flags.common import Output, OutputFlags, flag_generation, format_option, parse_modules
+from aclog.cli.options import Argument, Group, Option, chosen_context, complete_contexts
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.sources.contexts import KINDS, ChosenContext, Context, ContextFile, shown_value, warn_of_readers
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, json_text
@@ -29,23 +27,23 @@ _SETTINGS = "Settings"
 class NamedSourceFlags:
     """The source that gets a name."""
 
-    log: source.LogDir = None
-    snapshot: source.SnapshotFile = None
-    acls: source.AclsPath = None
-    ref: source.GitRef = None
-    acls_format: source.AclsFormatFlag = None
-    modules: source.Modules = field(factory=list)
-    topics_file: source.TopicsFile = None
-    bootstrap_controller: source.BootstrapController = None
-    bootstrap_server: source.BootstrapServer = None
-    command_config: source.CommandConfig = None
+    log: common.LogDir = None
+    snapshot: common.SnapshotFile = None
+    acls: common.AclsPath = None
+    ref: common.GitRef = None
+    acls_format: common.AclsFormatFlag = None
+    modules: common.Modules = field(factory=list)
+    topics_file: common.TopicsFile = None
+    bootstrap_controller: common.BootstrapController = None
+    bootstrap_server: common.BootstrapServer = None
+    command_config: common.CommandConfig = None
     zookeeper: Annotated[
         str | None,
         Option(
             "--zookeeper",
             metavar="HOST:PORT",
             help="The ZooKeeper of a Kafka up to 3.9; several servers and a chroot as in zookeeper.connect.",
-            rich_help_panel=source.PANEL,
+            rich_help_panel=common.SOURCE_PANEL,
         ),
     ] = None
     zk_tls_config_file: Annotated[
@@ -54,7 +52,7 @@ class NamedSourceFlags:
             "--zk-tls-config-file",
             metavar="FILE",
             help="Its zookeeper.* properties: TLS, timeouts.",
-            rich_help_panel=source.PANEL,
+            rich_help_panel=common.SOURCE_PANEL,
         ),
     ] = None
 
@@ -143,7 +141,7 @@ class SettingFlags:
         bool,
         Option("--cidr", metavar="", help="The same as --kafka-version 4.4.", rich_help_panel=_SETTINGS),
     ] = False
-    timezone: source.Timezone = None
+    timezone: common.Timezone = None
     format: Annotated[
         OutputFormat | None,
         Option(
@@ -292,8 +290,7 @@ def add(
       aclog context add prod --bootstrap-server HOST:9092 --command-config FILE
       aclog context add night --log /backup/__cluster_metadata-0 --super-users User:admin
     """
-    from aclog.sources.context_editing import add_context, use_context
-    from aclog.sources.contexts import own_file
+    from aclog.sources.contexts import add_context, own_file, use_context
 
     path = own_file()
     add_context(path, check_name(name), {**source.values(), **settings.values()}, replace=replace)
@@ -323,9 +320,8 @@ def use(
     import os
 
     from aclog.metalog.errors import ConfigError
-    from aclog.sources.context_editing import use_context
     from aclog.sources.contexts import CONTEXT_VARIABLE as VARIABLE
-    from aclog.sources.contexts import own_file
+    from aclog.sources.contexts import own_file, use_context
     from aclog.terminal.output import note
 
     if (name is None) is not none:
@@ -345,8 +341,7 @@ def remove(name: ContextArgument) -> None:
 
       aclog context remove old
     """
-    from aclog.sources.context_editing import remove_context
-    from aclog.sources.contexts import own_file
+    from aclog.sources.contexts import own_file, remove_context
 
     remove_context(own_file(), name)
     say(f"context {name} removed")
@@ -364,8 +359,7 @@ def rename(
 
       aclog context rename prod prod-eu
     """
-    from aclog.sources.context_editing import rename_context
-    from aclog.sources.contexts import own_file
+    from aclog.sources.contexts import own_file, rename_context
 
     rename_context(own_file(), name, check_name(new))
     say(f"context {name} is {new} now")

@@ -26,9 +26,8 @@ from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import say, time_text
 from aclog.terminal.tables import aligned
-from aclog.usage.coverage import Coverage
 from aclog.usage.unused import HeardHours, silences
-from aclog.usage.window import EARLIEST, LATEST, UnreadAccesses, unread_text
+from aclog.usage.window import EARLIEST, LATEST, Coverage, UnreadAccesses, unread_text
 
 # The flags of `aclog coverage`.
 
@@ -191,7 +190,7 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
 
 def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.cli.extras import need_usage_extra
-    from aclog.terminal.progress import progress
+    from aclog.terminal.notices import progress
 
     need_usage_extra()
     from aclog.ops.usage import AccessLog, warn_of_rejects

@@ -3,9 +3,8 @@
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DeniedFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()
@@ -38,7 +37,7 @@ def denied(
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.denied_report import print_denied
+    from aclog.cli.usage_report import print_denied
     from aclog.ops.policies import settings_of
 
     log = (accesses, settings_of(authorizer))

@@ -3,9 +3,8 @@
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DiffFlags, check_followed
-from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.common import AuthorizerFlags, FollowerFlags, SourceFlags
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
-from aclog.cli.flags.source import FollowerFlags, SourceFlags
 from aclog.cli.options import Group
 
 app = Group()
@@ -57,7 +56,7 @@ def diff(
 
 
 def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags, follower: FollowerFlags) -> int:
-    from aclog.cli.diff_follow import FollowOptions, follow_differences
+    from aclog.cli.follow import FollowOptions, follow_differences
     from aclog.ops.policies import existing_topics, read_premises, settings_of
 
     options = FollowOptions(

@@ -11,9 +11,8 @@ from aclog.analysis.policy import NameMap
 from aclog.analysis.rows.report import markdown_lines, sarif_log
 from aclog.cli.answers import DIFFERENCE_COLUMNS, with_generation
 from aclog.cli.flags.commands import DiffFlags
-from aclog.cli.flags.common import AuthorizerFlags, Output, check_one_stdin
+from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import printable
 from aclog.ops.policies import Compared, TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import read_accesses

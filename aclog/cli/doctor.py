@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
 
-from aclog.cli.context_defaults import examines_contexts
-from aclog.cli.flags.context import named_context
+from aclog.cli.app import examines_contexts
+from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
-from aclog.cli.options import Group
+from aclog.cli.options import Group, named_context
 
 if TYPE_CHECKING:
     from aclog.sources.checks import Finding

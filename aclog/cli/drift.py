@@ -3,8 +3,8 @@
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import DriftFlags
+from aclog.cli.flags.common import FollowerFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import FollowerFlags
 from aclog.cli.flags.target import TargetFlags, WantFlags
 from aclog.cli.options import Group
 from aclog.metalog.errors import ConfigError

@@ -6,10 +6,9 @@ from attrs import define, field
 
 from aclog.cli.drift_report import drift_row, drift_text, look
 from aclog.cli.flags.commands import DriftFlags
-from aclog.cli.flags.common import Output
-from aclog.cli.flags.source import FollowerFlags
+from aclog.cli.flags.common import FollowerFlags, Output
 from aclog.cli.flags.target import TargetFlags, WantFlags
-from aclog.cli.followers import FollowerStatus, serving
+from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.plan import wanted_of
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable

@@ -6,10 +6,10 @@ from attrs import frozen
 
 from aclog.authorizer.acl import acl_text, object_of_rule
 from aclog.authorizer.acls_image import acl_of_content
-from aclog.cli.acl_columns import ACL_COLUMNS
 from aclog.cli.flags.commands import DriftFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.flags.target import TargetFlags, WantFlags, place_address
+from aclog.cli.images import ACL_COLUMNS
 from aclog.cli.plan import wanted_of
 from aclog.metalog.errors import printable
 from aclog.ops.plan import read_wanted_rules

@@ -14,10 +14,9 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.lint.finding import Finding, LintContext
 from aclog.analysis.lint_report import LintReport, LocatedRule, lint
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acl import ChangePlace, Origins, StandardAcl
 from aclog.authorizer.acls_image import AclsImage, contents_of
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import Origins
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings, parse_super_users
 from aclog.cli.flags.common import AuthorizerFlags, Semantics
 from aclog.console.draft import StatedCases
@@ -37,10 +36,10 @@ from aclog.console.findings import (
     tests_result,
     unpacked,
 )
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.ops.lint import LintInputs, for_each, lint_inputs, lint_report, not_judged, sure
-from aclog.ops.plan import WantedRules, read_wanted_rules
+from aclog.ops.plan import DesiredRules, read_wanted_rules
 from aclog.ops.policies import existing_topics
 from aclog.planning.journal import settle
 from aclog.planning.plan import PlaceAddress
@@ -93,7 +92,7 @@ class DriftFinder:
     """Compares states of a place with what a source wants there, and with what its journal owns."""
 
     address: PlaceAddress
-    want: WantedRules
+    want: DesiredRules
     journal: Path
     others: Sequence[Path] = ()
     _rules: frozenset[bytes] | str = field(default=frozenset(), init=False)

@@ -71,7 +71,7 @@ def format_(
     """
     from aclog.config.server_properties import load_config
     from aclog.server.storage import FormatOptions, format_storage
-    from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
+    from aclog.snapshots.image import KAFKA_VERSION_CONFIG
 
     loaded = load_config(config)
     done = format_storage(

@@ -18,10 +18,10 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.acls_image import RuleChange
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG
+from aclog.authorizer.standard import Premises
+from aclog.cli.app import writes_only_with
 from aclog.cli.apply import apply_to_place
-from aclog.cli.context_defaults import writes_only_with
 from aclog.cli.flags.common import AuthorizerFlags, Output
 from aclog.cli.flags.question import IntentFlags
 from aclog.cli.flags.target import ApplyFlags, DoFlags, RevokedFlags, StepsOutputFlags, TargetFlags, place_address
@@ -29,7 +29,7 @@ from aclog.cli.images import warn_of_unmatched
 from aclog.cli.options import Group
 from aclog.cli.plan import CHANGES, NOTHING, print_plan, print_unless_refused, take_plan_file, write_plan
 from aclog.metalog.errors import ConfigError, printable
-from aclog.ops.plan import told_settings
+from aclog.ops.plan import place_settings
 from aclog.planning.granting import (
     AccessRequest,
     Grant,
@@ -308,7 +308,7 @@ def run_grant(target: TargetFlags, flags: IntentFlags, do: DoFlags, authorizer: 
     address = place_address(target)
     needs = asked_needs(flags.intent, flags.resources(), whole=True)
     request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    place = find_place(address, told_settings(authorizer), do.journal, note, ranges=request.ranges())
+    place = find_place(address, place_settings(authorizer), do.journal, note, ranges=request.ranges())
     return finish(place, _change(request, flags, place), do, output)
 
 
@@ -360,7 +360,7 @@ def run_revoke(
     limit = DeleteLimit.parse(revoked.max_deletes)
     needs = asked_needs(flags.intent, flags.resources(), whole=False)
     request = AccessRequest(principal=flags.who(), needs=needs, hosts=flags.rule_hosts())
-    place = find_place(address, told_settings(authorizer), do.journal, note)
+    place = find_place(address, place_settings(authorizer), do.journal, note)
     revocation = plan_revoke(request, place.state.contents, place.settings, place.kafka.generations)
     intent = IntentChange(
         changes=[

@@ -51,8 +51,7 @@ def help_(
     from shutil import get_terminal_size
 
     from aclog.metalog.errors import ConfigError
-    from aclog.terminal.output import emit
-    from aclog.terminal.pager import page_output
+    from aclog.terminal.output import emit, page_output
 
     root = context.find_root()
     try:

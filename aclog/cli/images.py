@@ -6,17 +6,19 @@ from enum import Enum, IntEnum
 from attrs import define, field
 
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclPermissionType,
+    Origins,
     StandardAcl,
     StandardAclWithId,
     acl_text,
     is_cidr,
     looks_like_cidr,
+    places_text,
     reasons_unmatched,
 )
 from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
-from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun
 from aclog.metalog.primitives import uuid_text
@@ -271,3 +273,27 @@ class Findings:
             self.newer = True
         else:
             self.damaged = True
+
+
+# The columns of ACLs, wherever they are listed: the keys of `acls list --format jsonl`.
+
+
+ACL_COLUMNS = (
+    Column(key="resourceType", title="TYPE"),
+    Column(key="resourceName", title="NAME", cut=True),
+    Column(key="patternType", title="PATTERN"),
+    Column(key="principal", cut=True),
+    Column(key="host", cut=True),
+    Column(key="operation"),
+    Column(key="permissionType", title="PERMISSION"),
+)
+"""What an ACL is."""
+
+RULE_COLUMNS = (*ACL_COLUMNS, Column(key="id", spare=True))
+"""The same, and its id."""
+
+ORIGIN_COLUMNS = (Column(key="file", cut=True), Column(key="line"))
+"""The first place where it stands."""
+
+PLACE = Column(key="place", cut=True, spare=True)
+"""All places where it stands, in a table."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from aclog.cli.context_defaults import writes_to_source
+from aclog.cli.app import writes_to_source
 from aclog.cli.flags.common import KeepOddRules, TargetLog
 from aclog.cli.options import Argument, Group, Option
 

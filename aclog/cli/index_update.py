@@ -9,25 +9,23 @@ from typing import Final
 from attrs import asdict, define, field
 
 from aclog.authorizer.audit import Reason
-from aclog.authorizer.premises import SETTLED
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AccessesFlags, Output
-from aclog.cli.flags.source import SourceFlags
-from aclog.metalog.clock import current_time_ms
+from aclog.authorizer.standard import SETTLED
+from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
+from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, say, time_text, warn
-from aclog.terminal.progress import BYTES, progress
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
-from aclog.usage.coverage import Coverage
 from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
 from aclog.usage.rules import seen_rules
-from aclog.usage.window import UnreadAccesses, unread_text
+from aclog.usage.window import Coverage, UnreadAccesses, unread_text
 
 
 def _time_text(timestamp: int | None) -> str:

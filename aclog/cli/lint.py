@@ -31,14 +31,15 @@ from aclog.cli.flags.common import (
     NoPager,
     Output,
     OutputFlags,
+    SourceFlags,
     check_one_stdin,
     format_option,
 )
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.text_forms import comma_parts
 from aclog.ops.lint import Linted, lint_source, repository_path
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
@@ -49,15 +50,10 @@ from aclog.terminal.output import emit, note, say, warn
 # Ids of lints on the command line: lists of them, and their completion.
 
 
-def split_ids(text: str) -> tuple[str, ...]:
-    """Return the parts between commas, blanks cut off; empty ones are left out."""
-    return tuple(part for each in text.split(",") if (part := each.strip()))
-
-
 def complete_ids(incomplete: str) -> Iterator[tuple[str, str]]:
     """Yield the completions of the last id or name of a list, with what each finds."""
     before, comma, last = incomplete.rpartition(",")
-    ids = set(split_ids(before))
+    ids = set(comma_parts(before))
     for word, title in complete_one(last):
         if word not in ids:
             yield f"{before}{comma}{word}", title
@@ -213,7 +209,7 @@ class LintFlags:
         """Return the settings with what the flags give instead."""
         lint = settings.lint
         if self.select is not None:
-            lint = evolve(lint, select=split_ids(self.select))
+            lint = evolve(lint, select=comma_parts(self.select))
         if self.fail_on is not None:
             lint = evolve(lint, fail_on=self.fail_on.value)
         return evolve(settings, lint=lint)
@@ -255,7 +251,7 @@ def _tell(flags: LintFlags) -> None:
     from aclog.terminal.output import say
 
     output = flags.output()
-    ids = None if flags.list_all else [part for each in flags.explain for part in split_ids(each)]
+    ids = None if flags.list_all else [part for each in flags.explain for part in comma_parts(each)]
     if output.is_rows:
         output.print_rows(CATALOGUE_COLUMNS, catalogue_rows(ids))
         return

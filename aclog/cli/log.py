@@ -63,8 +63,8 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
+from aclog.terminal.notices import BYTES, Advance, progress, tracked
 from aclog.terminal.output import confirms, note, say, time_text, value_formatter
-from aclog.terminal.progress import BYTES, Advance, progress, tracked
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash

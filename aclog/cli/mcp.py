@@ -1,8 +1,7 @@
 """`aclog mcp`: questions of assistants, by the Model Context Protocol."""
 
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

@@ -38,11 +38,10 @@ from mcp.types import (
 from mcp.types import Tool as ToolEntry
 from pydantic import ValidationError
 
-from aclog.authorizer.premises import UNKNOWN
 from aclog.authorizer.settings import Generation
+from aclog.authorizer.standard import UNKNOWN
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.mcp_tools import TOOLS, Arguments, CommandLine, Fixed, Tool, command_line, read_arguments
 from aclog.metalog.errors import ConfigError, MetadataError, printable
 from aclog.snapshots.deciding_kafka import SETTLED_BY

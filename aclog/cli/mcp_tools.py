@@ -11,15 +11,13 @@ from attrs import evolve, frozen
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import list_checkpoints, parse_checkpoint_name
 from aclog.snapshots.moments import LATEST, Moment, end_offset_at
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.sources.logs import CheckpointSource, LogSource
-from aclog.sources.rule_files import AclsSource
 
 # The arguments of each tool, as values whose JSON schemas are the tools' input schemas.
 

@@ -1,9 +1,9 @@
 """`aclog migrate`: migration from ZooKeeper, and back."""
 
-from aclog.cli.context_defaults import writes_to_source
+from aclog.cli.app import writes_to_source
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
+from aclog.cli.flags.common import RemovalFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import RemovalFlags
 from aclog.cli.options import Group
 
 app = Group()

@@ -22,18 +22,17 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.interface import InvalidRequestError
-from aclog.cli.acl_columns import ACL_COLUMNS
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
-from aclog.cli.flags.common import Output
-from aclog.cli.flags.source import RemovalFlags, RemovalLimit
+from aclog.cli.flags.common import Output, RemovalFlags, RemovalLimit
+from aclog.cli.images import ACL_COLUMNS
 from aclog.config.properties import read_properties
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.migrate import CheckpointTarget, LogTarget, QuorumTarget, Target, TargetContents, TargetWriter
 from aclog.sources.live import opened_zookeeper
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column, OutputFormat, Row
+from aclog.terminal.notices import progress
 from aclog.terminal.output import confirms, note, say, value_formatter, warn
-from aclog.terminal.progress import progress
 from aclog.zookeeper.client import ZkSettings, zk_settings
 from aclog.zookeeper.connect import check_not_owned, kraft_controller
 from aclog.zookeeper.migration import (

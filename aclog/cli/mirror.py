@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.source import FollowerFlags
+from aclog.cli.flags.common import FollowerFlags
 from aclog.cli.options import Group, Option
 
 app = Group()

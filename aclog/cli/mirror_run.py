@@ -9,7 +9,7 @@ from queue import SimpleQueue
 
 from attrs import frozen
 
-from aclog.cli.followers import FollowerStatus, serving
+from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.signals import on_signals
 from aclog.cli.snapshot import complete_image_files, make_image_file
 from aclog.client.errors import CommittedRecordsLostError, OtherClusterError
@@ -18,8 +18,8 @@ from aclog.client.quorum_log import QuorumLog, QuorumMirror
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.filelog.files import LogEnd
 from aclog.metalog.filelog.mirror import MirrorLog, open_mirror
+from aclog.terminal.notices import progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import progress
 
 _OPTIONS = ObserverOptions(read_seconds=5.0)
 """A short read timeout, so that errors are reported soon."""

@@ -13,18 +13,30 @@ A parameter is one option or argument, or a group: an attrs class whose fields a
 
 Without a default an option or argument is required. Types are str, int, float, bool (a flag), Path, an enum (its values
 are the choices) and a list of one of these (an option that can be repeated), each also with `| None`; `parser` reads
-any other.
+any other. The one option of every command is also here: `--context`, with the context that it names.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from enum import Enum
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 from click._utils import UNSET
@@ -32,6 +44,10 @@ from click.parser import _OptionParser
 from click.shell_completion import CompletionItem
 
 from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aclog.sources.contexts import ChosenContext
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Words: TypeAlias = Iterable[str | tuple[str, str]]
@@ -518,3 +534,82 @@ def _gathered(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(**values)
 
     return gathered
+
+
+# The flag that names a context for any command, and the context that this invocation uses.
+
+
+def complete_contexts(incomplete: str) -> list[str]:
+    """Return the names of contexts that begin so, for shell completion."""
+    from aclog.sources.contexts import read_context_file
+
+    return [name for name in read_context_file().names if name.startswith(incomplete)]
+
+
+ContextName: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--context",
+        "-c",
+        metavar="NAME",
+        autocompletion=complete_contexts,
+        help="Take source and settings from this context (`aclog context`), unless a flag names a source. "
+        "[dim]Default: $ACLOG_CONTEXT, or that of `context use`[/]",
+    ),
+]
+
+
+class _Invocation:
+    """What one command line states about contexts. A plain class: `aclog --help` imports no attrs."""
+
+    __slots__ = ("_choice", "_is_found", "name")
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self._choice: ChosenContext | None = None
+        self._is_found = False
+
+    def choice(self) -> "ChosenContext | None":
+        """Return the context, as it was when this was first called. Raises as chosen_context."""
+        if not self._is_found:
+            from aclog.sources.contexts import choose_context
+
+            self._choice, self._is_found = choose_context(self.name), True
+        return self._choice
+
+
+_THIS: ContextVar[_Invocation | None] = ContextVar("aclog_context", default=None)
+"""Of this invocation of a command, which runs in a context of its own (aclog.cli.app.run)."""
+
+
+def use_context(name: str | None) -> None:
+    """Use the context of this name for the rest of this invocation; None: that of the environment, or the current one.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choose_context, if one is named.
+
+    """
+    this = _Invocation(name)
+    _THIS.set(this)
+    if name is not None:
+        this.choice()
+
+
+def named_context() -> str | None:
+    """Return the name that this command line gives; None if it names none."""
+    this = _THIS.get()
+    return None if this is None else this.name or None
+
+
+def chosen_context() -> "ChosenContext | None":
+    """Return the context of this invocation; None without one. The file is read once, when this is first called.
+
+    Raises:
+        ConfigError, OSError: as aclog.sources.contexts.choose_context.
+
+    """
+    this = _THIS.get()
+    if this is None:
+        this = _Invocation(None)
+        _THIS.set(this)
+    return this.choice()

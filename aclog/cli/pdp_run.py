@@ -10,8 +10,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.flags.commands import PdpFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.serving import (
     Endpoint,
     followed,
@@ -31,7 +30,7 @@ from aclog.console.pdp.opa import Audit, DecisionLog
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.ops.policies import settings_of
-from aclog.snapshots.state_source import StateSource
+from aclog.snapshots.image import StateSource
 from aclog.terminal.notices import FewNotices
 from aclog.terminal.output import note, warn
 

@@ -5,23 +5,22 @@ from pathlib import Path
 
 from click.exceptions import Exit
 
-from aclog.analysis.review.document import markdown_lines, text_lines
+from aclog.analysis.review.review import markdown_lines, text_lines
 from aclog.cli.extras import need_usage_extra
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses
-from aclog.cli.flags.source import parse_modules
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError
-from aclog.ops.plan import Ownership, PlanGoal, WantedRules, new_plan, read_changes_goal, read_goal, report_of
+from aclog.ops.plan import DesiredRules, Ownership, PlanGoal, new_plan, read_changes_goal, read_goal, report_of
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
 from aclog.planning.planner import DeleteLimit, PlannedChange
 from aclog.planning.report import RuleUses, document_of
 from aclog.sources.formats.format import AclsFormat
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
+from aclog.terminal.notices import progress
 from aclog.terminal.output import emit, say
-from aclog.terminal.progress import progress
 
 # `aclog plan`: what has to change so that a place holds what a source of rules wants.
 
@@ -117,7 +116,7 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
 
 
 def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.ops.rule_uses import read_rule_uses  # here: for access logs alone
+    from aclog.ops.usage import read_rule_uses  # here: for access logs alone
 
     return read_rule_uses(accesses, place, change.removed)
 
@@ -151,11 +150,11 @@ def write_plan(plan: Plan, path: Path) -> None:
 # What the flags of a command want of a place.
 
 
-def wanted_of(flags: WantFlags) -> WantedRules:
+def wanted_of(flags: WantFlags) -> DesiredRules:
     """Return where the rules of --want are. Raises ConfigError: it is not given, or a module without its directory."""
     if flags.want is None:
         raise ConfigError("expected --want PATH, with all rules of this source")
-    return WantedRules(
+    return DesiredRules(
         path=flags.want,
         form=flags.want_format or AclsFormat.AUTO,
         modules=parse_modules(flags.modules),

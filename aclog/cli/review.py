@@ -9,14 +9,15 @@ from typing import Annotated
 from attrs import evolve, field, frozen
 from click.exceptions import Exit
 
-from aclog.analysis.review.document import markdown_lines, text_lines
 from aclog.analysis.review.review import (
     DEFAULT_FAIL_ON,
     Kind,
     document_of,
+    markdown_lines,
+    text_lines,
 )
+from aclog.cli.flags.common import parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
-from aclog.cli.flags.source import parse_modules
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log

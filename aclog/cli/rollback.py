@@ -18,7 +18,7 @@ from aclog.cli.plan import (
     take_plan_file,
     write_plan,
 )
-from aclog.ops.plan import told_settings
+from aclog.ops.plan import place_settings
 from aclog.planning.plan import JournalError
 from aclog.planning.planner import DeleteLimit, change_back, make_plan
 from aclog.targets.opening import find_place
@@ -98,7 +98,7 @@ def print_way_back(
     take_plan_file(output.out)
     limit = DeleteLimit.parse(flags.max_deletes)
     journal, others = flags.journals()
-    place = find_place(place_address(target), told_settings(authorizer), journal, note, others)
+    place = find_place(place_address(target), place_settings(authorizer), journal, note, others)
     if place.settled is None or place.settled.is_new:
         raise JournalError(f"{journal}: no such journal: expected the one that the apply was made with")
     change = change_back(place.settled, place.holdings, flags.apply)

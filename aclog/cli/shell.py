@@ -9,12 +9,10 @@ from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.cli.completion import SECONDS, words_in_child
-from aclog.cli.flags.common import ShowSecrets, group_from
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import ShowSecrets, SourceFlags, group_from
 from aclog.cli.options import Argument, Group
 from aclog.shell.command import ShellState, quoted, split_line
-from aclog.shell.completion import complete
-from aclog.shell.engine import ONE_SHOT_COMMANDS
+from aclog.shell.engine import ONE_SHOT_COMMANDS, complete
 from aclog.sources.acl_lines import STDIN
 
 # `aclog shell`: the tree of a state.

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, format_option
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, SourceFlags, format_option
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
@@ -45,7 +44,7 @@ def simulate(
 
     need_usage_extra()
     from aclog.cli.diff_report import SideFlags
-    from aclog.cli.simulate_report import report_simulation
+    from aclog.cli.usage_report import report_simulation
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)

@@ -11,12 +11,10 @@ from attrs import evolve
 from click.exceptions import Exit
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.flags.common import KeepOddRules, Output
+from aclog.cli.flags.common import KeepOddRules, Output, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.images import COUNT_COLUMNS, Findings, RangeWatch, Verdict, WrittenRules, counts, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import (
     CHECKPOINT_SUFFIX,
@@ -26,7 +24,7 @@ from aclog.metalog.filelog.files import (
     list_checkpoints,
     remove_abandoned,
 )
-from aclog.metalog.primitives import random_uuid
+from aclog.metalog.primitives import current_time_ms, random_uuid
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.snapshots.checkpoints import (
     is_own_directory,
@@ -39,13 +37,11 @@ from aclog.snapshots.checkpoints import (
     write_image_file,
 )
 from aclog.snapshots.deciding_kafka import deciding_kafka
-from aclog.snapshots.image import METADATA_VERSION, Image, Provenance
-from aclog.snapshots.state_source import NewerKafka
-from aclog.sources.choice import ChosenSource
-from aclog.sources.rule_files import AclsSource
+from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
+from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.terminal.columns import Column, Row
+from aclog.terminal.notices import BYTES, progress, tracked
 from aclog.terminal.output import note, say, time_text
-from aclog.terminal.progress import BYTES, progress, tracked
 
 # The `aclog snapshot` commands.
 

@@ -15,8 +15,8 @@ from aclog.client.requests import ReplicaDescription, Status, describe_status
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.sources.live import AdminSource, ClusterKafka, QuorumSource, cluster_kafka, connect_to_first, level_text
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat
+from aclog.terminal.notices import progress
 from aclog.terminal.output import emit, note
-from aclog.terminal.progress import progress
 
 # The `aclog status` command.
 

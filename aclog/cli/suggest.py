@@ -1,9 +1,8 @@
 """`aclog suggest`: the least ACLs that keep what was used."""
 
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, WindowFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, WindowFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()
@@ -36,7 +35,7 @@ def suggest(
     from aclog.cli.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.suggest_report import print_suggestion
+    from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
 
     log = accesses, window

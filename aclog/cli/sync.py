@@ -11,9 +11,14 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_text
-from aclog.cli.flags.source import FollowerFlags, RemovalFlags, RemovalLimit
-from aclog.cli.followers import FollowerStatus, serving
+from aclog.authorizer.acl import (
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    rule_fields,
+)
+from aclog.cli.flags.common import FollowerFlags, RemovalFlags, RemovalLimit
+from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.options import Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.transfer.rows import row_line
@@ -22,11 +27,10 @@ from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import LoginError, UnreachableError
 from aclog.client.requests import check_acls, describe_cluster, describe_quorum
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_acl, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
-from aclog.metalog.primitives import RandomIds, uuid_text
+from aclog.metalog.primitives import RandomIds, current_time_ms, uuid_text
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.protocol.error_codes import (
     BROKER_NOT_AVAILABLE,
@@ -38,8 +42,7 @@ from aclog.protocol.error_codes import (
     SECURITY_DISABLED,
     UNKNOWN_SERVER_ERROR,
 )
-from aclog.protocol.request import RequestError
-from aclog.shell.tree import rule_fields
+from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.sources.live import connect_to_first, describe_all_acls, describe_cluster_id
@@ -83,7 +86,7 @@ def acl_changes(
 ) -> AclChanges:
     """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in listing order (aclog.shell.tree.rule_fields), regardless of the order of the poll.
+    Changes are in listing order (aclog.authorizer.acl.rule_fields), regardless of the order of the poll.
     """
     # A response may repeat an ACL.
     now = dict.fromkeys(polled)

@@ -5,8 +5,8 @@ from importlib.resources import files
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import GuardFlags, RecordFlags, RunFlags
+from aclog.cli.flags.common import FollowerFlags, SourceFlags
 from aclog.cli.flags.repository import RepositoryFlags
-from aclog.cli.flags.source import FollowerFlags, SourceFlags
 from aclog.cli.options import Group
 from aclog.terminal.output import emit
 
@@ -44,7 +44,7 @@ def test(
         print_schema()
         return
     if recording.is_given():
-        from aclog.cli.test_record import record_tests
+        from aclog.cli.test_report import record_tests
 
         recording.check(flags, guard)
         record_tests(recording, source, repository)

@@ -14,15 +14,13 @@ from aclog.analysis.regions import JsonObject, Query, decided_by_object, request
 from aclog.analysis.rule_tests.case import Case, Failure
 from aclog.analysis.rule_tests.report import EachRun
 from aclog.analysis.timeline import concerns
-from aclog.authorizer.acl import acl_text
+from aclog.authorizer.acl import acl_text, origin_text
 from aclog.authorizer.acls_image import Action, RuleChange
-from aclog.authorizer.origin import origin_text
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings
-from aclog.cli.diff_follow import step_changes
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.flags.commands import GuardFlags, RunFlags
-from aclog.cli.flags.source import FollowerFlags
-from aclog.cli.followers import FollowerStatus, Webhook, serving
+from aclog.cli.flags.common import FollowerFlags
+from aclog.cli.follow import FollowerStatus, Webhook, serving, step_changes
 from aclog.cli.signals import on_signals
 from aclog.cli.test_report import SelectingFlags
 from aclog.config.node_config import HostPort

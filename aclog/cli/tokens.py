@@ -13,9 +13,8 @@ from attrs import frozen
 
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import KafkaPrincipal
-from aclog.cli.context_defaults import writes_to_source
-from aclog.cli.flags.common import Output, OutputFlags, format_option, typed_text
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.app import writes_to_source
+from aclog.cli.flags.common import Output, OutputFlags, SourceFlags, format_option, typed_text
 from aclog.cli.options import Group, Option
 from aclog.client.connection import Connection, Role
 from aclog.client.requests import DelegationToken, create_token, describe_tokens, expire_token, renew_token
@@ -118,7 +117,7 @@ def create(
 
       aclog tokens create --bootstrap-server HOST:9092 --command-config FILE --max-life-time-period -1
     """
-    del force  # read by aclog.cli.context_defaults
+    del force  # read by aclog.cli.app
 
     print_created(flags.broker(), renewer_principal or (), max_life_time_period, owner_principal)
 
@@ -145,7 +144,7 @@ def renew(
 
       aclog tokens renew --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --renew-time-period -1
     """
-    del force  # read by aclog.cli.context_defaults
+    del force  # read by aclog.cli.app
 
     print_renewed(flags.broker(), hmac, renew_time_period)
 
@@ -172,7 +171,7 @@ def expire(
 
       aclog tokens expire --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --expiry-time-period -1
     """
-    del force  # read by aclog.cli.context_defaults
+    del force  # read by aclog.cli.app
 
     print_expired(flags.broker(), hmac, expiry_time_period)
 

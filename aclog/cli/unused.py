@@ -11,26 +11,26 @@ from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.settings import SUPER_USERS_CONFIG
-from aclog.cli.acl_columns import RULE_COLUMNS
 from aclog.cli.answers import rule_text
 from aclog.cli.flags.common import (
     AccessesFlags,
     Gap,
     Output,
     ReplayFlags,
+    SourceFlags,
     gap_us,
     given_accesses,
     window_end,
 )
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.images import RULE_COLUMNS
 from aclog.cli.options import Group, Option
+from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import plural, printable
-from aclog.metalog.vectors import Bools, Int64s
 from aclog.ops.policies import read_premises
 from aclog.terminal.columns import Column, Row
+from aclog.terminal.notices import tracked
 from aclog.terminal.output import note, say, time_text
-from aclog.terminal.progress import tracked
 from aclog.usage.index.used import EVENTS, LastUse, Used
 from aclog.usage.unused import ANSWERS, Answer, Silence, StateRules, Unjudged, Unused
 from aclog.usage.window import check_days, micros_of, unread_text

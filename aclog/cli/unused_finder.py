@@ -10,23 +10,22 @@ from attrs import evolve, frozen
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import RULE_FIELDS, LocatedRule
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl, object_of_rule
+from aclog.authorizer.acl import AclBindingFilter, Origins, StandardAcl, object_of_rule
 from aclog.authorizer.acls_image import AclsImage, RuleChange, content_of
-from aclog.authorizer.origin import Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.finders import signature_of_database
 from aclog.cli.flags.common import AccessesFlags
 from aclog.cli.unused import silence_text, time_of, unjudged_text, unread_of_rule
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import current_time_ms
 from aclog.ops.usage import AccessLog, Judging, decided_by, proved, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import EVENTS
-from aclog.usage.report import UsageReport, report
+from aclog.usage.judging import UsageReport, report
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.unused import ANSWERS, Answer, StateRules
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, WindowFlags, format_option
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, SourceFlags, WindowFlags, format_option
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 

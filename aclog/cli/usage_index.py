@@ -7,9 +7,8 @@ text.
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group, Option
 
 app = Group()

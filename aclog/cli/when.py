@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, WhoFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def when(
     from aclog.ops.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
     from aclog.sources.logs import history_of, log_of
-    from aclog.terminal.progress import tracked
+    from aclog.terminal.notices import tracked
 
     action.check()
     how = output.choose()

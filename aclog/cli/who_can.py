@@ -1,8 +1,7 @@
 """`aclog who-can`: the principals with access."""
 
-from aclog.cli.flags.common import AuthorizerFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Group
 
 app = Group()

@@ -22,9 +22,9 @@ from aclog.client.errors import (
 from aclog.client.requests import CONTROLLERS, describe_cluster, describe_features
 from aclog.config.node_config import HostPort
 from aclog.metalog.batches import HEADER_SIZE, BatchRun, read_header
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.committed_log import CommittedLog
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, ReplayError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
     INCONSISTENT_CLUSTER_ID,
@@ -32,8 +32,8 @@ from aclog.protocol.error_codes import (
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
 )
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import message_type
-from aclog.protocol.request import RequestError
 from aclog.snapshots.image import NEWEST_METADATA_VERSION
 
 # Fetch requests and responses, reduced to the metadata partition (KIP-595, KIP-853).
@@ -208,7 +208,7 @@ class ObserverOptions:
 
 @frozen(kw_only=True)
 class Confirmation:
-    """A fetch that a leader answered: its address, and its time (aclog.metalog.clock.elapsed_seconds)."""
+    """A fetch that a leader answered: its address, and its time (aclog.metalog.primitives.elapsed_seconds)."""
 
     server: HostPort
     request_time: float

@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias
 from attrs import define, field, frozen
 
 from aclog.client.errors import FollowingEndedError, TransientReadError, retriable
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile
+from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.publisher import Progress, Publisher, recover_log
 
 Notify: TypeAlias = Callable[[str], None]

@@ -27,12 +27,12 @@ from aclog.client.fetching import (
 from aclog.client.snapshots import SideConnection, SnapshotDownload
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.batches import BatchRun, end_offset
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.committed_log import Closeable
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.files import CheckpointFile, checkpoint_name
 from aclog.metalog.filelog.mirror import MirrorLog
-from aclog.snapshots.freshness import Freshness
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
+from aclog.snapshots.image import Freshness
 
 # Reads of committed batches that the fetch buffer no longer holds, or skipped.
 

@@ -43,11 +43,10 @@ from aclog.protocol.headers import (
     EXPIRE_DELEGATION_TOKEN,
     METADATA,
     RENEW_DELEGATION_TOKEN,
+    RequestError,
 )
 from aclog.protocol.messages import MAX_STRING, build, encode_request
-from aclog.protocol.request import RequestError
-from aclog.snapshots.image import METADATA_VERSION, NEWEST_METADATA_VERSION
-from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
+from aclog.snapshots.image import KAFKA_VERSION_CONFIG, METADATA_VERSION, NEWEST_METADATA_VERSION
 
 # DescribeAcls, CreateAcls and DeleteAcls requests to a server, ours or Kafka's.
 

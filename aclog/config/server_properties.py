@@ -40,7 +40,7 @@ from aclog.config.node_settings import (
 from aclog.config.properties import Properties, listener_prefix, read_properties, servers
 from aclog.config.security import DECOY_SECRET, JAAS, MAX_REAUTH, SECRET, read_token_settings
 from aclog.metalog.errors import ConfigError
-from aclog.snapshots.state_source import KAFKA_VERSION_CONFIG
+from aclog.snapshots.image import KAFKA_VERSION_CONFIG
 
 # The names of all properties of a Kafka 4.3.1 server (AbstractKafkaConfig.CONFIG_DEF, StandardAuthorizer).
 

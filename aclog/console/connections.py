@@ -24,8 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from aclog.console.shared import Budget, RateBudget
 from aclog.server.connection_budget import ConnectionBudget, Reason, Shares, Slot, network_of
-from aclog.server.network.acceptor import Acceptor
-from aclog.server.network.listeners import prepare
+from aclog.server.network.listeners import Acceptor, prepare
 
 # Counters of refused connections and requests, by reason (Prometheus).
 

@@ -18,20 +18,24 @@ from aclog.analysis.comparison import Comparison
 from aclog.analysis.intents import Intent
 from aclog.analysis.lint_report import LocatedFinding, lint, parted
 from aclog.analysis.policy import Policy
-from aclog.analysis.review.document import text_lines
+from aclog.analysis.review.review import text_lines
 from aclog.analysis.rule_tests.case import Case, Outcome, touches, with_ids
 from aclog.analysis.rule_tests.report import PremisedRun
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
+    NO_ORIGINS,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    FileOrigin,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
+    TwoOrigins,
     acl_text,
     folded_name,
     is_cidr,
@@ -40,9 +44,8 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import Action, ChangedOrigins, RuleChange, changed_acls, content_of, contents_of
 from aclog.authorizer.control import refusal
-from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, rule_pattern
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import check_unicode, parse_object
 from aclog.metalog.primitives import random_uuid, uuid_text
@@ -61,7 +64,7 @@ from aclog.planning.plan import KIND, PLAN_BEGIN, PlaceAddress, Plan, RefusedErr
 from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
 from aclog.planning.report import PlanReport, document_of
 from aclog.sources.acl_lines import parse_change
-from aclog.targets.opening import PlanApply, ToldSettings, find_place, told_outcome
+from aclog.targets.opening import PlaceSettings, PlanApply, find_place, told_outcome
 from aclog.targets.place_state import origin_now, time_now
 
 # Plans of drafts, and applying them: by a console that may write, to the one target that it shows.
@@ -112,7 +115,7 @@ class Editing:
     """Makes plans for one target and one journal, and applies them one at a time. Safe for any number of threads."""
 
     address: PlaceAddress
-    stated: ToldSettings
+    stated: PlaceSettings
     journal: Path
     others: Sequence[Path] = ()
     """Journals of other sources for the same target."""

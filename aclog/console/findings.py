@@ -22,14 +22,13 @@ from aclog.analysis.lint_report import LintReport, LocatedFinding, LocatedRule, 
 from aclog.analysis.policy import Policy
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
 from aclog.analysis.rule_tests.report import NEAREST_CHANGE, EachRun, TestedState, failing, failure_lines
-from aclog.authorizer.acl import ChangePlace, StandardAcl, acl_command, acl_text
+from aclog.authorizer.acl import ChangePlace, Origins, StandardAcl, acl_command, acl_text, origin_text
 from aclog.authorizer.acls_image import AclsImage, RuleChange, acl_of_content
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import Origins, origin_text
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation
-from aclog.metalog.clock import elapsed_seconds
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import MetadataError, plural
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.planner import Drift, DriftKind
 from aclog.snapshots.image import Image
 

@@ -13,16 +13,15 @@ from aclog.authorizer.acl import record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import Change as RecordChange
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError, MetadataError, ReplayError
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.history import Change, ChangeKind, RuleWatch
-from aclog.snapshots.image import Image
+from aclog.snapshots.image import Image, StateSource
 from aclog.snapshots.moments import Moment, first_later, read_moment
-from aclog.snapshots.state_source import StateSource
 from aclog.sources.logs import LogMark, ReplacedError, start_of
 from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
 
@@ -76,7 +75,7 @@ _SETTLED = timedelta(minutes=1)
 
 @frozen(eq=False, kw_only=True)
 class ReadState:
-    """A state, and when it was read (aclog.metalog.clock.elapsed_seconds)."""
+    """A state, and when it was read (aclog.metalog.primitives.elapsed_seconds)."""
 
     image: Image
     at: float

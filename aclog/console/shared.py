@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from attrs import define, field, frozen
 
 from aclog.authorizer.index.layout import Pause
-from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.terminal.columns import json_text
 
 # A cache of costly values by key: each is made once, even if several threads need it at the same time.

@@ -18,27 +18,26 @@ from aclog.analysis.timeline import decide_set, explained
 from aclog.analysis.who_can import Permission, permission_lines, permission_object, permissions, with_extents
 from aclog.authorizer.acl import (
     AclOperation,
+    Origins,
     ResourcePattern,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    TwoOrigins,
     acl_text,
     code_name,
     host_address,
     parse_name,
+    rule_fields,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.origin import Origins, TwoOrigins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import is_set, pattern_text, topic
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.metalog.clock import current_time_ms
+from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.metalog.errors import ConfigError, LogError, printable
-from aclog.metalog.primitives import uuid_text
-from aclog.shell.tree import rule_fields
+from aclog.metalog.primitives import current_time_ms, uuid_text
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment, instant_of, start_of, utc_of

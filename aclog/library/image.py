@@ -9,17 +9,17 @@ from attrs import field, frozen
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ChangePlace,
+    Origins,
     PatternType,
     ResourceType,
     StandardAclWithId,
 )
 from aclog.authorizer.explain import ExplainOptions
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, ClusterSettings, Premises
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -27,7 +27,7 @@ from aclog.authorizer.settings import (
     named_generation,
     parse_super_users,
 )
-from aclog.authorizer.standard import build_authorizer
+from aclog.authorizer.standard import ALL_KNOWN, ClusterSettings, Premises, build_authorizer
 from aclog.library.authorizer import (
     RULES,
     Authorizer,

@@ -1,7 +1,10 @@
 """A source of images: how it is opened, read and watched."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, tzinfo
+from functools import partial
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -10,8 +13,8 @@ from typing import TypeAlias
 
 from attrs import define, evolve, field
 
-from aclog.authorizer.origin import NO_ORIGINS
-from aclog.authorizer.premises import ClusterSettings
+from aclog.authorizer.acl import NO_ORIGINS
+from aclog.authorizer.standard import ClusterSettings
 from aclog.library.authorizer import (
     CHANGES,
     AsOf,
@@ -31,14 +34,22 @@ from aclog.metalog.committed_log import Closeable, LogReader
 from aclog.metalog.errors import ConfigError, LogError, printable
 from aclog.snapshots.history import Change, RuleWatch
 from aclog.snapshots.image import Image as State
+from aclog.snapshots.image import StateSource
 from aclog.snapshots.moments import moment_text, parse_zone
-from aclog.snapshots.state_source import StateSource
-from aclog.sources.choice import ChosenSource, LiveSource, SourceSelection, choose_source, gaps_of, settings_of
+from aclog.sources.choice import (
+    AclsSource,
+    ChosenSource,
+    LiveSource,
+    SourceSelection,
+    choose_source,
+    gaps_of,
+    open_path,
+    settings_of,
+)
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.git import parse_git_place
-from aclog.sources.logs import history_of, open_path
+from aclog.sources.logs import history_of
 from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_files import AclsSource
 from aclog.sources.server_flags import check_age
 from aclog.terminal.output import note
 
@@ -184,8 +195,6 @@ class Log(Closeable):
             MetadataError: as `watch`.
 
         """
-        from aclog.library.async_watch import watched  # noqa: PLC0415  # asyncio, which few need
-
         self._log_of(self._open_source(), "does not change")
         return watched(lambda: self._start(after), self._step, lambda: self._closed)
 
@@ -419,3 +428,32 @@ def _modules(modules: object) -> dict[str, str]:
         text_of("the source of a module", source, "acme/acl/kafka"): path_of("modules", place)
         for source, place in modules.items()
     }
+
+
+# Watching from an event loop. The log is read in a separate thread, which ends with the watch.
+
+
+_POLL_S = 0.05
+"""The maximum delay, in seconds, between a change and its event in the loop."""
+
+
+async def watched(
+    start: Callable[[], RuleWatch], step: Callable[[RuleWatch, float], Sequence[Change]], is_closed: Callable[[], bool]
+) -> AsyncGenerator[Change, None]:
+    """Yield each change; ends when the log is closed.
+
+    May be cancelled at any time: no change is lost, and a new watch after the last change continues with the next.
+    """
+    loop = asyncio.get_running_loop()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="aclog-watch")
+    try:
+        watch = await loop.run_in_executor(thread, start)
+        while not is_closed():
+            changes = await loop.run_in_executor(thread, partial(step, watch, 0.0))
+            for change in changes:
+                yield change
+            if not changes:
+                await asyncio.sleep(_POLL_S)
+    finally:
+        # Not awaited: the current read completes, and then the thread ends.
+        thread.shutdown(wait=False)

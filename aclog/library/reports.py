@@ -31,7 +31,7 @@ from aclog.library.log import Rules, chosen_source
 from aclog.metalog.errors import ConfigError
 from aclog.ops import check as proofs
 from aclog.ops.lint import lint_source
-from aclog.ops.plan import Ownership, WantedRules, new_plan, read_goal
+from aclog.ops.plan import DesiredRules, Ownership, new_plan, read_goal
 from aclog.ops.policies import TwoStates, compare, difference_objects
 from aclog.ops.review import ReviewedChange, review_change
 from aclog.ops.test import Measures, SelectedTests, load_tests, measure, run_files, summary_object
@@ -349,7 +349,7 @@ def plan(
             adopt=flag_of("adopt", adopt, False),
             limit=DeleteLimit.parse(None if max_deletes is None else str(max_deletes)),
         )
-        proposal = new_plan(_address(place), read_goal(WantedRules(path=path_of("want", want))), ownership, stated)
+        proposal = new_plan(_address(place), read_goal(DesiredRules(path=path_of("want", want))), ownership, stated)
         proposal.check()
         objects = tuple(proposal.objects())
     return Report(proposal.plan.is_empty, objects=objects, notes=tuple(notes))
@@ -459,7 +459,9 @@ def check(
             f"claim {value_text(claim)} is not one of no-new-access, equal, not-granted, only and no-public"
         )
     if len(states) != expected:
-        raise ConfigError(f"{claim}: {len(states)} states are given: expected {expected}")
+        raise ConfigError(
+            f"{claim}: {len(states)} state{' is' if len(states) == 1 else 's are'} given: expected {expected}"
+        )
     with _noting("rules") as notes:
         stated = _stated("check", deciding)
         proof: proofs.ComparisonProof | proofs.PermissionProof

@@ -9,10 +9,10 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from aclog.metalog.columns import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 from aclog.metalog.errors import DecodeError, EncodeError, LogError, ReplayError
 from aclog.metalog.native import native
 from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
-from aclog.metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
 
 # The CRC-32C of record batches.
 

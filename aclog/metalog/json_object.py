@@ -1,8 +1,8 @@
-"""JSON objects with text fields: one line of a file that a command reads."""
+"""JSON objects with text fields, a line of a file each; and texts as JSON that a terminal shows as it is."""
 
 import json
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable_json
 
 _DECODER = json.JSONDecoder()
 
@@ -66,3 +66,12 @@ def check_unicode(key: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(f"{key} has a lone surrogate at character {error.start}") from error
+
+
+_quoted = json.encoder.encode_basestring
+"""JSON string without ASCII escapes; json.dumps would construct an encoder for each call."""
+
+
+def json_string(text: str) -> str:
+    r"""Return a string as JSON, with unprintable characters as `\uXXXX`, and others as they are."""
+    return printable_json(_quoted(text))

@@ -2,6 +2,8 @@
 
 import binascii
 import os
+import sys
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from mmap import mmap
@@ -244,3 +246,16 @@ class RandomIds:
             self._pool, self._position = os.urandom(_POOL_BYTES), 0
         self._position += count
         return self._pool[self._position - count : self._position]
+
+
+# The wall clock, in the unit that record timestamps have, and a clock for ages.
+
+
+def current_time_ms() -> int:
+    """Return the time in ms since 1970 (Kafka's Time.milliseconds)."""
+    return time.time_ns() // 1_000_000
+
+
+def elapsed_seconds() -> float:
+    """Return seconds since an arbitrary moment; never goes back, and counts suspension where the system does."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

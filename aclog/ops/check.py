@@ -21,10 +21,9 @@ from aclog.analysis.regions import (
     witness,
 )
 from aclog.analysis.who_can import Permission, intent_permissions, permission_key, permission_object, permissions
-from aclog.authorizer.acl import ResourceType, StandardAcl
-from aclog.authorizer.origin import Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.authorizer.acl import Origins, ResourceType, StandardAcl
 from aclog.authorizer.settings import Generation
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import (
     Compared,
@@ -38,7 +37,7 @@ from aclog.ops.policies import (
 )
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
-from aclog.terminal.progress import tracked
+from aclog.terminal.notices import tracked
 
 # Claims, and the verdicts on them.
 

@@ -26,18 +26,17 @@ from aclog.analysis.lint_report import (
 )
 from aclog.analysis.policy import Policy, merged, only_on
 from aclog.analysis.regions import ExistingNames, JsonObject
-from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acl import ChangePlace, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
-from aclog.metalog.clock import current_time_ms
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import existing_topics, policies_of, read_premises
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
     AuthorizerSettings,
@@ -46,9 +45,8 @@ from aclog.sources.repository import (
     read_suppressions,
     repository_root,
 )
-from aclog.sources.rule_files import AclsSource
+from aclog.terminal.notices import progress
 from aclog.terminal.output import note, warn
-from aclog.terminal.progress import progress
 
 # Names of files in a repository: those by which settings may mean them, and those that other tools know.
 

@@ -18,15 +18,13 @@ from aclog.client import requests
 from aclog.client.connection import Connection, Role
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.batches import build_batch, read_header
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, list_segments, replace_durably
-from aclog.metalog.primitives import RandomIds
+from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.protocol.headers import CREATE_ACLS
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import CREATE_ACLS, RequestError
 from aclog.server.controller.activation import formatted_log, is_begun
 from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
 from aclog.server.storage import META_PROPERTIES, READ_ONLY
@@ -41,8 +39,8 @@ from aclog.snapshots.image import METADATA_VERSION, Image
 from aclog.snapshots.publisher import recover
 from aclog.sources.live import connect_to_first
 from aclog.targets.log import LogWriter, batched, check_parent, open_writer
+from aclog.terminal.notices import progress
 from aclog.terminal.output import warn
-from aclog.terminal.progress import progress
 from aclog.zookeeper.migration import AccessState, StateChange, difference, record_values, state_of_image
 
 # Which file the first start of a formatted directory reads, and so which one a migration may write.

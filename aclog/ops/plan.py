@@ -5,9 +5,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import StandardAcl, is_cidr
+from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, is_cidr, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
-from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, parse_super_users
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.ops.policies import StatedSettings, warn_of_super_users
@@ -15,18 +14,18 @@ from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
 from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
 from aclog.planning.report import PlanReport, RuleUses
 from aclog.sources.acl_lines import NameFile, read_changes
+from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.read_options import ReadOptions
-from aclog.sources.rule_files import find_rules
-from aclog.targets.opening import FoundPlace, ToldSettings, find_place
+from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
 from aclog.targets.place_state import origin_now
+from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import BYTES, progress
 
 # What is stated of that which decides in a place.
 
 
-def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSettings:
+def place_settings(stated: StatedSettings, *, is_warned: bool = False) -> PlaceSettings:
     """Return what is stated for a place; warn of likely unintended super users, unless `is_warned`.
 
     Raises:
@@ -35,7 +34,7 @@ def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSet
     """
     if not is_warned:
         warn_of_super_users(stated)
-    return ToldSettings(
+    return PlaceSettings(
         super_users=parse_super_users(stated.super_users) if stated.super_users is not None else None,
         allow_everyone=bool(stated.allow_everyone) if ALLOW_EVERYONE_CONFIG in stated.configs() else None,
         documented=stated.documented,
@@ -43,12 +42,12 @@ def told_settings(stated: StatedSettings, *, is_warned: bool = False) -> ToldSet
     )
 
 
-# What a source of rules wants of a place.
+# The desired rules.
 
 
 @frozen(kw_only=True)
-class WantedRules:
-    """Where all rules are that a source wants."""
+class DesiredRules:
+    """The file or directory that has all desired rules of a source, and how it is read."""
 
     path: str
     form: AclsFormat = AclsFormat.AUTO
@@ -80,7 +79,7 @@ class PlanGoal:
         return change_as_asked(ownership, self.changes or (), adopt=adopt)
 
 
-def read_goal(source: WantedRules) -> PlanGoal:
+def read_goal(source: DesiredRules) -> PlanGoal:
     """Return all rules that are wanted. Raises as read_wanted_rules."""
     rules, origins = read_wanted_rules(source)
     return PlanGoal(path=source.path, rules=rules, origins=origins)
@@ -92,7 +91,7 @@ def read_changes_goal(path: str) -> PlanGoal:
     return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
 
 
-def read_wanted_rules(goal: WantedRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
+def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
     """Return the desired rules, and their locations; the callback gets what was read.
 
     Raises:
@@ -189,7 +188,7 @@ def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated
         MetadataError, OSError: the place, a journal or a file cannot be read.
 
     """
-    settings, ranges = told_settings(stated), goal.ranges()
+    settings, ranges = place_settings(stated), goal.ranges()
     place = find_place(address, settings, ownership.journal, note, ownership.others, ranges=ranges)
     change = goal.change_of(place.holdings, adopt=ownership.adopt)
     plan = make_plan(change, place.circumstances(origin_now(goal.path)))

@@ -12,9 +12,8 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import Comparison, SidePremises
 from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
+from aclog.authorizer.acl import TwoOrigins
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
-from aclog.authorizer.origin import TwoOrigins
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import (
     SUPER_USERS_CONFIG,
     Generation,
@@ -22,6 +21,7 @@ from aclog.authorizer.settings import (
     parse_super_users,
     super_user_mistakes,
 )
+from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
@@ -29,8 +29,8 @@ from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text
+from aclog.terminal.notices import progress
 from aclog.terminal.output import note, warn
-from aclog.terminal.progress import progress
 
 if TYPE_CHECKING:
     from aclog.sources.accesses import Accesses

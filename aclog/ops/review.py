@@ -19,11 +19,11 @@ from aclog.analysis.lint_report import json_lines as lint_lines
 from aclog.analysis.lint_report import sarif_log as lint_log
 from aclog.analysis.policy import Policy, generation_object, marked, merged, only_on
 from aclog.analysis.regions import ExistingNames, JsonObject, Query
-from aclog.analysis.review.document import Item
 from aclog.analysis.review.review import (
     DEFAULT_FAIL_ON,
     Addresses,
     Flipped,
+    Item,
     Kind,
     LintOutcome,
     Placement,
@@ -43,16 +43,19 @@ from aclog.analysis.rule_tests.report import EachRun, nearest_change
 from aclog.authorizer.acl import (
     AclOperation,
     ChangePlace,
+    FileOrigin,
+    Origins,
     ResourcePattern,
     ResourceType,
     StandardAcl,
+    TwoOrigins,
     acl_text,
     code_name,
+    origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
-from aclog.authorizer.origin import FileOrigin, Origins, TwoOrigins, origin_text
-from aclog.authorizer.premises import ALL_KNOWN
 from aclog.authorizer.settings import Generation
+from aclog.authorizer.standard import ALL_KNOWN
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
 from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
@@ -62,10 +65,9 @@ from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import format_of
-from aclog.sources.formats.rule import DirectoryTree, FileTree
+from aclog.sources.formats.rule import DirectoryTree, FileTree, SourceFile
 from aclog.sources.git import (
     GitPlace,
     GitTree,

@@ -9,18 +9,28 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.policy import Policy, generation_object
 from aclog.analysis.regions import JsonObject
 from aclog.analysis.rule_tests.case import Case, Outcome, with_ids
-from aclog.analysis.rule_tests.mutation import Coverage, MutationResult, coverage, mutant_count, mutation_results
-from aclog.analysis.rule_tests.report import EachRun, TestedState, mutant_object, outcome_object, stated_object
-from aclog.authorizer.premises import ALL_KNOWN, Premises
+from aclog.analysis.rule_tests.report import (
+    Coverage,
+    EachRun,
+    MutationResult,
+    TestedState,
+    coverage,
+    mutant_count,
+    mutant_object,
+    mutation_results,
+    outcome_object,
+    stated_object,
+)
 from aclog.authorizer.settings import Generation
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import policies_of, read_premises
 from aclog.sources.choice import ChosenSource
 from aclog.sources.named_source import NamedSource
 from aclog.sources.repository import AuthorizerSettings, RepositorySettings
 from aclog.sources.rule_tests import RuleTestFile, read_test_file
+from aclog.terminal.notices import progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import progress
 
 
 @define(eq=False, kw_only=True)

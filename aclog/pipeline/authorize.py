@@ -21,15 +21,14 @@ from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import known_names
 from aclog.authorizer.settings import Settings, parse_super_users
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Int64s
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.session import broadcast
 from aclog.usage.arrow import regrouped
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionTexts
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
-from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionCode, DecisionTexts
 from aclog.usage.decisions.intervals import AclIntervals, Rules
 from aclog.usage.simulation import Change
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan

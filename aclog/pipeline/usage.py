@@ -17,8 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Int64s
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
 from aclog.usage.accesses.access_batch import note_text
@@ -34,11 +34,10 @@ from aclog.usage.counting import (
     Tally,
     rules_to_keep,
 )
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.bulk_authorizer import NecessaryAcls
-from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS, DecisionCode
 from aclog.usage.decisions.intervals import AclIntervals, Rules, change_times
-from aclog.usage.report import (
+from aclog.usage.judging import (
     AT_END,
     DECISION_CODE,
     Judged,
@@ -460,7 +459,7 @@ def _decided(counted: DataFrame, judged: Judged) -> DataFrame:
         return decided.withColumn(AT_END, F.col(DECISION_CODE))
     at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(judged.window.until))))
     both = at_end.withColumn(AT_END, decision_code(at_end, rules, settings, own_time=True))
-    by_unknown = F.col(AT_END) == int(DecisionCode.UNKNOWN_KAFKA)  # as without Spark (usage.report.with_codes)
+    by_unknown = F.col(AT_END) == int(DecisionCode.UNKNOWN_KAFKA)  # as without Spark (usage.judging.with_codes)
     return both.withColumn(DECISION_CODE, F.when(by_unknown, F.col(AT_END)).otherwise(F.col(DECISION_CODE)))
 
 

@@ -40,7 +40,7 @@ from aclog.authorizer.acl import (
     record_of,
 )
 from aclog.authorizer.acls_image import AclsImage, pattern_of_content
-from aclog.authorizer.index.names import prefix_range
+from aclog.authorizer.index.layout import prefix_range
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import Stage, Step
 

@@ -24,8 +24,8 @@ from aclog.authorizer.acl import (
     rule_of_object,
 )
 from aclog.authorizer.acls_image import AclsImage, Action, contents_of, image_of, pattern_of_content
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import parse_object
 from aclog.snapshots.deciding_kafka import DecidingKafka

@@ -9,13 +9,12 @@ from attrs import define, evolve, frozen
 from aclog.analysis.comparison import Comparison, SidePremises, rows_of_each
 from aclog.analysis.policy import Policy, marked
 from aclog.analysis.regions import Direction
-from aclog.analysis.review.document import Document, Item, Section
-from aclog.analysis.review.review import risk
+from aclog.analysis.review.review import Document, Item, Section, risk
 from aclog.analysis.rows.report import ReportRow, row_lines
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange, changed_acls
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import plural
 from aclog.planning.effect import TakenAway, taken_away
 from aclog.planning.plan import Batching, PlaceState, Plan, plan_digest

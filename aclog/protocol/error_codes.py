@@ -5,6 +5,9 @@ from typing import TypeAlias
 
 from kio.schema.errors import ErrorCode
 
+# The error codes that nodes send and interpret (org.apache.kafka.common.protocol.Errors).
+
+
 UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6

@@ -6,6 +6,8 @@ from attrs import field, frozen
 
 from aclog.authorizer.settings import KafkaPrincipal
 
+# A client's session, and the context of its requests.
+
 
 class SecurityProtocol(Enum):
     """The security protocol of a listener (org.apache.kafka.common.security.auth.SecurityProtocol)."""

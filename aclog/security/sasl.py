@@ -20,9 +20,9 @@ from aclog.config.node_config import ClientSecurity, Listener
 from aclog.credentials import scram
 from aclog.credentials.scram import ScramMechanism, credential_record, kafka_salt
 from aclog.credentials.tokens import token_hmac
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import KRaftVoters
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.records import UserScramCredentialRecord
 from aclog.security.principals import (
     AuthenticationError,

@@ -50,7 +50,7 @@ from aclog.config.properties import SslPrincipalMapper
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
-from aclog.protocol.request import Handler
+from aclog.protocol.headers import Handler
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features, served_by
 from aclog.protocol.session import ANONYMOUS
 from aclog.security.principals import Credentials, peer_principal
@@ -81,8 +81,8 @@ from aclog.server.storage import MetaProperties, check_unchanged, watch_storage
 from aclog.server.telemetry import CountingAuthorizer, Metrics
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.compaction import FoldInProcess
+from aclog.snapshots.image import NewerKafka
 from aclog.snapshots.publisher import Merger, MergeReport, Publisher
-from aclog.snapshots.state_source import NewerKafka
 
 if TYPE_CHECKING:
     from aclog.server.usage_index import UsageKeeper

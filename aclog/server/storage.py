@@ -31,7 +31,6 @@ from aclog.credentials.scram import (
     stored_key,
 )
 from aclog.metalog.batches import build_batch
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import (
     ControlRecord,
@@ -61,9 +60,9 @@ from aclog.metalog.filelog.files import (
     written_whole,
 )
 from aclog.metalog.filelog.locks import LOCK_FILE
-from aclog.metalog.primitives import parse_uuid, random_uuid, uuid_text
-from aclog.metalog.properties_text import parse_properties
+from aclog.metalog.primitives import current_time_ms, parse_uuid, random_uuid, uuid_text
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
+from aclog.metalog.text_forms import parse_properties
 from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
 
 # The voter of `--initial-controllers`: `id@host:port:directory id` (org.apache.kafka.raft.DynamicVoter).

@@ -21,17 +21,17 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.primitives import uuid_text
-from aclog.metalog.vectors import Int64s
 from aclog.server.telemetry import UsageMetrics
 from aclog.usage.counting import COUNTED_BY_DAY, DayTallies
-from aclog.usage.coverage import HOUR, Coverage
 from aclog.usage.decisions.intervals import RULE_COLUMNS, Rules, rule_table
 from aclog.usage.index.lives import SeenRules, always
 from aclog.usage.index.tallies import DayTally
 from aclog.usage.index.usage_index import PROPERTIES_KEY, Batch, Run, UsageIndex
 from aclog.usage.rules import seen_rules
+from aclog.usage.window import HOUR, Coverage
 
 # The coverage of a node's own decisions: when it was running, with or without requests.
 

@@ -11,10 +11,17 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, acl_text, code_name
+from aclog.authorizer.acl import (
+    NO_ORIGINS,
+    Origins,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    acl_text,
+    code_name,
+)
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -23,16 +30,16 @@ from aclog.authorizer.settings import (
     named_generation,
     parse_cidr_enabled,
 )
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.shell.tree import Directory, ImageOrigin, image_tree, mechanism_name, path_text
 from aclog.snapshots.deciding_kafka import DecidingKafka
-from aclog.snapshots.image import Image
+from aclog.snapshots.image import Image, StateSource
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
-from aclog.snapshots.state_source import StateSource
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.notices import warn_if_stale
 from aclog.terminal.output import warn

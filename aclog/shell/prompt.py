@@ -13,8 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from aclog.shell.command import ShellState, print_lines
-from aclog.shell.completion import complete
-from aclog.shell.engine import run_command
+from aclog.shell.engine import complete, run_command
 from aclog.snapshots.moments import moment_text
 
 WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D exits."
@@ -62,7 +61,7 @@ def open_history(path: Path) -> History:
 
 
 class PathCompleter(Completer):
-    """Adapts aclog.shell.completion to prompt_toolkit."""
+    """Adapts aclog.shell.engine to prompt_toolkit."""
 
     def __init__(self, state: ShellState) -> None:
         """`state` is the session whose lines are completed."""

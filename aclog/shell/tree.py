@@ -16,25 +16,26 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
+    Origins,
     PatternType,
     ResourceType,
     StandardAclWithId,
     acl_text,
     code_name,
+    place_object,
+    rule_json,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import utf16
-from aclog.authorizer.origin import NO_ORIGINS, Origins, place_object
 from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import DelegationTokenRecord, RegisterBrokerRecord, UserScramCredentialRecord
 from aclog.snapshots.image import METADATA_VERSION, ClusterImage, FeaturesImage, Image
-from aclog.terminal.columns import json_string, json_text
+from aclog.terminal.columns import json_text
 
 # The nodes of a tree: files and directories, both computed on access.
 #
@@ -95,42 +96,6 @@ def computed(children: Mapping[str, Callable[[], Node]]) -> Directory:
 
 
 # ACLs as text: fields, JSON, and file names in the tree.
-
-
-_UNKNOWN = "UNKNOWN"
-# Plain dicts: a listing of a million ACLs looks up four names for each.
-_TYPES = {int(each): each.name for each in ResourceType}
-_PATTERNS = {int(each): each.name for each in PatternType}
-_OPERATIONS = {int(each): each.name for each in AclOperation}
-_PERMISSIONS = {int(each): each.name for each in AclPermissionType}
-
-
-def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
-    """Return the fields of an ACL as text, in the order of its JSON without the id; also the sort key of listings.
-
-    A code that Kafka 4.3.1 does not define is UNKNOWN.
-    """
-    acl = rule.acl
-    return (
-        _TYPES.get(acl.resource_type, _UNKNOWN),
-        acl.resource_name,
-        _PATTERNS.get(acl.pattern_type, _UNKNOWN),
-        acl.principal,
-        acl.host,
-        _OPERATIONS.get(acl.operation, _UNKNOWN),
-        _PERMISSIONS.get(acl.permission_type, _UNKNOWN),
-    )
-
-
-def rule_json(rule: StandardAclWithId) -> str:
-    """Return the ACL as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
-    kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
-    text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
-    return (
-        f'{{"resourceType":"{kind}","resourceName":{json_string(name)},"patternType":"{pattern}",'
-        f'"principal":{json_string(principal)},"host":{json_string(host)},"operation":"{operation}",'
-        f'"permissionType":"{permission}","id":{text_id}}}'
-    )
 
 
 def located_json(rule: StandardAclWithId, origins: Origins) -> str:

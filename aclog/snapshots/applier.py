@@ -15,7 +15,6 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import numbered
 from aclog.credentials.scram import ScramChange
 from aclog.credentials.tokens import TokenChange
-from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.batches import (
     CONTROL,
     LENGTH_END,
@@ -27,6 +26,7 @@ from aclog.metalog.batches import (
     scan_values,
 )
 from aclog.metalog.codec import decode_record, decode_values
+from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, bytes_at, read_acls, slices_at
 from aclog.metalog.errors import DecodeError, MetadataError, ReplayError
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import (
@@ -52,9 +52,9 @@ from aclog.metalog.records import (
     UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
-from aclog.metalog.vectors import Bools, Bytes, Int64s, bytes_at, slices_at
 from aclog.snapshots.image import (
     Image,
+    NewerKafka,
     OpaqueChange,
     Provenance,
     after_control,
@@ -64,7 +64,6 @@ from aclog.snapshots.image import (
     error_in_value,
     removed_controller,
 )
-from aclog.snapshots.state_source import NewerKafka
 
 # The changes of one or more whole batches to an image (org.apache.kafka.image.MetadataDelta).
 

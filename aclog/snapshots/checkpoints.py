@@ -58,7 +58,7 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.image import METADATA_VERSION, Image, Provenance
+from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
 from aclog.snapshots.image_file import (
     BLOCK_BYTES,
     HEADER_BYTES,
@@ -73,7 +73,6 @@ from aclog.snapshots.image_file import (
     digest_of_file,
     encode_header,
 )
-from aclog.snapshots.state_source import NewerKafka
 
 # Reads checkpoints: a snapshot file is accepted whole or refused (FileRawSnapshotReader, RecordsSnapshotReader).
 

@@ -12,8 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from aclog.authorizer.index.acl_index import merged_rows
-from aclog.authorizer.index.base import base_of
-from aclog.authorizer.index.build import build
+from aclog.authorizer.index.base import base_of, build
 from aclog.authorizer.index.queries import SUMS, base_digest, records_digest
 from aclog.snapshots.compaction import map_for_writing, read_changes
 from aclog.snapshots.helper_process import begin

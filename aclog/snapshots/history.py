@@ -28,11 +28,10 @@ from aclog.metalog.records import (
 )
 from aclog.snapshots.applier import Transactions
 from aclog.snapshots.checkpoints import read_state
-from aclog.snapshots.image import Appended, Image, Provenance, Removed, check_follows, effect_of
+from aclog.snapshots.image import Appended, Image, NewerKafka, Provenance, Removed, check_follows, effect_of
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import timestamp_text
 from aclog.snapshots.publisher import next_batches
-from aclog.snapshots.state_source import NewerKafka
 
 # The records of a log in the order in which they became visible, without those of aborted transactions.
 

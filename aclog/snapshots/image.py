@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.acl import ChangePlace
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Generation
 from aclog.credentials.scram import ScramImage
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.batches import BatchHeader, read_records
-from aclog.metalog.codec import read_frame, read_tagged_fields
+from aclog.metalog.codec import is_known_to_kafka, read_frame, read_tagged_fields
+from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
-from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.errors import DecodeError, NewerKafkaError, ReplayError
 from aclog.metalog.persistent_map import Map, MapMutation
 from aclog.metalog.primitives import Buffer, read_compact_string, read_unsigned_varint
 from aclog.metalog.records import (
@@ -27,6 +29,7 @@ from aclog.metalog.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from aclog.snapshots.moments import Moment
 
 # The subject of an uninterpreted record: just enough of its fields to know what it replaces or removes.
 #
@@ -736,3 +739,145 @@ class Image:
 
 
 Image.EMPTY = Image()
+
+
+# The age of a state that was read from a running cluster.
+
+
+@frozen(kw_only=True)
+class Freshness:
+    """The last time a running cluster confirmed that nothing newer is committed than the known state.
+
+    `seconds` have passed since the request to which the cluster responded: an upper bound, which includes the time in
+    which this machine was suspended. `time` is the time of the request, in ms since 1970.
+    """
+
+    seconds: float
+    time: int
+    server: str
+    """The address of the server that responded: the leader of a quorum, or a broker."""
+    followed: bool = True
+    """Whether the cluster is polled continuously; if not, the state was read once."""
+    problem: str = ""
+    """Why nothing newer has arrived since; empty if no problem is known."""
+
+
+# The StateSource protocol: the sources from which commands and the shell read states.
+
+
+# The StateSource protocol: the sources from which commands and the shell read states.
+
+
+class StateSource(Protocol):
+    """An open source of states: a log directory, a checkpoint, a file of ACLs, a live log."""
+
+    @property
+    def name(self) -> str:
+        """The name of the source, for `/local/source` and messages."""
+        ...
+
+    @property
+    def log(self) -> LogReader | None:
+        """The log that can be followed, or None."""
+        ...
+
+    @property
+    def change_place(self) -> ChangePlace:
+        """The target for changes of its ACLs: a log that `aclog acls` may write, or the cluster that was read."""
+        ...
+
+    def image(self) -> Image:
+        """Return the newest committed state.
+
+        Raises:
+            MetadataError: the source is damaged or missing.
+
+        """
+        ...
+
+    def image_at(self, moment: Moment) -> Image:
+        """Return the state at a moment in the past. A thread may call it while another one calls `image`.
+
+        Raises:
+            MetadataError: the moment is out of reach, or the source has a single state.
+
+        """
+        ...
+
+    def freshness(self) -> Freshness | None:
+        """Return the age of the newest state; None without a running cluster, or if none has responded yet."""
+        ...
+
+    def close(self) -> None:
+        """Close files and connections, if any; closing twice is allowed."""
+        ...
+
+
+# The policy for a log that a newer Kafka wrote: a node stops, a read-only command warns and continues.
+
+
+KAFKA_VERSION_CONFIG = "aclog.kafka.version"
+"""The property of a node that selects the Kafka by whose rules it decides, and so the levels that it supports."""
+
+_NEWEST_API_KEY = max(RecordType)
+
+
+@define(kw_only=True)
+class NewerKafka:
+    """The policy, and its warnings so far: one for each unknown apiKey and each unknown metadata.version.
+
+    An interpreted record type in an unknown version is refused under either policy, by its decoder.
+    """
+
+    strict: bool = True
+    newest: int = NEWEST_METADATA_VERSION
+    """The newest level of metadata.version that is accepted: a node's follows from aclog.kafka.version."""
+    _warnings: dict[str, int] = field(factory=dict, init=False)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings, each with the first offset that it applies to."""
+        return tuple(f"offset {offset}: {what}" for what, offset in self._warnings.items())
+
+    def copy(self) -> "NewerKafka":
+        """Return a copy for a replay that may be discarded."""
+        copy = NewerKafka(strict=self.strict, newest=self.newest)
+        copy.adopt(self)
+        return copy
+
+    def adopt(self, other: "NewerKafka") -> None:
+        """Adopt the warnings of a copy."""
+        self._warnings = dict(other._warnings)
+
+    def check_opaque(self, record: OpaqueRecord, offset: int) -> None:
+        """Check an uninterpreted record.
+
+        Raises:
+            NewerKafkaError: strict, and its apiKey is above those of Kafka 4.4.0.
+
+        """
+        # An unknown number below the newest is one that Kafka has abandoned, not one of the future.
+        if record.api_key > _NEWEST_API_KEY and not is_known_to_kafka(record.api_key):
+            self._warn_or_raise(
+                f"a record of apiKey {record.api_key}, written by a newer Kafka: expected at most {_NEWEST_API_KEY}",
+                offset,
+            )
+
+    def check_feature(self, record: FeatureLevelRecord, offset: int) -> None:
+        """Check a feature level.
+
+        Raises:
+            NewerKafkaError: strict, and it is a metadata.version above `newest`.
+
+        """
+        if record.name == METADATA_VERSION and record.feature_level > self.newest:
+            supported = record.feature_level <= NEWEST_METADATA_VERSION
+            remedy = f", or {KAFKA_VERSION_CONFIG}=4.4 in the node's configuration" if supported else ""
+            self._warn_or_raise(
+                f"metadata.version {record.feature_level} of a newer Kafka: expected at most {self.newest}{remedy}",
+                offset,
+            )
+
+    def _warn_or_raise(self, what: str, offset: int) -> None:
+        if self.strict:
+            raise NewerKafkaError(what, offset=offset)
+        self._warnings.setdefault(what, offset)

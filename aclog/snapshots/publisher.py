@@ -25,10 +25,9 @@ from aclog.metalog.filelog.files import CheckpointFile, list_checkpoints, list_s
 from aclog.snapshots.applier import AclChange, Applier
 from aclog.snapshots.checkpoints import read_state
 from aclog.snapshots.compaction import MERGE_AT, Folder, FoldError, FoldInThread, Merge, Pauses, fold_at, take_apart
-from aclog.snapshots.image import Image, Provenance
+from aclog.snapshots.image import Image, NewerKafka, Provenance, StateSource
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
-from aclog.snapshots.state_source import NewerKafka, StateSource
 
 # The publisher: readers see one reference, which is swapped after each whole batch (MetadataPublisher, KIP-801).
 

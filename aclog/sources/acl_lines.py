@@ -15,14 +15,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_of_object
+from aclog.authorizer.acl import FileOrigin, Origin, Origins, StandardAcl, StandardAclWithId, rule_of_object
 from aclog.authorizer.acls_image import Action, RuleChange
-from aclog.authorizer.origin import FileOrigin, Origin, Origins
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
-from aclog.metalog.vectors import Int64s
 from aclog.terminal.columns import json_text
-from aclog.terminal.progress import Advance
+from aclog.terminal.notices import Advance
 
 # Lines of a file or of stdin (`-`), gzipped or not.
 
@@ -169,7 +168,7 @@ def parse_acl(line: bytes) -> StandardAclWithId:
 
 @define(eq=False, slots=False)
 class LineTable:
-    """The line of each rule of one file (aclog.authorizer.origin.Origins); filled by one reader, then queried.
+    """The line of each rule of one file (aclog.authorizer.acl.Origins); filled by one reader, then queried.
 
     Rules are identified by hashes of 64 bits: that two of a million share one is less likely than one in ten million.
     """

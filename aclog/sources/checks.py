@@ -35,12 +35,11 @@ from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, kafka_log_dir
 from aclog.metalog.filelog.verify import verify_checkpoint
 from aclog.metalog.native import native, native_text
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.snapshots.image import METADATA_VERSION, Image
-from aclog.sources.choice import ChosenSource
+from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.sources.contexts import choose_context, config_file
 from aclog.sources.live import ClusterKafka, of_registrations
-from aclog.sources.rule_files import AclsSource
 from aclog.terminal.output import time_text
 
 # The findings of a check.

@@ -15,8 +15,8 @@ from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, ChangePlace, StandardAcl
 from aclog.authorizer.acls_image import image_of
-from aclog.authorizer.premises import READ_CONFIGS, ClusterSettings, NodeSettings, Premise
 from aclog.authorizer.settings import RANGES_LEVEL, generation_of_level
+from aclog.authorizer.standard import READ_CONFIGS, ClusterSettings, NodeSettings, Premise
 from aclog.client.connection import Connection, Peer, Role, Service, connect, probe, role_of
 from aclog.client.errors import UnreachableError, WrongRoleError
 from aclog.client.fetching import ObserverOptions
@@ -37,11 +37,10 @@ from aclog.client.requests import (
 )
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import ScramImage, UserCredentials
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
-from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     NodeKafkas,
@@ -52,11 +51,9 @@ from aclog.snapshots.deciding_kafka import (
     registered_controllers,
     registered_levels,
 )
-from aclog.snapshots.freshness import Freshness
-from aclog.snapshots.image import METADATA_VERSION, Image
+from aclog.snapshots.image import METADATA_VERSION, Freshness, Image, NewerKafka
 from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.publisher import Progress, Recovered, recover_log
-from aclog.snapshots.state_source import NewerKafka
 from aclog.sources.notes import Notify, newer_gaps
 from aclog.sources.server_flags import check_age, parse_servers, run
 from aclog.terminal.notices import STALE_SECONDS
@@ -406,7 +403,7 @@ def _stranger(settings: ZkSettings) -> str | None:
     return None
 
 
-# The state source of a running cluster, read through its admin API (aclog.snapshots.state_source).
+# The state source of a running cluster, read through its admin API (aclog.snapshots.image).
 
 
 _RESPONSE_SECONDS = 120.0
@@ -431,7 +428,7 @@ class AdminSource:
     """The longest read of a state, in seconds; a slower one is refused."""
     _notified: set[str] = field(factory=set, init=False)
     _read: tuple[str, float] | None = field(default=None, init=False)
-    """The broker of the newest state, and the time of the request (aclog.metalog.clock.elapsed_seconds)."""
+    """The broker of the newest state, and the time of the request (aclog.metalog.primitives.elapsed_seconds)."""
     _closed: bool = field(default=False, init=False)
 
     log: None = field(default=None, init=False)
@@ -567,7 +564,7 @@ def _explained(connection: Connection, request: str, error: RequestError) -> Req
     return RequestError(error.code, f"{connection.address}: {request}: {error}{f' ({hint})' if hint else ''}")
 
 
-# The state source of a running quorum, whose log is followed by Fetch (aclog.snapshots.state_source).
+# The state source of a running quorum, whose log is followed by Fetch (aclog.snapshots.image).
 
 
 _KNOWN_SECONDS = 30.0

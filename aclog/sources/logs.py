@@ -8,10 +8,9 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import ChangePlace, StandardAcl
+from aclog.authorizer.acl import ChangePlace, LogOrigin, Origin, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import LogOrigin, Origin
-from aclog.authorizer.premises import Premise
+from aclog.authorizer.standard import Premise
 from aclog.metalog.batches import decode_batch, last_batch, read_header
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import LeaderChange, decode_control
@@ -29,20 +28,17 @@ from aclog.metalog.filelog.files import (
 )
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
-from aclog.metalog.properties_text import format_properties, parse_properties
 from aclog.metalog.records import AccessControlEntryRecord, RecordType
+from aclog.metalog.text_forms import format_properties, parse_properties
 from aclog.server.storage import read_meta_properties
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
-from aclog.snapshots.image import Image
+from aclog.snapshots.image import Image, NewerKafka, StateSource
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.publisher import Progress, Recovered, recover, recover_log
-from aclog.snapshots.state_source import NewerKafka, StateSource
-from aclog.sources.acl_lines import STDIN
 from aclog.sources.notes import Notify, newer_gaps, tail_gaps
-from aclog.sources.rule_files import AclsSource
-from aclog.terminal.progress import Advance
+from aclog.terminal.notices import Advance
 
 # Progress of the replay of a directory in bytes: offsets indicate only roughly how long they take.
 
@@ -530,23 +526,6 @@ class CheckpointSource:
         return recovered.image
 
 
-def open_path(path: str, notify: Notify, progress: Advance | None = None) -> StateSource:
-    """Return the source at a path: a directory is a log, `*.checkpoint` a checkpoint, anything else a file of ACLs.
-
-    Raises:
-        LogError: there is no such file.
-
-    """
-    if path == STDIN:
-        return AclsSource(path)
-    location = Path(path)
-    if not location.exists():
-        raise LogError(f"{path}: no such file or directory")
-    if location.is_dir():
-        return LogSource(location, notify, progress)
-    return CheckpointSource(location, notify) if ".checkpoint" in location.name else AclsSource(path)
-
-
 # The history of a source's log: its first state, and every change of an ACL.
 
 
@@ -603,7 +582,7 @@ _ID, _REST = 3, 19
 
 @frozen(kw_only=True)
 class LogPast:
-    """Where some rules were added, and when topics existed (aclog.authorizer.origin.Origins)."""
+    """Where some rules were added, and when topics existed (aclog.authorizer.acl.Origins)."""
 
     topics: TopicHistory
     _added: Mapping[StandardAcl, tuple[LogOrigin, int]] = field(alias="added")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
+from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.moments import moment_text, read_moment
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from aclog.authorizer.premises import Premise
-from aclog.snapshots.state_source import NewerKafka
+from aclog.authorizer.standard import Premise
+from aclog.snapshots.image import NewerKafka
 
 # Notes of a state source for its user.
 

@@ -11,7 +11,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import DirectoryTree, FileTree
 from aclog.sources.git import GitTree, path_from_top
-from aclog.terminal.progress import Advance
+from aclog.terminal.notices import Advance
 
 # How GitOps files are read.
 

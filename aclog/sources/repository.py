@@ -13,10 +13,10 @@ from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
+from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
 from aclog.sources.git import GitTree, parse_git_place
-from aclog.sources.rule_files import AclsSource
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.output import note
 

@@ -42,26 +42,26 @@ from aclog.analysis.rule_tests.expectations import (
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
     cidr_range,
     enum_field,
     host_address,
+    origin_text,
     parse_name,
 )
 from aclog.authorizer.audit import Basis
-from aclog.authorizer.origin import FileOrigin, origin_text
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings, named_generation, parse_super_users
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import read_accesses
 from aclog.sources.acl_lines import STDIN, display_name, numbered
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import DirectoryTree
+from aclog.sources.formats.rule import DirectoryTree, SourceFile
 from aclog.sources.named_source import NamedSource, parse_source
 from aclog.sources.repository import SEMANTICS, AuthorizerSettings
 from aclog.terminal.output import note

@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import origin_text
+from aclog.authorizer.acl import StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import FoundRules, accept, line_rules
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
-from aclog.sources.formats.rule import FileTree, ReadContext
+from aclog.sources.formats.rule import FileTree, ReadContext, SourceFile
 from aclog.sources.git import GitTree
 from aclog.sources.read_options import ReadOptions, with_modules
 
@@ -25,7 +23,7 @@ def content_rules(
     """Return the rules of one file whose first line is no rule as JSON; `beside` are the files around it.
 
     Raises:
-        ConfigError: as aclog.sources.rule_files.find_rules.
+        ConfigError: as aclog.sources.choice.find_rules.
 
     """
     alone = _OneFile(name, content, beside)

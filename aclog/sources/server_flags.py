@@ -10,8 +10,11 @@ from aclog.config.client_config import load_client_security
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.config.properties import Properties, servers
 from aclog.metalog.errors import ConfigError, StaleError
-from aclog.snapshots.freshness import Freshness
+from aclog.snapshots.image import Freshness
 from aclog.terminal.output import utc_text
+
+# Flags about running servers: addresses, ages, and the event loop that requests run on.
+
 
 # Bootstrap servers as a command line names them: their addresses, and the login. Nothing is connected to.
 

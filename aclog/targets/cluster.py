@@ -20,7 +20,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import acl_of_content, content_of
 from aclog.authorizer.control import filter_value, refusal, unknown_field
-from aclog.authorizer.premises import KNOWN_AUTHORIZERS, READ_CONFIGS, ClusterSettings, NodeSettings, Premises
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -28,6 +27,7 @@ from aclog.authorizer.settings import (
     parse_allow_everyone,
     parse_super_users,
 )
+from aclog.authorizer.standard import KNOWN_AUTHORIZERS, READ_CONFIGS, ClusterSettings, NodeSettings, Premises
 from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import UnreachableError
 from aclog.client.requests import (
@@ -46,8 +46,8 @@ from aclog.client.requests import (
     node_configs,
 )
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
 from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -57,9 +57,13 @@ from aclog.protocol.error_codes import (
     SECURITY_DISABLED,
     UNSUPPORTED_VERSION,
 )
-from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
-from aclog.protocol.request import RequestError
-from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, kafka_with, rules_concern_controllers
+from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
+from aclog.snapshots.deciding_kafka import (
+    DecidingKafka,
+    kafka_of_levels,
+    kafka_with,
+    rules_concern_controllers,
+)
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text
 from aclog.terminal.output import warn

@@ -17,10 +17,9 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, acl_text, record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.batches import MAX_BATCH_BYTES, grouped
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended
 from aclog.metalog.control_records import ControlRecord
@@ -28,7 +27,7 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log, open_reader
 from aclog.metalog.filelog.files import PARTIAL_SUFFIX, fsync_directory, list_checkpoints, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
-from aclog.metalog.primitives import random_uuid, uuid_text
+from aclog.metalog.primitives import current_time_ms, random_uuid, uuid_text
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -41,9 +40,8 @@ from aclog.server.controller.activation import begun_log, formatted_log
 from aclog.snapshots.checkpoints import find_bootstrap
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_with
 from aclog.snapshots.history import visible_records
-from aclog.snapshots.image import METADATA_VERSION, TRANSACTIONS_SINCE, Image, Provenance
+from aclog.snapshots.image import METADATA_VERSION, TRANSACTIONS_SINCE, Image, NewerKafka, Provenance
 from aclog.snapshots.publisher import recover_log
-from aclog.snapshots.state_source import NewerKafka
 from aclog.sources.choice import gaps_of
 from aclog.sources.logs import LogSource, cluster_id_of, in_bytes, refuse_other_writers
 from aclog.targets.place_state import (
@@ -54,8 +52,8 @@ from aclog.targets.place_state import (
     read_applies,
     records_digest,
 )
+from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import BYTES, progress
 
 # The writer of a log directory for commands that change one, with the state that new records must fit.
 

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl
 from aclog.authorizer.acls_image import ranges_among
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, SETTLED, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
-from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG
+from aclog.authorizer.standard import ALL_KNOWN, AUTHORIZER_CLASS_NAME_CONFIG, SETTLED, Premise, Premises
 from aclog.metalog.errors import ConfigError, plural
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import Applying, ApplyOptions, Outcome, Progress, Remaining
@@ -91,7 +89,7 @@ COUNTS_AS_OPEN = Premise(
 
 
 @frozen(kw_only=True)
-class ToldSettings:
+class PlaceSettings:
     """Settings that the flags state for a target; None where they do not."""
 
     super_users: frozenset[str] | None = None
@@ -182,7 +180,7 @@ class FoundPlace:
 
 def find_place(
     address: PlaceAddress,
-    stated: ToldSettings | None,
+    stated: PlaceSettings | None,
     journal: Path | None,
     notify: Callable[[str], None],
     others: Sequence[Path] = (),
@@ -215,7 +213,7 @@ def find_place(
             for text in unsure_texts(own, settled.unsure):
                 notify(text)
         owned_by_others = (settle(each, state.contents, place.completion).journal.owned for each in foreign)
-        settings, settings_known = _settings(stated or ToldSettings(), by_place, address.kind)
+        settings, settings_known = _settings(stated or PlaceSettings(), by_place, address.kind)
         all_ranges = chain(ranges, ranges_among(state.contents), _ranges_of(own))
         kafka = _OLD_KAFKA if stated is None else _kafka(stated, place, all_ranges)
         settings = evolve(settings, cidr=kafka.generations[0].has_ranges)
@@ -244,7 +242,7 @@ def find_place(
         )
 
 
-def _kafka(stated: ToldSettings, place: Place, ranges: Iterable[StandardAcl]) -> DecidingKafka:
+def _kafka(stated: PlaceSettings, place: Place, ranges: Iterable[StandardAcl]) -> DecidingKafka:
     """Return the versions that may decide in a target; only needed if a host is a range, as otherwise all decide alike.
 
     `ranges` are only read where no generation is named: to look for them takes a pass over all ACLs.
@@ -262,7 +260,7 @@ def _ranges_of(journal: Journal | None) -> Iterable[StandardAcl]:
     return ranges_among(step.content for entry in journal.entries for step in entry.steps)
 
 
-def _premises(place: Place, stated: ToldSettings | None, *, settings_known: bool) -> Premises:
+def _premises(place: Place, stated: PlaceSettings | None, *, settings_known: bool) -> Premises:
     """Return the unknown premises of a target; `settings_known`: whether allow.everyone.if.no.acl.found is known."""
     if stated is None:
         return place.premises(SETTLED).without({AUTHORIZER_CLASS_NAME_CONFIG})
@@ -312,7 +310,7 @@ def _check_beside(journal: Journal, directory: Path) -> None:
         )
 
 
-def _settings(stated: ToldSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
+def _settings(stated: PlaceSettings, by_place: Settings | None, kind: PlaceKind) -> tuple[Settings, bool]:
     """Return the settings: those of the flags, then those of the target; and whether allow.everyone is known at all.
 
     An unknown value counts as open: then a plan that seems safe is safe.

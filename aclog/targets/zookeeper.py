@@ -10,10 +10,10 @@ from attrs import define, field
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAcl, acl_text, resource_of
 from aclog.authorizer.acls_image import content_of
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings
-from aclog.metalog.clock import elapsed_seconds
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Stage, Step, overlapping
 from aclog.snapshots.deciding_kafka import DecidingKafka
 from aclog.sources.zookeeper import open_store, read_everything

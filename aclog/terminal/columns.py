@@ -40,18 +40,9 @@ ROW_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.JSONL, Output
 # JSON that a terminal shows as it is.
 
 
-_quoted = json.encoder.encode_basestring
-"""JSON string without ASCII escapes; json.dumps would construct an encoder for each call."""
-
-
 def json_text(value: object) -> str:
     r"""Return a value as JSON on one line; unprintable characters are `\uXXXX`, other characters as they are."""
     return printable_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def json_string(text: str) -> str:
-    """Return a string as JSON, escaped likewise."""
-    return printable_json(_quoted(text))
 
 
 # The columns of a list: the keys of its JSON, and their texts in a table.

@@ -3,7 +3,7 @@
 import sys
 from datetime import UTC, datetime
 
-from aclog.metalog.clock import current_time_ms
+from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.moments import Moment
 from aclog.terminal.output import chosen_zone, note
 

@@ -13,8 +13,7 @@ from attrs import evolve
 
 from aclog.metalog.errors import printable
 from aclog.terminal.columns import Column, OutputFormat, Row, cell_text, json_text, selected, value_of
-from aclog.terminal.output import emit, note, value_formatter
-from aclog.terminal.pager import is_reader_gone
+from aclog.terminal.output import emit, is_reader_gone, note, value_formatter
 
 # Aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory.
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
 from aclog.authorizer.index.layout import INT32_BYTES
-from aclog.metalog.acl_columns import AclColumns
+from aclog.metalog.columns import AclColumns, Int64s
 from aclog.metalog.primitives import Buffer
-from aclog.metalog.vectors import Int64s
 
 # Larger Arrow batches for workers: Spark passes on as few rows at a time as its file reader returns.
 

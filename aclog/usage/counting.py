@@ -11,24 +11,24 @@ from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.index.layout import Int32s, changes, expanded
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Int64s
-from aclog.usage.coverage import Coverage
-from aclog.usage.decisions.accesses import (
+from aclog.metalog.columns import Bools, Int64s
+from aclog.usage.decisions.bulk_authorizer import AclDependencies, BulkAuthorizer, NecessaryAcls, Pairs
+from aclog.usage.decisions.decisions import (
     REQUEST_COLUMNS,
     Access,
     AccessNumbers,
+    DecisionCode,
+    DecisionSteps,
     ParsedAccess,
     parse_access,
     spelled_as_kafka,
 )
-from aclog.usage.decisions.bulk_authorizer import AclDependencies, BulkAuthorizer, NecessaryAcls, Pairs
-from aclog.usage.decisions.decisions import DecisionCode, DecisionSteps
 from aclog.usage.decisions.intervals import AclIntervals
 from aclog.usage.index.tallies import DayRows, DayTally
 from aclog.usage.index.used import LastUse
 from aclog.usage.rules import WindowRules
 from aclog.usage.undecided import undecided
-from aclog.usage.window import DAY, AccessSets, UnreadCounter, UnreadSpan, Window, micros_of
+from aclog.usage.window import DAY, AccessSets, Coverage, UnreadCounter, UnreadSpan, Window, micros_of
 
 # Distinct accesses of a log, counted once per version of the ACLs that made a difference to them.
 

@@ -13,10 +13,9 @@ from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, Patt
 from aclog.authorizer.control import refusal as refusal_of
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess, parse_access
+from aclog.metalog.columns import Bools
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ERRORS, DecisionCode
+from aclog.usage.decisions.decisions import ERRORS, REQUEST_COLUMNS, Access, DecisionCode, ParsedAccess, parse_access
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.undecided import undecided
 from aclog.usage.window import UnreadAccesses

@@ -13,11 +13,11 @@ from attrs import Factory, define, evolve, field, frozen
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import scan_batches
+from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
-from aclog.metalog.vectors import Bools, Bytes, Int64s
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_history, possible_kafka
 from aclog.snapshots.history import Change, ChangeKind, history_from, start_of_history
 from aclog.snapshots.image import Image

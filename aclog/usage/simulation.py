@@ -11,11 +11,10 @@ from attrs import frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Int64s
+from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.arrow import ACL_FIELDS
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ALLOWED, DecisionCode
+from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, DecisionCode
 from aclog.usage.decisions.intervals import ALWAYS, FOREVER, Rules
 from aclog.usage.undecided import undecided
 from aclog.usage.window import UnreadAccesses

@@ -33,11 +33,10 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import Int32s, rule_mask
 from aclog.authorizer.settings import Settings
+from aclog.metalog.columns import Bools
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.vectors import Bools
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS, Access, ParsedAccess, parse_access
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import ALLOWED
+from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, Access, ParsedAccess, parse_access
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.simulation import simulate
 from aclog.usage.undecided import UNDECIDED, undecided

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 
 from aclog.authorizer.index.layout import Int32s
-from aclog.usage.decisions.accesses import (
+from aclog.usage.decisions.decisions import (
     REQUEST_COLUMNS,
     Access,
     AccessNumbers,
+    DecisionCode,
     parse_access,
     principal_error,
     spelled_as_kafka,
 )
-from aclog.usage.decisions.decisions import DecisionCode
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 UNDECIDED: Final = (

@@ -27,7 +27,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_type, resource_name, rule_mask, split_pair
-from aclog.metalog.vectors import Bools, Bytes, Int64s
+from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.usage.window import DAY, AccessSets, UnreadAccesses
 
 # The constraints of a removal that changes no decision of a window, as clauses over the removable ACLs.

@@ -7,9 +7,8 @@ import numpy as np
 from attrs import evolve, frozen
 from pyroaring import BitMap
 
+from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Bools, Bytes, Int64s
-from aclog.usage.coverage import Coverage
 from aclog.usage.index.lives import BEGIN_IS_EXACT, HAS_ID, Lives, digests
 from aclog.usage.index.usage_index import UsageIndex
 from aclog.usage.index.used import LastUse, Used
@@ -23,7 +22,7 @@ from aclog.usage.unused import (
     first_heard,
     places_of,
 )
-from aclog.usage.window import DAY, LATEST
+from aclog.usage.window import DAY, LATEST, Coverage
 
 NO_BROKER = "none"
 """The name of lines without a broker, where brokers are named."""

@@ -17,8 +17,8 @@ from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
-from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.codec import encode_record
+from aclog.metalog.columns import AclColumns, read_acls
 from benchmarks import shapes
 from benchmarks.estates.compare import Effort, ours, say, write_base
 from benchmarks.estates.files import write_requests, write_rules

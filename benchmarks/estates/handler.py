@@ -6,8 +6,7 @@ import time
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.protocol.headers import RequestHeader
-from aclog.protocol.request import Request
+from aclog.protocol.headers import Request, RequestHeader
 from aclog.protocol.session import SecurityProtocol, Session
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.telemetry import CountingAuthorizer, Decisions

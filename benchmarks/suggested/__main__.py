@@ -15,7 +15,7 @@ from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, Standa
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Settings
 from aclog.usage.counting import COUNTED
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.simulation import simulate
 from aclog.usage.suggestion import Needs, Question, prove, suggest

@@ -1,4 +1,4 @@
-/* The prefixed names of a type as a forest (aclog.authorizer.index.names): for names that have very many prefixes. */
+/* The prefixed names of a type as a forest (aclog.authorizer.index.layout): for names that have very many prefixes. */
 #ifndef ACLOG_FOREST_H
 #define ACLOG_FOREST_H
 

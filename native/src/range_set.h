@@ -1,5 +1,5 @@
 /* The pairs whose host is a CIDR range (KIP-1276), by principal: an address is looked up once for each prefix length
-   that a principal has (aclog.authorizer.acl and aclog.authorizer.index.names are the reference). */
+   that a principal has (aclog.authorizer.acl and aclog.authorizer.index.layout are the reference). */
 #ifndef ACLOG_RANGE_SET_H
 #define ACLOG_RANGE_SET_H
 

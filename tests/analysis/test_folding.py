@@ -21,8 +21,8 @@ from aclog.analysis.regions import (
     who_text,
 )
 from aclog.analysis.rows import row as row_module
-from aclog.analysis.rows.causes import candidates_of, naive_rows
 from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.report import candidates_of, naive_rows
 from aclog.analysis.rows.row import Row, Setting, fold, folds_to_more, summary_text, what_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction
-from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from tests.support.analysis.policies import image_of, random_pair
 from tests.support.runs.profiles import examples
 

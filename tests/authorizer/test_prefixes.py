@@ -14,8 +14,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.index.build import build, rows_of_acls
-from aclog.authorizer.index.names import Prefixes
+from aclog.authorizer.index.base import build, rows_of_acls
+from aclog.authorizer.index.layout import Prefixes
 
 NAMES = st.text(st.sampled_from("abé😀\ue000"), max_size=6)
 TOPIC = int(ResourceType.TOPIC)

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.premises import SETTLED, UNKNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
-from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.standard import (
+    AUTHORIZER_CLASS_NAME_CONFIG,
+    KAFKAS_STANDARD_AUTHORIZER,
+    SETTLED,
+    UNKNOWN,
+    ClusterSettings,
+    NodeSettings,
+    Premise,
+    Premises,
+)
 
 CLASS = {AUTHORIZER_CLASS_NAME_CONFIG: KAFKAS_STANDARD_AUTHORIZER}
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.index.tables import PairedTable
+from aclog.authorizer.index.scan_order import PairedTable
 
 
 @given(st.dictionaries(st.tuples(st.integers(0, 50), st.integers(0, 50)), st.integers(1, 2**32 - 1), max_size=200))

@@ -10,21 +10,19 @@ from typing import Any
 
 import pytest
 
-from aclog.authorizer.acl import ChangePlace
-from aclog.authorizer.origin import NO_ORIGINS
+from aclog.authorizer.acl import NO_ORIGINS, ChangePlace
 from aclog.authorizer.settings import Settings
 from aclog.cli import finders
 from aclog.cli.console_run import Finding
 from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.commands import FindingsFlags
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.console.findings import Item, Kind, LastLook, Lookout
 from aclog.console.live import LiveState
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console, States
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.ops.policies import settings_of
 from aclog.sources.rule_tests import read_test_file
 from tests.support.builders.acls import acl, acl_record

@@ -11,9 +11,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from aclog.cli.app import app
-from aclog.cli.context_defaults import META, ContextUse, source_options, written_unless, written_with
-from aclog.cli.flags.context import use_context
+from aclog.cli.app import META, SOURCES, STORES, ContextUse, app, written_unless, written_with
+from aclog.cli.options import use_context
 from tests.cli.test_documentation import COMMANDS, examples
 from tests.support.cli.command import aclog
 
@@ -68,6 +67,16 @@ def write(path: Path, *lines: str, current: str = "") -> Path:
     path.write_text(first + "[contexts.it]\n" + "".join(f"{line}\n" for line in lines))
     path.chmod(0o600)
     return path
+
+
+def source_options(command) -> list[str]:
+    """Return the options by which a command takes a source; the path of `aclog review --base` is files of ACLs."""
+    options = {name: each for each in command.params for name in each.opts}
+    return [
+        name
+        for name in (*SOURCES, *STORES)
+        if name in options or (name == "--acls" and {"--base", "path"} <= options.keys())
+    ]
 
 
 def test_every_command_is_known_to_read_or_to_write_its_source():

@@ -7,11 +7,9 @@ import pytest
 
 from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
 from aclog.analysis.rule_tests.expectations import Cannot
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.authorizer.origin import FileOrigin
-from aclog.cli.diff_follow import FollowOptions, _Follower
+from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType
 from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.followers import FollowerStatus
+from aclog.cli.follow import FollowerStatus, FollowOptions, _Follower
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType, UnregisterBrokerRecord
 from aclog.ops.policies import settings_of

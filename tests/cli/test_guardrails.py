@@ -16,13 +16,12 @@ from attrs import define
 
 from aclog.analysis.rule_tests.case import CaseSubject, parse_resource
 from aclog.analysis.rule_tests.expectations import Cannot
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import FileOrigin
 from aclog.authorizer.settings import Settings
-from aclog.cli.followers import FollowerStatus
+from aclog.cli.follow import FollowerStatus
 from aclog.cli.test_follow import Guard, GuardOptions, Verdicts
 from aclog.metalog.errors import LogError
-from aclog.snapshots.freshness import Freshness
-from aclog.snapshots.image import Image
+from aclog.snapshots.image import Freshness, Image
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource
 from tests.cli.test_diff_follow import aclog_rule, becomes_ready

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import aclog
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import FileOrigin
 from tests.cli.test_files_of_rules import JIKKOU, rule
 from tests.support.cli.repository import Repository
 

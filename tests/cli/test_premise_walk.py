@@ -21,6 +21,7 @@ from attrs import evolve, field, frozen
 import aclog as library
 from aclog.analysis.intents import Intent
 from aclog.authorizer.acl import (
+    NO_ORIGINS,
     AclOperation,
     AclPermissionType,
     ChangePlace,
@@ -30,7 +31,6 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     acl_text,
 )
-from aclog.authorizer.origin import NO_ORIGINS
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder

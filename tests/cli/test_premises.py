@@ -11,9 +11,8 @@ from attrs import evolve
 
 import aclog as library
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAclWithId
-from aclog.authorizer.premises import Premise, Premises
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Settings
-from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER, Premise, Premises
 from aclog.client.requests import ClusterDescription
 from aclog.config.node_config import ClientSecurity
 from aclog.console.live import LivePremises, LiveState
@@ -24,8 +23,7 @@ from aclog.console.pages.views import VIEWS
 from aclog.console.pdp.deciding import Deciders, KafkaRequest
 from aclog.console.pdp.mapping import NotReadyError, default_mapping
 from aclog.console.web.app import WebConsole
-from aclog.protocol.headers import DESCRIBE_CONFIGS
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import DESCRIBE_CONFIGS, RequestError
 from aclog.sources.choice import premises_of
 from aclog.sources.live import AdminSource
 from tests.support.builders.acls import acl

@@ -25,14 +25,15 @@ from aclog.cli.flags.common import Output
 from aclog.cli.tokens import print_described
 from aclog.client.requests import DelegationToken
 from aclog.metalog.errors import printable
+from aclog.metalog.json_object import json_string
 from aclog.protocol.headers import DESCRIBE_ACLS
-from aclog.shell.completion import complete
+from aclog.shell.engine import complete
 from aclog.snapshots.image import Image
+from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers import WRITERS
-from aclog.sources.rule_files import AclsSource
 from aclog.terminal import output
-from aclog.terminal.columns import ROW_FORMATS, OutputFormat, json_string, json_text
+from aclog.terminal.columns import ROW_FORMATS, OutputFormat, json_text
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_documentation import COMMANDS

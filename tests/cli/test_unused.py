@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.sources.rule_files import AclsSource
+from aclog.sources.choice import AclsSource
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.support.cli.command import aclog

@@ -13,8 +13,8 @@ from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.history import history
+from aclog.snapshots.image import NewerKafka
 from aclog.snapshots.publisher import recover
-from aclog.snapshots.state_source import NewerKafka
 from aclog.sources.logs import LogSource
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS, segment_paths

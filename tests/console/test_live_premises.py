@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aclog.authorizer.acl import AclOperation
-from aclog.authorizer.premises import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.cli.serving import live_premises
 from aclog.cli.unused_finder import IndexFinder
 from aclog.console.live import LivePremises, LiveState

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAcl
 from aclog.client.requests import create_acls, delete_acls, describe_acls
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.sources.live import connect_to_first
 from aclog.sources.server_flags import client_security, parse_servers
 from tests.integration.conftest import CONTROLLER_PORT, SMALL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from aclog.authorizer.premises import READ_CONFIGS
+from aclog.authorizer.standard import READ_CONFIGS
 from aclog.client.connection import connect
 from aclog.config.client_config import load_client_security
 from aclog.config.node_config import HostPort

@@ -214,6 +214,6 @@ def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "rules.jsonl")
 
     log = aclog.open_acls(DATA / "expected/acls.jsonl")
-    monkeypatch.setattr("aclog.sources.rule_files.find_rules", refuse)
+    monkeypatch.setattr("aclog.sources.choice.find_rules", refuse)
     with pytest.raises(aclog.LogError, match=r"^rules\.jsonl: Permission denied$"):
         log.image()

@@ -121,7 +121,7 @@ def test_a_report_is_not_taken_for_its_outcome() -> None:
         (lambda: aclog.review("kafka", base="nowhere"), "nowhere: this clone has no such commit"),
         (lambda: aclog.plan("kafka", journal="j"), "expected exactly one place"),
         (lambda: aclog.diff("kafka", "nowhere"), "nowhere: no such file or directory"),
-        (lambda: aclog.check("equal", "kafka"), "equal: 1 states are given: expected 2"),
+        (lambda: aclog.check("equal", "kafka"), "equal: 1 state is given: expected 2"),
         (lambda: aclog.check("odd", "kafka"), "'odd' is not one of"),
         (lambda: aclog.check("only", "kafka", operation="READ", resources="t"), "expected principals"),
         (lambda: aclog.check("not-granted", "kafka", operation="READ"), "expected an operation or an intent"),

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog import primitives as p
+from aclog.metalog.columns import lengths, unsigned_varints
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.metalog.vectors import lengths, unsigned_varints
 
 UINT32 = st.integers(0, 0xFFFFFFFF) | st.sampled_from([1 << n for n in range(32)] + [(1 << n) - 1 for n in range(33)])
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

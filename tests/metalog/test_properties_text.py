@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.metalog.properties_text import format_properties, parse_properties
+from aclog.metalog.text_forms import format_properties, parse_properties
 
 LINES = st.lists(
     st.one_of(

@@ -12,8 +12,8 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
 from aclog.protocol import headers
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import RequestError
 from aclog.server.apis.acls import AclApis, AuthHelper
 from aclog.server.node import authorizer_of
 from tests.support.nodes.node_properties import COMBINED

@@ -15,8 +15,8 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
 from aclog.protocol import headers
+from aclog.protocol.headers import MalformedRequestError
 from aclog.protocol.messages import build, message_type
-from aclog.protocol.request import MalformedRequestError
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 from aclog.protocol.session import SecurityProtocol
 from aclog.server.apis.acls import AuthHelper

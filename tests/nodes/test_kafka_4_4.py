@@ -6,9 +6,8 @@ from aclog.authorizer.settings import Generation
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError, NewerKafkaError
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, UnregisterControllerRecord
-from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, decode_header
+from aclog.protocol.headers import API_VERSIONS, UNREGISTER_CONTROLLER, RequestError, decode_header
 from aclog.protocol.messages import build, decode_response, encode_request
-from aclog.protocol.request import RequestError
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, served_by
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.controller.apis import ControllerApis
@@ -18,8 +17,7 @@ from aclog.server.network.dispatch import Dispatcher, NodeIdentity
 from aclog.server.node import authorizer_of
 from aclog.server.telemetry import Metrics
 from aclog.snapshots.applier import Delta
-from aclog.snapshots.image import Image, Provenance
-from aclog.snapshots.state_source import NewerKafka
+from aclog.snapshots.image import Image, NewerKafka, Provenance
 from tests.support.nodes.node_properties import COMBINED, changed
 
 STANDARD = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}

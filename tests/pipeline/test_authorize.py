@@ -19,7 +19,7 @@ from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.usage import usage
 from aclog.snapshots.moments import milliseconds
 from aclog.snapshots.publisher import recover
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids

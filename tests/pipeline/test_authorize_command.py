@@ -8,17 +8,15 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.flags.common import AuthorizerFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.spark import commands as authorize_module
-from aclog.cli.spark.commands import authorize_command, usage_command
+from aclog.cli.spark.commands import Policy, authorize_command, rules_of, usage_command
 from aclog.cli.spark.flags import UsageFlags
-from aclog.cli.spark.jobs import Policy, rules_of
 from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import settings_of
 from aclog.pipeline.authorize import authorize
-from aclog.pipeline.output_directory import check_new
+from aclog.pipeline.session import check_new
 from tests.pipeline.test_authorize import DATA
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, registration

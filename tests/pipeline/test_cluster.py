@@ -15,7 +15,7 @@ import pytest
 from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import authorize
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from tests.pipeline.test_authorize import DATA
 from tests.support.spark.cluster import spark_cluster

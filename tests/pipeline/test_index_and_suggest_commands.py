@@ -8,10 +8,9 @@ import pytest
 
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, Output, WindowFlags
-from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags, WindowFlags
 from aclog.cli.index_update import update_index
-from aclog.cli.suggest_report import print_suggestion
+from aclog.cli.usage_report import print_suggestion
 from aclog.pipeline.session import each_on_spark
 from aclog.terminal.columns import OutputFormat
 from tests.support.cli.command import aclog

@@ -12,10 +12,9 @@ from attrs import evolve
 from aclog.authorizer.acl import AclOperation, object_of_rule
 from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.settings import Generation, Settings
+from aclog.cli.flags.common import SourceFlags
 from aclog.cli.flags.question import SecondStateFlags
-from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.commands import simulate_command
-from aclog.cli.spark.jobs import Policy, TwoPolicies, changed_rules
+from aclog.cli.spark.commands import Policy, TwoPolicies, changed_rules, simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.pipeline.authorize import simulate

@@ -14,7 +14,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import authorize, register
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.session import own_error
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
 from tests.pipeline.test_authorize import DATA, rows_of
 from tests.support.builders.images import with_ids

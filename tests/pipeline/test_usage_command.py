@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 
 from aclog.authorizer.settings import Settings
-from aclog.cli.spark.commands import usage_command
+from aclog.cli.spark.commands import Policy, usage_command
 from aclog.cli.spark.flags import UsageFlags
-from aclog.cli.spark.jobs import Policy
 from aclog.metalog.errors import ConfigError
 from tests.pipeline.usage.test_report import START, acl, frame_of, rules_of, standing
 

@@ -27,7 +27,7 @@ from aclog.planning.plan import (
 from aclog.planning.planner import Circumstances, PlannedChange, make_plan
 from aclog.planning.report import PlanReport, document_of
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
-from tests.planning.granting.test_against_model import ALLOW, World, lost_of_the_rest, random_asked, random_place
+from tests.planning.granting.test_granting import ALLOW, World, lost_of_the_rest, random_asked, random_place
 from tests.support.builders.acls import acl
 from tests.support.planning.changes import random_change, random_settings
 from tests.support.planning.walk import states_of, walk

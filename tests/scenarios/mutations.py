@@ -69,7 +69,7 @@ MUTATIONS = (
         path="aclog/metalog/filelog/file_log.py",
         old="            write_all(self._fd, data)\n            self._fsync(self._fd)\n",
         new="            write_all(self._fd, data)\n",
-        tests=("tests/metalog/filelog/test_write_failures.py",),
+        tests=("tests/metalog/filelog/test_file_log.py",),
     ),
     Mutation(
         number=2,
@@ -192,7 +192,7 @@ MUTATIONS = (
         path="aclog/client/fetching.py",
         old="count = run.below(self.high_watermark)",
         new="count = run.below(self.high_watermark + 1)",
-        tests=("tests/nodes/observer/test_fetch_response_handler.py", "tests/nodes/observer/test_quorum_log.py"),
+        tests=("tests/nodes/observer/test_fetching.py", "tests/nodes/observer/test_quorum_log.py"),
     ),
     Mutation(
         number=15,
@@ -228,7 +228,7 @@ MUTATIONS = (
         path="aclog/console/login/forms.py",
         old="Path=/; HttpOnly; SameSite=Lax",
         new="Path=/; SameSite=Lax",
-        tests=("tests/console/login/test_password_login.py",),
+        tests=("tests/console/login/test_passwords.py",),
     ),
     Mutation(
         number=19,

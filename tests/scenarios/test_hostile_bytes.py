@@ -16,9 +16,9 @@ import pytest
 
 from aclog.cli.transfer.transfer import open_state
 from aclog.metalog import records as r
-from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.batches import build_batch, decode_batch, scan_batches, scan_values
 from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.columns import read_acls
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import (
     KRaftVersion,

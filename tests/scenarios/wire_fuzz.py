@@ -23,7 +23,7 @@ from attrs import frozen
 from prometheus_client import Gauge
 
 from aclog.config.node_config import HostPort
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS
 from aclog.server.http_endpoint import HttpEndpoint
 from tests.support.nodes.fuzz_frames import hostile

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.shell.command import split_line
-from aclog.shell.completion import MAX_CANDIDATES, complete
-from aclog.shell.engine import COMMANDS, run_command
+from aclog.shell.engine import COMMANDS, MAX_CANDIDATES, complete, run_command
 from aclog.snapshots.image import Image
 from tests.support.cli.shell_sources import SMALL, fixture_image, printed, session
 

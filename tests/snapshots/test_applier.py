@@ -12,7 +12,7 @@ from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from aclog.snapshots import applier as applier_module
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.state_source import NewerKafka
+from aclog.snapshots.image import NewerKafka
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.random_log import RandomLog
 from tests.support.builders.state_records import acl, removal

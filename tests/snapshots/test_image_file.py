@@ -34,10 +34,9 @@ from aclog.snapshots.checkpoints import (
     write_checkpoint,
     write_image_file,
 )
-from aclog.snapshots.image import METADATA_VERSION, Image, Provenance
+from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
 from aclog.snapshots.image_file import HEADER_BYTES, PART_BYTES, check_mapping, decode_header, digest_of, digest_of_file
 from aclog.snapshots.publisher import Merger, Publisher
-from aclog.snapshots.state_source import NewerKafka
 from tests.support.builders.image_files import overwrite, write_pair
 from tests.support.builders.random_log import random_image
 from tests.support.builders.state_logs import damage

@@ -7,7 +7,7 @@ import pytest
 
 from aclog.analysis.rule_tests.case import parse_resource
 from aclog.analysis.rule_tests.expectations import NoNewAccess, SameAs
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import MetadataError
 from aclog.sources.named_source import NamedSource

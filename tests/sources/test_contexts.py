@@ -9,8 +9,17 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.context_editing import add_context, remove_context, rename_context, use_context
-from aclog.sources.contexts import ChosenBy, choose_context, config_file, read_context_file, shown_value
+from aclog.sources.contexts import (
+    ChosenBy,
+    add_context,
+    choose_context,
+    config_file,
+    read_context_file,
+    remove_context,
+    rename_context,
+    shown_value,
+    use_context,
+)
 from aclog.sources.named_source import selection_of
 
 TEXT = """\

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aclog.usage import counting
 from aclog.usage.counting import COUNTED_BY_DAY, AccessCounter, LogCounter, RowCounts, SeenAccesses
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import DAY, Window, micros_of
 from tests.support.runs.profiles import examples
 

@@ -36,7 +36,7 @@ from aclog.authorizer.index.acl_index import AclIndex, TouchedResource, key_of
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Int64s
+from aclog.metalog.columns import Int64s
 
 # The ACLs of one policy that apply to one subject below one root.
 

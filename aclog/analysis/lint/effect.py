@@ -14,7 +14,7 @@ from aclog.analysis.lint.finding import PLAIN_HOST, NamePlaces, RuleTable, texts
 from aclog.analysis.regions import REQUESTED
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, address_number, cidr_range
 from aclog.authorizer.index.layout import expanded, mask_table
-from aclog.metalog.vectors import Bools, Int64s
+from aclog.metalog.columns import Bools, Int64s
 
 # The hosts of a table as a tree: `*` above ranges, ranges above narrower ones and addresses.
 

@@ -25,13 +25,11 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Base, row_keys
-from aclog.authorizer.index.layout import OPERATIONS, TYPES, ByteStrings, Int32s, known_type, rule_mask
-from aclog.authorizer.index.names import prefix_range
+from aclog.authorizer.index.layout import OPERATIONS, TYPES, ByteStrings, Int32s, known_type, prefix_range, rule_mask
 from aclog.authorizer.index.queries import rules_of
-from aclog.authorizer.index.scan_order import name_ranks
-from aclog.authorizer.index.tables import tables_of
+from aclog.authorizer.index.scan_order import name_ranks, tables_of
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Bytes, Int64s, unsigned_varints
+from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 
 _T = TypeVar("_T")
 

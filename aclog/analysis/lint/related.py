@@ -49,7 +49,7 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.index.acl_index import AclIndex, ResourceKey, key_of
 from aclog.authorizer.index.layout import distinct, rule_mask
 from aclog.authorizer.interface import InvalidRequestError
-from aclog.metalog.vectors import Bools, Int64s
+from aclog.metalog.columns import Bools, Int64s
 
 # Rules without an effect (08 to 11): the policy without such a rule decides every request the same.
 

@@ -52,8 +52,8 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.layout import OPERATIONS, TYPES
+from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Bools, Int64s
 
 # Resource names: `*` as a prefix, globs, names that trigger a bug of Kafka, names that no topic can have.
 

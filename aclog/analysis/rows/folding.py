@@ -29,7 +29,7 @@ from aclog.analysis.regions import (
     only,
     witness,
 )
-from aclog.analysis.rows.causes import Candidate, candidates_of
+from aclog.analysis.rows.report import Candidate, candidates_of
 from aclog.analysis.rows.row import (
     Bound,
     Cause,

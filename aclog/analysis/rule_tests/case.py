@@ -34,6 +34,7 @@ from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
     WILDCARD_PRINCIPAL,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -41,9 +42,8 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
-from aclog.authorizer.origin import FileOrigin
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Generation, Settings, parse_pattern, pattern_text
+from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError
 
 # The subject of a test: a principal, or everyone with exceptions, from one host or from any.

@@ -54,6 +54,7 @@ from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -63,7 +64,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.audit import Basis
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
-from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 

@@ -29,13 +29,13 @@ from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
     AclPermissionType,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
 )
 from aclog.authorizer.index.layout import known_type
-from aclog.authorizer.origin import FileOrigin
 
 # Names as items of tests: `topic:orders.*` with exceptions.
 

@@ -9,8 +9,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.index.base import Base, Subject, row_keys
-from aclog.authorizer.index.build import Rows
+from aclog.authorizer.index.base import Base, Rows, Subject, row_keys
 from aclog.authorizer.index.layout import (
     TYPES,
     ByteStrings,
@@ -18,20 +17,21 @@ from aclog.authorizer.index.layout import (
     Int32s,
     KeyTable,
     Pause,
+    first_unit,
     known_type,
     no_pause,
     pair_key,
+    prefix_range,
     resource_key,
     resource_name,
     rule_mask,
     split_pair,
 )
-from aclog.authorizer.index.names import first_unit, prefix_range
+from aclog.metalog.columns import Bools, Bytes
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.persistent_map import Map
 from aclog.metalog.primitives import uuid_text
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from aclog.metalog.vectors import Bools, Bytes
 
 # The overlay: the changes since the base was built, in persistent maps.
 #
@@ -566,7 +566,7 @@ def _changed(
     """
     _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _, core = overlay
     kind, name, literal = key
-    # Inlined for nearly all names: aclog.authorizer.index.names.
+    # Inlined for nearly all names: aclog.authorizer.index.layout.
     if name and name != WILDCARD:
         code = ord(name[0])
         unit = kind, code if code < _SUPPLEMENTARY else first_unit(name)

@@ -50,8 +50,8 @@ from aclog.authorizer.index.scan_order import first_visits, last_visits, name_ra
 from aclog.authorizer.index.subjects import SubjectRules
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.metalog.codec import encode_record, write_tagged_fields
+from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.records import FRAME_VERSION, AccessControlEntryRecord, RecordType
-from aclog.metalog.vectors import Bools, Bytes, Int64s
 
 # ACLs as objects: those of a resource, those that cover a name, and the one that determines a decision.
 

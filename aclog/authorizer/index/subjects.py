@@ -27,18 +27,25 @@ from aclog.authorizer.index.layout import (
     TYPES,
     Int32s,
     Masks,
+    RangeHosts,
     expanded,
     mask_table,
     resource_name,
     rule_mask,
     split_pair,
 )
-from aclog.authorizer.index.names import RangeHosts
-from aclog.authorizer.index.scan_order import ScanKey, first_visits, scan_key
-from aclog.authorizer.index.tables import PairedTable, Tables, numbers_of, tables_of
+from aclog.authorizer.index.scan_order import (
+    PairedTable,
+    ScanKey,
+    Tables,
+    first_visits,
+    numbers_of,
+    scan_key,
+    tables_of,
+)
 from aclog.authorizer.interface import InvalidRequestError
+from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.records import AccessControlEntryRecord
-from aclog.metalog.vectors import Bools, Int64s
 
 # Resolution of (principal, host) to the pairs that match: itself, `User:*`, host `*`, and CIDR ranges if enabled.
 

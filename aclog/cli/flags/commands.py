@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, code_name
-from aclog.cli.flags import common, source
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    StandardAcl,
+    code_name,
+)
+from aclog.cli.flags import common
 from aclog.cli.flags.common import ACCESSES_PANEL as PANEL
 from aclog.cli.flags.common import (
     OPERATIONS,
@@ -579,33 +587,33 @@ _RULE = "Rule"
 class AclSourceFlags:
     """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
 
-    log: source.LogDir = None
-    snapshot: source.SnapshotFile = None
-    acls: source.AclsPath = None
-    ref: source.GitRef = None
-    acls_format: source.AclsFormatFlag = None
-    modules: source.Modules = field(factory=list)
-    topics_file: source.TopicsFile = None
-    bootstrap_controller: source.BootstrapController = None
-    bootstrap_server: source.BootstrapServer = None
-    command_config: source.CommandConfig = None
+    log: common.LogDir = None
+    snapshot: common.SnapshotFile = None
+    acls: common.AclsPath = None
+    ref: common.GitRef = None
+    acls_format: common.AclsFormatFlag = None
+    modules: common.Modules = field(factory=list)
+    topics_file: common.TopicsFile = None
+    bootstrap_controller: common.BootstrapController = None
+    bootstrap_server: common.BootstrapServer = None
+    command_config: common.CommandConfig = None
     authorizer_properties: Annotated[
         list[str],
         Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
             help=ZOOKEEPER_HELP,
-            rich_help_panel=source.PANEL,
+            rich_help_panel=common.SOURCE_PANEL,
         ),
     ] = field(factory=list)
-    as_of: source.AsOf = None
-    timezone: source.Timezone = None
+    as_of: common.AsOf = None
+    timezone: common.Timezone = None
 
     def choose(self) -> "ChosenSource":
         """Return the source that is given. Raises as SourceFlags.choose."""
         from aclog.sources.choice import choose_source
 
-        named = group_from(source.SourceFlags, asdict(self, recurse=False)).selection()
+        named = group_from(common.SourceFlags, asdict(self, recurse=False)).selection()
         return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
 
 
@@ -623,6 +631,18 @@ class Entry:
             f"(principal={self.principal}, host={self.host}, operation={code_name(AclOperation, self.operation)}, "
             f"permissionType={code_name(AclPermissionType, self.permission_type)})"
         )
+
+
+def entry_of(acl: StandardAcl) -> Entry:
+    """Return the ACL without its resource."""
+    return Entry(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type)
+
+
+def resource_filter(pattern: ResourcePattern) -> AclBindingFilter:
+    """Return the filter that matches every ACL of the resource."""
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )
 
 
 @frozen(kw_only=True)

@@ -29,7 +29,9 @@ from aclog.cli.flags.common import (
     Output,
     OutputFlags,
     Semantics,
+    SourceFlags,
     check_one_stdin,
+    complete_refs,
     completions,
     flag_generation,
     format_option,
@@ -37,9 +39,7 @@ from aclog.cli.flags.common import (
     pattern_type_option,
     typed_text,
 )
-from aclog.cli.flags.context import complete_contexts
-from aclog.cli.flags.source import SourceFlags, complete_refs
-from aclog.cli.options import Option
+from aclog.cli.options import Option, complete_contexts
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -899,7 +899,7 @@ class SecondStateFlags:
         if not self._has_source():
             return None if self.to_as_of is None else evolve(first, as_of=self.to_as_of)
         if (context := self._context()) is not None:
-            from aclog.cli.flags.source import context_source
+            from aclog.cli.flags.common import context_source
 
             return evolve(context_source(context), as_of=self.to_as_of, timezone=first.timezone)
         return SourceFlags(
@@ -926,7 +926,7 @@ class SecondStateFlags:
         context = self._context()
         if context is None:
             return first
-        from aclog.cli.flags.source import context_authorizer
+        from aclog.cli.flags.common import context_authorizer
 
         return context_authorizer(context)
 

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attrs import evolve, frozen
 
-from aclog.cli.flags.common import AuthorizerFlags, Semantics, flag_generation
-from aclog.cli.flags.context import chosen_context
-from aclog.cli.flags.source import SourceFlags
-from aclog.cli.options import Option
+from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags, flag_generation
+from aclog.cli.options import Option, chosen_context
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
@@ -152,7 +150,7 @@ def rules_of(flags: SourceFlags, settings: "RepositorySettings") -> "tuple[Sourc
     choice = None if named.is_given() else chosen_context()
     if choice is None:
         return named, settings
-    from aclog.cli.flags.source import context_source, tell_what_decides
+    from aclog.cli.flags.common import context_source, tell_what_decides
 
     context, authorizer = choice.context, settings.authorizer
     own = {name: getattr(context, name) for name in _DECIDING if getattr(authorizer, name) is None}

@@ -10,13 +10,14 @@ from aclog.cli.flags.common import (
     PANEL,
     AccessesFormat,
     AccessesTimezone,
+    Modules,
     NoPager,
     Output,
     OutputFlags,
+    TopicsFile,
     Workers,
     format_option,
 )
-from aclog.cli.flags.source import Modules, TopicsFile
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat

@@ -6,9 +6,8 @@ from typing import Annotated
 from click.exceptions import Exit
 
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, TargetLog, WindowFlags
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, TargetLog, WindowFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
-from aclog.cli.flags.source import SourceFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
 
@@ -40,7 +39,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_log, spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     check_log(log)
@@ -113,13 +112,12 @@ def authorize(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     decided.check()
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.spark.commands import authorize_command
-        from aclog.cli.spark.jobs import Policy, rules_of
+        from aclog.cli.spark.commands import Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
 
         configs = authorizer.configs()
@@ -159,7 +157,7 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_report(report, appending)
     column_pairs(layout.column or ())
@@ -200,13 +198,12 @@ def usage(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.flags.common import window_end
-        from aclog.cli.spark.commands import usage_command
-        from aclog.cli.spark.jobs import Policy, rules_of
+        from aclog.cli.spark.commands import Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
 
         own_time = source.log is not None and source.as_of is None
@@ -245,13 +242,12 @@ def simulate(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.output_directory import check_new
+    from aclog.pipeline.session import check_new
 
     check_new(out)
     after.check(source)
     with spark_session(master) as spark:
-        from aclog.cli.spark.commands import simulate_command
-        from aclog.cli.spark.jobs import TwoPolicies
+        from aclog.cli.spark.commands import TwoPolicies, simulate_command
         from aclog.ops.policies import settings_of
 
         after_flags, what = after.authorizer(authorizer), "which decisions change cannot be judged"
@@ -329,7 +325,7 @@ def suggest(
     from functools import partial
 
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.cli.suggest_report import print_suggestion
+    from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
 
     settings, how = settings_of(authorizer), output.choose()

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 from attrs import frozen
 
-from aclog.cli.flags.source import PANEL
+from aclog.cli.flags.common import SOURCE_PANEL as PANEL
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
+from aclog.terminal.notices import progress
 from aclog.terminal.output import note
-from aclog.terminal.progress import progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

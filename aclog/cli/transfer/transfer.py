@@ -51,16 +51,15 @@ from aclog.metalog.records import (
 )
 from aclog.server.controller.activation import FormattedLog, formatted_log
 from aclog.snapshots.history import Change, ChangeKind, history
-from aclog.snapshots.image import METADATA_VERSION, Image
+from aclog.snapshots.image import METADATA_VERSION, Image, StateSource
 from aclog.snapshots.moments import Moment
-from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import STDIN, display_name, numbered
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.writers import UnfitError, write_rules
 from aclog.sources.logs import LogSource
 from aclog.targets.log import LogWriter, open_or_create
+from aclog.terminal.notices import BYTES, Advance, progress, tracked
 from aclog.terminal.output import note, say, warn
-from aclog.terminal.progress import BYTES, Advance, progress, tracked
 
 # Reader of exports, and of ACLs as JSON lines, row by row.
 

@@ -28,9 +28,8 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import Settings
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import Premises, StandardAuthorizer
 from aclog.console.connections import authenticate
 from aclog.console.http import BodyBudget, Hosts, Share
 from aclog.console.login.forms import (

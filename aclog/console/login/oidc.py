@@ -30,8 +30,8 @@ from starlette.routing import Route
 from aclog.console.http import check_private
 from aclog.console.login.passwords import Attempts
 from aclog.console.login.sessions import Entry, Session, Visit, local_path, new_id, same_proof
-from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 
 # Logins that do not succeed.
 

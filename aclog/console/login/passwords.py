@@ -20,8 +20,8 @@ from aclog.authorizer.acl import WILDCARD_PRINCIPAL
 from aclog.console.http import check_private
 from aclog.console.login.sessions import Entry, Session, Visit, local_path, same_proof
 from aclog.console.shared import Budget, RateBudget
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import elapsed_seconds
 from aclog.server.connection_budget import network_of
 
 # Limits on login attempts: a budget for each address and for each name.

@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from aclog.authorizer.acl import host_address
 from aclog.console.login.forms import Cookies
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.primitives import elapsed_seconds
 
 # The viewer of the console.
 

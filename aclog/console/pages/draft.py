@@ -21,8 +21,8 @@ from aclog.authorizer.acl import (
     reasons_unmatched,
 )
 from aclog.authorizer.acls_image import Action, RuleChange
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.draft import (
     INTENTS,
     MOST_BYTES,
@@ -557,11 +557,6 @@ def _ownership(parameters: Parameters) -> tuple[Field, ...]:
 
 def _rules(count: int) -> str:
     return f"{count:,} rule{'' if count == 1 else 's'}"
-
-
-def names_of(text: str) -> tuple[str, ...]:
-    """Split a text at commas, and strip blanks."""
-    return tuple(part for each in text.split(",") if (part := each.strip()))
 
 
 def intent_of(text: str) -> Intent:

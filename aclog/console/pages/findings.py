@@ -37,8 +37,8 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.page import Kind as FieldKind
 from aclog.console.pages.states import Console, State
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.moments import read_moment
 
 PATH = "/findings"

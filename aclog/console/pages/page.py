@@ -15,6 +15,7 @@ from aclog.authorizer.acl import (
     WILDCARD,
     AclOperation,
     AclPermissionType,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -23,9 +24,9 @@ from aclog.authorizer.acl import (
     code_name,
     host_address,
     parse_name,
+    places_text,
     shell_word,
 )
-from aclog.authorizer.origin import Origins, places_text
 from aclog.authorizer.settings import asked_pattern
 from aclog.console.findings import Uses
 from aclog.metalog.errors import ConfigError, printable

@@ -23,8 +23,8 @@ from aclog.console.pages.page import (
 )
 from aclog.console.pages.page import Handle as SliderHandle
 from aclog.console.pages.states import Console
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.moments import Moment, milliseconds, moment_text, read_moment, timestamp_text

@@ -22,13 +22,11 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
-from aclog.authorizer.acl import WILDCARD, ChangePlace, PatternType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import NO_ORIGINS, WILDCARD, ChangePlace, Origins, PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.origin import NO_ORIGINS, Origins
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings, name_text
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Kind, Lookout, Uses
 from aclog.console.live import (
@@ -43,9 +41,9 @@ from aclog.console.live import (
 from aclog.console.login.guard import Own, Sights, decides_alone, visible_premises, visible_settings
 from aclog.console.pages.page import BadParameterError, CommandLine
 from aclog.console.shared import Cache
-from aclog.metalog.clock import current_time_ms
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
-from aclog.metalog.vectors import Int64s
+from aclog.metalog.primitives import current_time_ms
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import (
     ANY_KAFKA,

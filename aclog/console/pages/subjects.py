@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclOperation,
+    Origins,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -27,10 +28,10 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     acl_text,
     code_name,
+    places_text,
 )
-from aclog.authorizer.origin import Origins, places_text
-from aclog.authorizer.premises import Premises
 from aclog.authorizer.settings import parse_name, pattern_text
+from aclog.authorizer.standard import Premises
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,

@@ -16,8 +16,8 @@ from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourcePatte
 from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import controllers_decide, is_set, pattern_text
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.console.live import RuleTimeline
 from aclog.console.login.guard import decides_alone
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka

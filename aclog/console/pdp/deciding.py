@@ -27,16 +27,16 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Generation, Settings, check_topic_name, controllers_decide, is_set, parse_name
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.console.live import LivePremises, LiveState, none_unknown
 from aclog.console.pdp.mapping import BadRequestError, EnvoyMapping, ForeignType, Mapped, NotReadyError, Words
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.json_object import json_string
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
-from aclog.terminal.columns import json_string, json_text
+from aclog.terminal.columns import json_text
 
 # The sender of a request.
 

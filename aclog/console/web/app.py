@@ -20,8 +20,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from aclog.authorizer.acl import NO_ORIGINS
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import NO_ORIGINS
 from aclog.console.connections import Refusals
 from aclog.console.draft import MOST_BYTES, Preset, preset_lines
 from aclog.console.login.forms import FormError, parsed, read_body, replayed
@@ -30,15 +30,16 @@ from aclog.console.login.sessions import Visit
 from aclog.console.pages import draft, why
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
-from aclog.console.pages.draft import draft_page, drafted, intent_of, names_of, planned
+from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
 from aclog.console.pages.generations import View
 from aclog.console.pages.page import BadParameterError, File, Form, Mark, Notice, Page, Parameters, url
 from aclog.console.pages.states import Console, NotReadyError, NotShownError, OwnStates, States, UnknownStateError
 from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
-from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.text_forms import comma_parts
 from aclog.server.connection_budget import network_of
 from aclog.terminal.columns import json_text
 
@@ -173,10 +174,10 @@ def _appended(console: Console, text: str, fields: Mapping[str, str]) -> str:
     preset = Preset(
         intent=intent_of(fields.get("intent", "")),
         principal=fields.get("principal", ""),
-        topics=names_of(fields.get("topic", "")),
-        groups=names_of(fields.get("group", "")),
-        transactional_ids=names_of(fields.get("transactional_id", "")),
-        outputs=names_of(fields.get("output", "")),
+        topics=comma_parts(fields.get("topic", "")),
+        groups=comma_parts(fields.get("group", "")),
+        transactional_ids=comma_parts(fields.get("transactional_id", "")),
+        outputs=comma_parts(fields.get("output", "")),
     )
     lines = preset_lines(preset, drafted(console, text, {}).effect)
     if not lines:

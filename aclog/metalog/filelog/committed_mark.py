@@ -23,7 +23,7 @@ from aclog.metalog.filelog.files import (
     with_checksum,
     without_checksum,
 )
-from aclog.metalog.properties_text import format_properties, parse_properties
+from aclog.metalog.text_forms import format_properties, parse_properties
 
 # The file `aclog.committed` beside `__cluster_metadata-0`: the cluster of a log, and the offset up to which it is
 # committed.

@@ -13,7 +13,6 @@ from pathlib import Path
 from attrs import define, evolve, field, frozen
 
 from aclog.metalog.batches import build_batch, read_header
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.committed_log import Appended, Closeable, EpochStart
 from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import LogError
@@ -57,6 +56,7 @@ from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
 from aclog.metalog.filelog.segments import Segments, Tail, find_tail
 from aclog.metalog.filelog.verify import verify_checkpoint
 from aclog.metalog.group_commit import MAX_BATCH_BYTES, GroupCommit, read_prebuilt_header
+from aclog.metalog.primitives import current_time_ms
 
 # Appends batches to the last segment, and rolls to a new segment when it is full.
 #

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.properties_text import format_properties, parse_properties
+from aclog.metalog.text_forms import format_properties, parse_properties
 
 # An open file and the name it was opened by: whether the two still belong together.
 

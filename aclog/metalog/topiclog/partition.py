@@ -19,6 +19,7 @@ from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.metalog.topiclog.settings import TopicSettings
 
 _POLL_MESSAGES = 5000
+
 _SLICE_SECONDS = 0.5
 """Blocking calls are cut into slices of this length, since librdkafka reports errors only between them."""
 RESPONSE_SECONDS = 30.0

@@ -9,6 +9,9 @@ from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.topic_message import Placement
 
+# Offsets of Kafka and ours, and the leader of the log, read from its LeaderChange records.
+
+
 # Kafka's offsets and ours, matched by bisection over the messages.
 #
 # A position is one of Kafka's offsets in the partition; an offset is ours, without gaps. Transaction markers and

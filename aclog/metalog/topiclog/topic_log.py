@@ -13,11 +13,11 @@ from attrs import define, field
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
 
 from aclog.metalog.batches import BatchHeader, BatchRun, build_batch, read_header
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.committed_log import Appended, Closeable, LogReader
 from aclog.metalog.control_records import ControlRecord, LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
+from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topic_message import read_batch
 from aclog.metalog.topiclog.client import (
     COMMIT_SECONDS,

@@ -32,7 +32,7 @@ from aclog.pipeline.accesses.kafka_log import (
 )
 from aclog.usage.accesses.access_log import check_whole
 from aclog.usage.accesses.parquet import ParquetPart, plain_parts
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Input files, pinned: Spark lists names and opens them later, and a log may be rotated in between.
 #

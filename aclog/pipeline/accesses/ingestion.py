@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.authorizer.audit import Reason
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import fsync_directory
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
+from aclog.metalog.primitives import current_time_ms
 from aclog.pipeline.accesses.files import ChangedFilesError, PinnedFiles, listed, pinned
 from aclog.pipeline.accesses.kafka_log import (
     Splitter,
@@ -50,8 +50,8 @@ from aclog.pipeline.accesses.tables import (
     rows_of_parquet,
     source_of,
 )
-from aclog.pipeline.output_directory import new_directory
-from aclog.terminal.progress import BYTES, progress
+from aclog.pipeline.session import new_directory
+from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 
 # The ledger of a table that is appended to: the taken contents, the position of each source, and the table's files.

@@ -36,7 +36,7 @@ from aclog.pipeline.session import cause, own_error
 from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND
 from aclog.usage.accesses.access_log import Part, is_compressed, opened
 from aclog.usage.arrow import ACL_FIELDS
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Times in access logs: local times of a named zone, ISO 8601, and milliseconds.
 

@@ -34,7 +34,7 @@ from aclog.pipeline.accesses.kafka_log import (
     readable_errors,
     text,
 )
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Tables of accesses from elsewhere: Parquet, CSV with a header, JSON lines; columns are found by name or mapping.
 

@@ -22,6 +22,7 @@ from aclog.metalog.batches import (
     read_header,
     scan_batches,
 )
+from aclog.metalog.columns import Bools
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import SnapshotFooter, decode_control_batch
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
@@ -40,7 +41,6 @@ from aclog.metalog.filelog.files import (
     read_epochs,
 )
 from aclog.metalog.filelog.segments import Segment, checked_batches, next_whole_batch
-from aclog.metalog.vectors import Bools
 from aclog.pipeline.source.rows import (
     DAMAGED,
     LOG_SCHEMA,

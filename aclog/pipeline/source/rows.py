@@ -23,9 +23,9 @@ from pyspark.sql.types import StructField, StructType
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
 from aclog.credentials.scram import ScramMechanism
-from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.batches import BatchColumns, ValueColumns, read_header, read_values, scan_values
 from aclog.metalog.codec import SCHEMAS, decode_record, read_frame
+from aclog.metalog.columns import Bools, Int64s, bytes_at, read_acls, slices_at
 from aclog.metalog.control_records import (
     ControlRecord,
     KRaftVersion,
@@ -51,7 +51,6 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.metalog.text_forms import may_hold_secret, type_name
-from aclog.metalog.vectors import Bools, Int64s, bytes_at, slices_at
 from aclog.usage.arrow import ACL_TYPE, acl_structs, id_texts, slices
 
 # The schema of a metadata log as a table, in Arrow; Spark's types are derived from it.

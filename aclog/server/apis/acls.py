@@ -38,9 +38,8 @@ from aclog.protocol.error_codes import (
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
-from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS
+from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS, MalformedRequestError, Request, RequestError
 from aclog.protocol.messages import build, build_response
-from aclog.protocol.request import MalformedRequestError, Request, RequestError
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 from aclog.server.loops import MANY, committed, offload_if
 

@@ -49,11 +49,14 @@ from aclog.protocol.headers import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ENVELOPE,
     METADATA,
+    Handler,
+    OutcomeUnknownError,
+    Request,
+    RequestError,
     RequestHeader,
     decode_response_header,
 )
 from aclog.protocol.messages import build, build_response, decode_response
-from aclog.protocol.request import Handler, OutcomeUnknownError, Request, RequestError
 from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,
     CONTROLLER_APIS,

@@ -33,9 +33,8 @@ from aclog.protocol.error_codes import (
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
 )
-from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from aclog.protocol.headers import BROKER_HEARTBEAT, BROKER_REGISTRATION, Handler, Request, RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import Handler, Request, RequestError
 from aclog.server.apis.acls import AccessSettingsApi, AclApis, AuthHelper, creations_of, filters_of
 from aclog.server.broker.apis import (
     BrokerTokenApis,

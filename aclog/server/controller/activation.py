@@ -8,7 +8,6 @@ from typing import Protocol
 from attrs import field, frozen
 
 from aclog.config.node_config import NodeConfig
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended, Log, LogReader
 from aclog.metalog.control_records import ControlRecord, KRaftVersion
@@ -27,7 +26,7 @@ from aclog.metalog.filelog.files import (
     write_quorum_state,
 )
 from aclog.metalog.filelog.locks import WriterLock, belongs_to_kafka
-from aclog.metalog.primitives import compact_string
+from aclog.metalog.primitives import compact_string, current_time_ms
 from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

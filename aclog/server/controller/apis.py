@@ -16,9 +16,8 @@ from aclog.authorizer.settings import Generation
 from aclog.config.node_config import HostPort
 from aclog.credentials.scram import ScramDeletion, ScramResult, ScramUpsertion, alter_credentials
 from aclog.credentials.tokens import TokenCreation, TokenResult, token_hmac_bytes
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import DecodeError, MetadataError
-from aclog.metalog.primitives import ZERO
+from aclog.metalog.primitives import ZERO, current_time_ms
 from aclog.metalog.records import BrokerEndpoint, BrokerFeature, DelegationTokenRecord, RegisterBrokerRecord
 from aclog.protocol import headers
 from aclog.protocol.acls import decode_create_acls, token_created_response, token_expiry_response
@@ -42,12 +41,16 @@ from aclog.protocol.headers import (
     CREATE_ACLS,
     DESCRIBE_QUORUM,
     UNREGISTER_BROKER,
+    Handler,
+    MalformedRequestError,
+    OutcomeUnknownError,
+    Request,
+    RequestError,
     RequestHeader,
     decode_header,
     response_header,
 )
 from aclog.protocol.messages import build, build_response, decode_request
-from aclog.protocol.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from aclog.protocol.responses import (
     CONTROLLER_APIS,
     ApiVersion,

@@ -15,12 +15,12 @@ from attrs import define, field
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort, NodeConfig
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.committed_log import Log
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import FileLog
 from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, list_checkpoints, read_epochs
+from aclog.metalog.primitives import current_time_ms
 from aclog.server.controller.activation import check_only_voter, complete_activation, open_controller_log, replay
 from aclog.server.controller.fetch import LeaderAndEpoch, OpenCheckpoints, Quorum, ServingState
 from aclog.server.controller.quorum_controller import QuorumController

@@ -30,9 +30,8 @@ from aclog.protocol.error_codes import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from aclog.protocol.headers import FETCH, FETCH_SNAPSHOT
+from aclog.protocol.headers import FETCH, FETCH_SNAPSHOT, Request, RequestError
 from aclog.protocol.messages import build, build_response
-from aclog.protocol.request import Request, RequestError
 from aclog.server.controller.quorum_controller import QuorumController
 from aclog.server.controller.registrations import BrokerWriter, TokenWriter
 

@@ -13,10 +13,10 @@ from attrs import define, field
 from aclog.authorizer.interface import Authorizer
 from aclog.client.quorum_log import QuorumLog
 from aclog.config.node_config import NodeConfig
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataError, ReplayError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, CheckpointFile, log_error, written_whole
+from aclog.metalog.primitives import current_time_ms
 from aclog.server.controller.activation import catch_up, complete_activation
 from aclog.server.controller.controller_server import ActiveController, activate
 from aclog.server.controller.fetch import OpenCheckpoints, Quorum, ServingState

@@ -16,15 +16,14 @@ from aclog.authorizer.control import AclCreation, create_acls, delete_acls, filt
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, RequestContext
 from aclog.authorizer.settings import Generation
 from aclog.metalog.batches import build_batch
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended, Log
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
-from aclog.metalog.primitives import RandomIds
+from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import MetadataRecord, NoOpRecord
 from aclog.protocol.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
-from aclog.protocol.request import OutcomeUnknownError, RequestError
+from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import MANY, LoopFuture, committed
 from aclog.server.telemetry import Metrics
 from aclog.snapshots.image import METADATA_VERSION, Image

@@ -41,7 +41,7 @@ from aclog.protocol.error_codes import (
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
 )
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.protocol.session import SecurityProtocol
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
 from aclog.server.feature_levels import decides_by_ranges

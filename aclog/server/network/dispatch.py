@@ -17,8 +17,8 @@ from attrs import define, field, frozen
 from aclog.authorizer.audit import api_name
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.config.node_config import Listener
-from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.metalog.primitives import current_time_ms
 from aclog.protocol.acls import decode_create_acls
 from aclog.protocol.error_codes import (
     ILLEGAL_SASL_STATE,
@@ -38,12 +38,16 @@ from aclog.protocol.headers import (
     ENVELOPE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    Handler,
+    MalformedRequestError,
+    OutcomeUnknownError,
+    Request,
+    RequestError,
     RequestHeader,
     decode_header,
     response_header,
 )
 from aclog.protocol.messages import build_response, decode_request, warm_up
-from aclog.protocol.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from aclog.protocol.responses import (
     AUTHORIZER_NOT_READY,
     ApiVersion,

@@ -7,9 +7,18 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile, leave_out_resource
 from aclog.sources.formats.nodes import Node, plain_text
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, compiled, concrete, named_value
+from aclog.sources.formats.rule import (
+    LocatedRule,
+    ReadContext,
+    Resource,
+    SourceFile,
+    Statement,
+    compiled,
+    concrete,
+    leave_out_resource,
+    named_value,
+)
 
 # The ACLs of an authorization or a role (V1KafkaPrincipalAcl).
 

@@ -7,9 +7,16 @@ from difflib import get_close_matches
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, PatternType, ResourceType
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node, plain_text
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, concrete, named_value, on_cluster
+from aclog.sources.formats.rule import (
+    LocatedRule,
+    ReadContext,
+    SourceFile,
+    Statement,
+    concrete,
+    named_value,
+    on_cluster,
+)
 
 # Custom roles: their ACLs, with the fields of their holders filled in (JulieRoles, BuildBindingsForRole).
 

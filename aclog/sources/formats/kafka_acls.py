@@ -13,15 +13,14 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
+    FileOrigin,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
 )
-from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
-from aclog.sources.formats.rule import LocatedRule, ReadContext, find_name
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, find_name
 
 _RESOURCE = re.compile(r"Current ACLs for resource `(.*)`: ?")
 _PATTERN = re.compile(r"ResourcePattern\(resourceType=(\w+), name=(.*), patternType=(\w+)\)", re.DOTALL)

@@ -9,9 +9,8 @@ from attrs import define, field
 
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, named_value, on_cluster
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, Statement, named_value, on_cluster
 
 # Custom ACLs of kafka-gitops, which state every field (CustomAclDetails).
 

@@ -10,9 +10,8 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Statement, concrete, find_name, on_cluster
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, Statement, concrete, find_name, on_cluster
 
 # Rows of CSV with their lines, as Kafka Security Manager's library (scala-csv) reads them.
 

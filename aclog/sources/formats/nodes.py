@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError
 
 # A value in a structured file, with its file and line.

@@ -4,12 +4,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, PatternType, ResourceType
-from aclog.authorizer.origin import FileOrigin, origin_text
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, FileOrigin, PatternType, ResourceType, origin_text
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile, leave_out_resource
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, resources
+from aclog.sources.formats.rule import (
+    LocatedRule,
+    ReadContext,
+    Resource,
+    SourceFile,
+    Statement,
+    leave_out_resource,
+    resources,
+)
 
 # Access control entries: permissions on a resource, in ns4kafka's own terms.
 

@@ -1,15 +1,60 @@
 """Reads the ACLs of files: each file by the format that claims it."""
 
+import codecs
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import frozen
 
+from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError, plural
-from aclog.sources.formats import jikkou, json_lines, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
-from aclog.sources.formats.files import SourceFile, check_no_rules, leave_out
+from aclog.sources.acl_lines import numbered_lines, parse_acls
+from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import FileTree, LocatedRule, ReadContext, StatedRules
+from aclog.sources.formats.rule import (
+    FileTree,
+    LocatedRule,
+    ReadContext,
+    SourceFile,
+    StatedRules,
+    check_no_rules,
+    leave_out,
+)
+
+# JSON lines, the output of `acls list --format jsonl`, in a directory of files.
+
+
+_HEAD = 1 << 18
+"""Bytes of a file that hold its first rule."""
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether the name or the first line matches this format."""
+    return file.has_suffix(".jsonl", ".ndjson") or _has_acl(file)
+
+
+def _has_acl(file: SourceFile) -> bool:
+    start = file.content[:_HEAD].removeprefix(codecs.BOM_UTF8).lstrip()
+    if start[:1] not in (b"{", b"[") or b'"resourceType"' not in start:
+        return False
+    try:
+        value, _ = json.JSONDecoder().raw_decode(start.lstrip(b"[ \r\n\t").decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and value.keys() >= {"resourceType", "principal", "operation"}
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
+    """Yield the rules of the files.
+
+    Raises:
+        ConfigError: a line that is not an ACL; OSError: a file cannot be read.
+
+    """
+    for file in files:
+        for line, rule in parse_acls(numbered_lines([file.content.split(b"\n")]), file.name):
+            yield LocatedRule(acl=rule.acl, id=rule.id, origin=FileOrigin(file=file.name, line=line))
 
 
 @frozen
@@ -24,7 +69,7 @@ class Reader:
 
 READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
     {
-        AclsFormat.JSONL: Reader(json_lines.claims, json_lines.read),
+        AclsFormat.JSONL: Reader(claims, read),
         AclsFormat.KAFKA_ACLS: Reader(kafka_acls.claims, kafka_acls.read),
         AclsFormat.KSM: Reader(ksm.claims, ksm.read),
         AclsFormat.STRIMZI: Reader(strimzi.claims, strimzi.read),

@@ -7,9 +7,16 @@ from attrs import frozen
 
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile, leave_out_resource
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, Statement, resources
+from aclog.sources.formats.rule import (
+    LocatedRule,
+    ReadContext,
+    Resource,
+    SourceFile,
+    Statement,
+    leave_out_resource,
+    resources,
+)
 
 # The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
 

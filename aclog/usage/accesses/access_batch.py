@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from attrs import field, frozen
 
 from aclog.authorizer.audit import HEAD, TIME_SIZE, AccessTrace, Reason, access_trace, read_line, read_other
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.vectors import Int64s
 from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, JsonObject, at, object_of, text_at
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 # The forms of access logs, and their detection.

@@ -31,7 +31,7 @@ from aclog.usage.accesses.access_batch import (
     times_of_texts,
 )
 from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, once, once_each, text_at
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
 
 # An access of an event, as a row; all kinds of events are validated alike.

@@ -15,6 +15,9 @@ from attrs import frozen
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 
+# Files of lines as pieces of work, and strict parsing of JSON objects in lines.
+
+
 # Files of lines as pieces of work: byte ranges of complete lines; a compressed file is one piece.
 
 

@@ -26,7 +26,7 @@ from aclog.usage.accesses.access_batch import (
     times_of_millis,
     times_of_texts,
 )
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter, UnreadSpan, micros_of
 
 # Tables of accesses in Parquet files, read row group by row group; a few row groups are one piece of work.

@@ -13,17 +13,21 @@ from aclog.authorizer.index.layout import Int32s, utf16
 from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
-from aclog.metalog.vectors import Bools, Int64s
-from aclog.usage.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error
+from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.decisions.decisions import (
     LEVELS,
     UNRESOLVED,
+    Access,
+    AccessNumbers,
     DecisionCode,
     DecisionSteps,
     MatchingInterval,
+    ParsedAccess,
     Ranges,
     Steps,
     is_order_ambiguous,
+    parse_access,
+    principal_error,
     timeline,
 )
 from aclog.usage.decisions.intervals import (

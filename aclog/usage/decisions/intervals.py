@@ -18,12 +18,10 @@ from aclog.authorizer.index.layout import ALLOWED, DENIED, OPERATIONS, TYPES, In
 from aclog.authorizer.index.scan_order import levels_of, ranks_of
 from aclog.authorizer.index.subjects import Matcher, NameResources, RequestCodes
 from aclog.authorizer.settings import Settings, controllers_decide
-from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
-from aclog.metalog.vectors import Bools, Int64s
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
-from aclog.usage.decisions.accesses import DecisionTexts, ParsedAccess
-from aclog.usage.decisions.decisions import DecidingGenerations, KafkaTimes, Ranges
+from aclog.usage.decisions.decisions import DecidingGenerations, DecisionTexts, KafkaTimes, ParsedAccess, Ranges
 
 # ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers.
 

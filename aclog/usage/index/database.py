@@ -12,9 +12,9 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.filelog.files import fsync_directory
-from aclog.metalog.vectors import Int64s
 
 # The index file: opened only if it is an index, and verified to be the same file at each write.
 

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from attrs import frozen
 
+from aclog.metalog.columns import Bools, Bytes, Int64s
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.vectors import Bools, Bytes, Int64s
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 
 # The ACLs by which accesses were evaluated, as the index identifies them.

@@ -14,8 +14,8 @@ import numpy as np
 from attrs import define, field, frozen
 from pyroaring import BitMap
 
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.metalog.vectors import Int64s
 from aclog.usage.index.database import deflated, inflated, packed, unpacked
 from aclog.usage.index.used import LEVELS, LastUse, Span, Used, spans
 from aclog.usage.window import AccessSets, UnreadAccesses

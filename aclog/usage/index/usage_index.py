@@ -11,10 +11,9 @@ import numpy as np
 from attrs import define, field, frozen
 from pyroaring import BitMap
 
-from aclog.authorizer.premises import SETTLED
+from aclog.authorizer.standard import SETTLED
+from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, DecodeError
-from aclog.metalog.vectors import Int64s
-from aclog.usage.coverage import Coverage
 from aclog.usage.index import lives as lives_module
 from aclog.usage.index import tallies as tallies_module
 from aclog.usage.index import used
@@ -23,7 +22,7 @@ from aclog.usage.index.database import IndexDatabase, packed, unpacked
 from aclog.usage.index.lives import AccessTimes, Lives, RuleNumbers, RuleText, SeenRules, lives_after, number_rules
 from aclog.usage.index.tallies import DayTally, Kind, UsedWriter, numbered_sets
 from aclog.usage.index.used import LastUse, Used
-from aclog.usage.window import OLDER_INDEX, AccessSets, UnreadAccesses, UnreadKey, UnreadSpan
+from aclog.usage.window import OLDER_INDEX, AccessSets, Coverage, UnreadAccesses, UnreadKey, UnreadSpan
 
 # Runs: the inputs of the index, as it records them.
 

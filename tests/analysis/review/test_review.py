@@ -8,31 +8,37 @@ from attrs import evolve, frozen
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Direction, Request
-from aclog.analysis.review.document import ITEM_LIMIT, LARGEST_COMMENT, Item, Section, markdown_lines, text_lines
 from aclog.analysis.review.review import (
+    ITEM_LIMIT,
+    LARGEST_COMMENT,
+    Item,
     Kind,
     LintOutcome,
     Move,
     Placement,
     Proof,
     Review,
+    Section,
     TestsOutcome,
     document_of,
     flipped,
+    markdown_lines,
     moves,
     renames,
     replacements,
+    text_lines,
 )
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
+    FileOrigin,
+    Origin,
     PatternType,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.origin import FileOrigin, Origin
 from aclog.authorizer.settings import Settings
 
 

@@ -19,13 +19,12 @@ from aclog.analysis.rule_tests.expectations import (
     parse_rule_text,
     rule_text,
 )
-from aclog.analysis.rule_tests.mutation import coverage, mutant_count, mutants, mutation_results
 from aclog.analysis.rule_tests.recording import recorded
-from aclog.analysis.rule_tests.report import nearest_change
+from aclog.analysis.rule_tests.report import coverage, mutant_count, mutants, mutation_results, nearest_change
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, StandardAcl
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Settings
-from tests.analysis.rule_tests.test_cases import PLACE, random_operations, random_resource, random_subject
+from tests.analysis.rule_tests.test_case import PLACE, random_operations, random_resource, random_subject
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import asked_operations
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel

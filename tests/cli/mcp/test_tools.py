@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from aclog.cli.mcp_tools import TOOLS
-from aclog.sources.rule_files import AclsSource
+from aclog.sources.choice import AclsSource
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex
 from tests.cli.test_generations import log_of

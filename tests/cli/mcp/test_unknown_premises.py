@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from aclog.authorizer.premises import Premise
+from aclog.authorizer.standard import Premise
 from aclog.cli.mcp_server import SCHEMA, Ended, Rows, answer_of
 from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.errors import ConfigError

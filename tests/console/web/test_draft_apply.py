@@ -19,7 +19,7 @@ from aclog.console.pages.states import Console, States
 from aclog.console.web.app import WebConsole
 from aclog.planning.plan import PlaceAddress, PlaceKind
 from aclog.sources.logs import LogSource
-from aclog.targets.opening import ToldSettings
+from aclog.targets.opening import PlaceSettings
 from tests.support.builders.acls import acl, cluster_acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, log_with
@@ -56,7 +56,7 @@ def console(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Console
         command=CommandLine(source=("--log", str(log))),
         editing=Editing(
             address=PlaceAddress(kind=PlaceKind.LOG, value=str(log)),
-            stated=ToldSettings(allow_everyone=False),
+            stated=PlaceSettings(allow_everyone=False),
             journal=estate.journal,
             notify=print,
         ),

@@ -10,7 +10,7 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.credentials.tokens import TokenSettings
 from aclog.protocol import headers
-from aclog.protocol.request import OutcomeUnknownError
+from aclog.protocol.headers import OutcomeUnknownError
 from aclog.protocol.responses import BROKER_APIS
 from aclog.protocol.session import SecurityProtocol
 from aclog.server.apis.acls import AuthHelper

@@ -11,8 +11,8 @@ from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.config.node_config import HostPort
 from aclog.protocol import headers
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import RequestError
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.broker.apis import ClusterView
 from aclog.server.broker.lifecycle import BrokerApis

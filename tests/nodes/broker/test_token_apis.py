@@ -12,8 +12,8 @@ from aclog.credentials.tokens import TokenSettings, TokensImage, token_hmac_byte
 from aclog.metalog.records import DelegationTokenRecord
 from aclog.protocol import headers
 from aclog.protocol.acls import token_created_response
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import RequestError
 from aclog.protocol.session import ANONYMOUS, SecurityProtocol
 from aclog.server.apis.acls import AuthHelper
 from aclog.server.broker.apis import BrokerTokenApis

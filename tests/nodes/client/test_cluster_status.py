@@ -10,8 +10,8 @@ from aclog.client.connection import connect
 from aclog.client.requests import ClusterNode, QuorumDescription, ReplicaDescription, describe_scram, describe_status
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import CredentialInfo, UserCredentials
+from aclog.protocol.headers import RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import RequestError
 from aclog.protocol.responses import BROKER_APIS, CONTROLLER_APIS, ApiVersion
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum

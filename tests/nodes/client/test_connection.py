@@ -28,9 +28,9 @@ from aclog.protocol.headers import (
     METADATA,
     SASL_AUTHENTICATE,
     FrameBuffer,
+    RequestError,
 )
 from aclog.protocol.messages import build
-from aclog.protocol.request import RequestError
 from aclog.protocol.responses import ApiVersion
 from aclog.protocol.session import SecurityProtocol
 from aclog.security.sasl import PlainServer, ScramServer

@@ -27,8 +27,8 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.protocol import headers
+from aclog.protocol.headers import MalformedRequestError, RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import MalformedRequestError, RequestError
 from aclog.server.controller import snapshot_generator
 from aclog.server.controller.activation import LOG_DIRECTORY
 from aclog.server.controller.fetch import METADATA_TOPIC, METADATA_TOPIC_ID

@@ -13,7 +13,7 @@ from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import LogError, StaleError
 from aclog.shell.command import ShellState
 from aclog.shell.session import run_lines
-from aclog.snapshots.freshness import Freshness
+from aclog.snapshots.image import Freshness
 from aclog.sources import live as quorum_source
 from aclog.sources.live import QuorumSource
 from aclog.sources.server_flags import check_age

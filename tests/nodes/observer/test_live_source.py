@@ -11,7 +11,7 @@ from aclog.config.node_config import ClientSecurity
 from aclog.metalog.errors import LogError
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import write_checkpoint
-from aclog.snapshots.state_source import StateSource
+from aclog.snapshots.image import StateSource
 from aclog.sources.live import QuorumSource
 from tests.nodes.observer.test_follower import acl
 

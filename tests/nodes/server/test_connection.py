@@ -13,10 +13,12 @@ from aclog.protocol.headers import (
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    MalformedRequestError,
+    OutcomeUnknownError,
+    RequestError,
     frame,
 )
 from aclog.protocol.messages import build
-from aclog.protocol.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 
 

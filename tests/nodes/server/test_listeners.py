@@ -9,7 +9,7 @@ from attrs import evolve
 
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError
-from aclog.server.network import acceptor
+from aclog.server.network import listeners
 from aclog.server.network.listeners import listen, peer
 from tests.support.nodes.served_listener import PLAINTEXT, Served, run
 
@@ -87,7 +87,7 @@ class Full:
 
 
 def test_without_descriptors_accept_pauses_and_resumes(monkeypatch, caplog):
-    monkeypatch.setattr(acceptor, "_PAUSE", 0.01)
+    monkeypatch.setattr(listeners, "_PAUSE", 0.01)
 
     async def scenario(served):
         before = await served.connect()

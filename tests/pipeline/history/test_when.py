@@ -17,8 +17,7 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.pipeline.history.intervals import first_pass
-from aclog.pipeline.history.when import concerned, when
+from aclog.pipeline.history.intervals import concerned, first_pass, when
 from aclog.snapshots.checkpoints import write_checkpoint
 from aclog.snapshots.deciding_kafka import kafka_history
 from aclog.snapshots.history import history_from, start_of_history
@@ -51,7 +50,7 @@ def asked(monkeypatch):
         calls.append(list(changes))
         return intervals(begin, calls[-1], *others)
 
-    monkeypatch.setattr("aclog.pipeline.history.when.intervals_of", spied)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.intervals_of", spied)
     return calls
 
 
@@ -193,7 +192,7 @@ def test_a_segment_that_retention_removes_after_the_first_pass(spark, tmp_path, 
         (directory / segment_name(0)).unlink()
         return found
 
-    monkeypatch.setattr("aclog.pipeline.history.when.first_pass", removing)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.first_pass", removing)
     with pytest.raises(PySparkException, match=r"LogError: .*: removed since the read was planned \(retention\?\)"):
         when(spark, log, AnyAllowed(on_topic("t")), Settings())
 

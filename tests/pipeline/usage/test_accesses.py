@@ -18,8 +18,8 @@ from aclog.pipeline.usage import _tallying
 from aclog.usage import counting
 from aclog.usage import counting as usage_tally
 from aclog.usage.counting import rules_to_keep
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer, NecessaryAcls
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS, ParsedAccess
 from aclog.usage.decisions.intervals import AclIntervals
 from aclog.usage.rules import WindowRules
 from aclog.usage.window import Window

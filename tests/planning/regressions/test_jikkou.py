@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aclog.authorizer.acl import ResourceType
-from aclog.metalog.clock import elapsed_seconds
+from aclog.metalog.primitives import elapsed_seconds
 from tests.support.builders.acls import acl
 from tests.support.fakes.broker import FakeBroker
 from tests.support.planning.estate import Estate, line_of, log_with

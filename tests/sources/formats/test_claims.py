@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import READERS
-from aclog.sources.formats.rule import DirectoryTree
+from aclog.sources.formats.rule import DirectoryTree, SourceFile
 from tests.support.sources.files_of_rules import read_rules
 from tests.support.sources.samples import OTHERS, SAMPLES
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.sources.acl_lines import read_acls
+from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.rule_files import AclsSource
 from tests.support.cli.command import aclog
 from tests.support.kafka.jvm import ROOT
 from tests.support.sources.files_of_rules import read_rules, refused, write_files

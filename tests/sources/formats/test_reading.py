@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aclog.authorizer.origin import origin_text
+from aclog.authorizer.acl import origin_text
 from aclog.metalog.errors import ConfigError
-from aclog.sources import rule_files
+from aclog.sources import choice
+from aclog.sources.choice import AclsSource
 from aclog.sources.formats import rule as rule_module
 from aclog.sources.formats.rule import DirectoryTree
-from aclog.sources.rule_files import AclsSource
 
 _RULE = (
     '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'
@@ -41,7 +41,7 @@ def test_gzip_is_read_and_told_by_the_lines_inside(tmp_path: Path) -> None:
 def test_a_small_file_that_decompresses_to_more_than_is_read_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: bytes
 ) -> None:
-    monkeypatch.setattr(rule_files, "LARGEST", 1 << 20)
+    monkeypatch.setattr(choice, "LARGEST", 1 << 20)
     path = tmp_path / "rules.yaml.gz"
     path.write_bytes(gzip.compress(unit * (16 << 20)))
     tracemalloc.start()

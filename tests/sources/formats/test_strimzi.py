@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.sources.rule_files import AclsSource
+from aclog.sources.choice import AclsSource
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 _USERS = """\

@@ -9,8 +9,8 @@ from attrs import evolve
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.codec import encode_record
+from aclog.metalog.columns import read_acls
 from tests.support.builders.acls import record_of, removal_of
 
 _STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from attrs import evolve, frozen
 
-from aclog.usage.coverage import Coverage
 from aclog.usage.index.lives import STILL, UNKNOWN, RuleText, SeenRules
 from aclog.usage.index.tallies import DayRows, DayTally
 from aclog.usage.index.usage_index import Run
 from aclog.usage.index.used import LastUse
-from aclog.usage.window import AccessSets
+from aclog.usage.window import AccessSets, Coverage
 
 DAY = 86_400_000_000
 _KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")

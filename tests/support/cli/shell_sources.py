@@ -13,8 +13,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.shell.command import ShellState
 from aclog.snapshots.applier import Applier
-from aclog.snapshots.image import Image
-from aclog.snapshots.state_source import NewerKafka
+from aclog.snapshots.image import Image, NewerKafka
 
 DATA = Path(__file__).parents[2] / "data"
 SMALL = DATA / "kafka-4.3.1-small"

@@ -8,8 +8,8 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import content_of
-from aclog.authorizer.premises import ALL_KNOWN, Premises
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels
 from aclog.targets.cluster import independent_runs

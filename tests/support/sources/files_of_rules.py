@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import read_tree

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
-from aclog.sources.formats.rule import DirectoryTree, LocatedRule, ReadContext
+from aclog.sources.formats.rule import DirectoryTree, LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform import claims, read
 from aclog.sources.formats.terraform.evaluation import NoNames, Scope, evaluate
 from aclog.sources.formats.terraform.file_functions import FUNCTIONS

@@ -8,11 +8,11 @@ import pyarrow as pa
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAclWithId
 from aclog.authorizer.settings import Settings
 from aclog.usage.counting import AccessCounter, DayTallies, SeenAccesses
-from aclog.usage.coverage import Coverage
 from aclog.usage.decisions.bulk_authorizer import NecessaryAcls
 from aclog.usage.decisions.intervals import Rules, change_times
 from aclog.usage.index.usage_index import Batch, Run, UsageIndex
 from aclog.usage.rules import seen_rules
+from aclog.usage.window import Coverage
 from tests.support.usage.timelines import Access, Timeline
 from tests.usage.decisions.test_bulk_authorizer import Interval, table_of
 

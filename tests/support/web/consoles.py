@@ -5,7 +5,7 @@ from aclog.console.live import LiveState
 from aclog.console.pages.page import Cell, CommandLine, Page, Parameters, Table, url
 from aclog.console.pages.states import Console, States
 from aclog.console.pages.views import VIEWS
-from aclog.snapshots.state_source import StateSource
+from aclog.snapshots.image import StateSource
 from tests.support.web.points import HeldSource
 
 

@@ -6,8 +6,7 @@ from attrs import define, evolve, field
 
 from aclog.analysis.lint.finding import Severity
 from aclog.analysis.lint_report import LocatedRule
-from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.acl import FileOrigin, StandardAcl
 from aclog.console.findings import Archived, Finder, Item, Kind, Lookout, LookResult, Subject
 from aclog.console.pages.states import Console, NotReadyError, State
 

@@ -8,7 +8,7 @@ from aclog.authorizer.settings import Settings
 from aclog.console.live import FollowedApplies, KnownHistory, LiveHistory, LiveState
 from aclog.console.pages.page import CommandLine
 from aclog.console.pages.states import Console, History, States
-from aclog.snapshots.state_source import StateSource
+from aclog.snapshots.image import StateSource
 from aclog.sources.logs import LogSource
 from tests.support.processes.waiting import wait_until
 

@@ -18,8 +18,7 @@ from aclog.console.pdp.mapping import Mapped, default_mapping, read_mapping
 from aclog.console.pdp.opa import Audit, DecisionLog
 from aclog.console.shared import LineFile
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.snapshots.image import Image
-from aclog.snapshots.state_source import StateSource
+from aclog.snapshots.image import Image, StateSource
 from aclog.sources.acl_lines import read_acls
 
 ASSETS = Path(__file__).parents[3] / "docs" / "assets"

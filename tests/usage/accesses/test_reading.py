@@ -22,7 +22,7 @@ from aclog.usage.accesses import lines as lines_module
 from aclog.usage.accesses.access_batch import AccessForm, read_kafka_lines
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from aclog.usage.accesses.events import read_json
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from tests.support.runs.profiles import examples
 from tests.support.spark.access_logs import audit_text
 

@@ -11,9 +11,8 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
-from aclog.usage.decisions.accesses import ParsedAccess
 from aclog.usage.decisions.bulk_authorizer import MOST_IN_A_GROUP, BulkAuthorizer, NecessaryAcls
-from aclog.usage.decisions.decisions import DecisionCode
+from aclog.usage.decisions.decisions import DecisionCode, ParsedAccess
 from aclog.usage.decisions.intervals import AclIntervals
 from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids

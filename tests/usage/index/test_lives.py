@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.metalog.vectors import Bytes
+from aclog.metalog.columns import Bytes
 from aclog.usage.index.lives import STILL, UNKNOWN, SeenRules, latest_rows
 from aclog.usage.index.tallies import DayRows, Kind, UsedWriter, bitmaps, days_of, used
 from aclog.usage.index.usage_index import UsageIndex

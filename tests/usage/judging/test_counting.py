@@ -13,7 +13,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.usage import counting
 from aclog.usage.accesses.access_log import TablePart
 from aclog.usage.accesses.parquet import parquet_parts
-from aclog.usage.decisions.accesses import REQUEST_COLUMNS
+from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import AclIntervals
 from aclog.usage.judging import HowToCount, count_log, each_in_processes
 from aclog.usage.window import DAY, Window, of_micros

@@ -11,12 +11,10 @@ from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.control import refusal
-from aclog.authorizer.origin import FileOrigin
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.files import SourceFile
-from aclog.sources.formats.rule import LocatedRule, ReadContext
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
 from aclog.sources.formats.terraform.file_functions import FUNCTIONS, ModuleFiles, file_functions

@@ -5,9 +5,8 @@ import pytest
 from aclog.authorizer.interface import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.settings import KafkaPrincipal
 from aclog.protocol import headers, responses
-from aclog.protocol.headers import decode_response_header
+from aclog.protocol.headers import MalformedRequestError, OutcomeUnknownError, RequestError, decode_response_header
 from aclog.protocol.messages import build
-from aclog.protocol.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
 from aclog.server.controller.apis import EnvelopeHandler
 from aclog.server.network.dispatch import Dispatcher

@@ -13,7 +13,7 @@ from attrs import define, field
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.control_records import LeaderChange, decode_control_batch
-from aclog.protocol.request import OutcomeUnknownError, RequestError
+from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.server.loops import committed
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image

@@ -16,8 +16,8 @@ from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
 from aclog.metalog.topiclog import TopicId
 from aclog.protocol import headers
+from aclog.protocol.headers import OutcomeUnknownError, RequestError
 from aclog.protocol.messages import build
-from aclog.protocol.request import OutcomeUnknownError, RequestError
 from aclog.protocol.responses import EnvelopeRequest, encode_principal
 from aclog.server.controller.activation import LOG_DIRECTORY
 from aclog.server.controller.fetch import METADATA_TOPIC, METADATA_TOPIC_ID

@@ -16,7 +16,7 @@ from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import NoOpRecord
-from aclog.protocol.request import RequestError
+from aclog.protocol.headers import RequestError
 from aclog.server.controller.quorum_controller import ControllerResult, QuorumController
 from aclog.server.loops import committed
 from aclog.server.telemetry import Metrics
