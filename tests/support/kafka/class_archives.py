@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.support.kafka.jvm import (
     CLASS_LISTS,
     KAFKA_39,
+    KAFKA_44,
     KAFKA_VERSION,
     QUICK,
     class_archive,
@@ -27,8 +28,10 @@ from tests.support.kafka.jvm import (
 )
 from tests.support.kafka.oracle import Estate, OracleProcess
 from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
-from tests.support.kafka.tools import MAINS, ToolPipe
+from tests.support.kafka.tools import MAINS, ToolPipe, client_properties, main_class
+from tests.support.nodes.server_properties import Ports
 from tests.support.spark.jvm import make_archive
 from tests.support.zookeeper.kafka import ZooKeeperKafka
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
@@ -58,7 +61,19 @@ def load_kafka_39(home: Path) -> None:
             pass
 
 
-LOADS = {KAFKA_VERSION: load_kafka, KAFKA_39: load_kafka_39}
+def load_kafka_44(home: Path) -> None:
+    """Run what the tests run of Kafka 4.4: format, a server, its tools, the authorizer alone."""
+    with RealNode(home / "node", Ports.free(), version=KAFKA_44).format() as node, ToolPipe(KAFKA_44) as pipe:
+        credentials = client_properties(home, "admin")
+        for tool, question in (("acls", "--list"), ("configs", "--describe --entity-type users")):
+            arguments = f"--bootstrap-server localhost:{node.ports.broker} --command-config {credentials} {question}"
+            assert pipe.run(main_class(tool, KAFKA_44), arguments.split()).code == 0
+    with OracleProcess(KAFKA_44) as oracle:
+        oracle.load(Estate(acls=()))
+    run_tool("org.apache.kafka.tools.DumpLogSegments", "--version", version=KAFKA_44)
+
+
+LOADS = {KAFKA_VERSION: load_kafka, KAFKA_39: load_kafka_39, KAFKA_44: load_kafka_44}
 
 
 def classes_of(lists: Iterable[Path]) -> list[str]:
