@@ -290,6 +290,12 @@ def intervals(
         yield Interval(start=start, end=None, only=answer.only)
 
 
+def policy_after(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Policy:
+    """Return the policy after these changes of the state at `begin`, with the ACLs that can affect the answer alone."""
+    concerned = [each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings)]
+    return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(_record, concerned))), settings)
+
+
 def concerns_controllers(question: Question) -> bool:
     """Return whether controllers may decide some of the requests of a question."""
     return any(

@@ -231,7 +231,7 @@ def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premi
 def interval_object(interval: Interval) -> JsonObject:
     """Return an interval as a JSON object; `to` is null if it has not ended."""
     end = interval.end
-    ends = {"from": _event_object(interval.start), "to": None if end is None else _event_object(end)}
+    ends = {"from": event_object(interval.start), "to": None if end is None else event_object(end)}
     return {**ends, **generation_object(interval.only)}
 
 
@@ -241,7 +241,8 @@ def interval_lines(interval: Interval, last: str) -> Iterator[str]:
     yield f"  {last}" if interval.end is None else f"  to {_event_text(interval.end)}"
 
 
-def _event_object(event: Event) -> JsonObject:
+def event_object(event: Event) -> JsonObject:
+    """Return an end of an interval as a JSON object."""
     return {
         "offset": event.offset,
         "endOffset": event.end_offset,
@@ -266,7 +267,11 @@ def _event_text(event: Event) -> str:
     if event.change is None:
         before = " or before" if event.offset else ""
         return f"offset {event.offset}{before}{time}: as the history begins"
-    if isinstance(event.change, KafkaChange):
-        return f"offset {event.offset}{time}: {event.change}"
-    word = "added" if event.change.kind is ChangeKind.ADDED else "removed"
-    return f"offset {event.offset}{time}: {word} {acl_text(event.change.rule.acl)}"
+    return f"offset {event.offset}{time}: {change_text(event.change)}"
+
+
+def change_text(change: Change | KafkaChange) -> str:
+    """Return what a change of a log did, on one line."""
+    if isinstance(change, KafkaChange):
+        return str(change)
+    return f"{'added' if change.kind is ChangeKind.ADDED else 'removed'} {acl_text(change.rule.acl)}"

@@ -78,7 +78,7 @@ read never change what they read.
   aclog log dump DIR
   aclog acls list --log DIR --topic orders --resource-pattern-type match
   aclog authorize --log DIR --principal User:bob --operation WRITE --topic pay
-  aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
+  aclog why bob pay --operation WRITE --log DIR
   aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
   aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
   aclog who-can --log DIR --operation READ --topic orders
@@ -97,6 +97,7 @@ _COMMANDS = {
     "authorize": "Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.",
     "explain": "Show every ACL that takes part in a decision, the determining one, and what would "
     "reverse the decision.",
+    "why": "Show in a few lines why a request is allowed or denied, since when, by which change, and the smallest fix.",
     "diff": "Show which requests a second state allows and the first one denies, and the reverse.",
     "check": "Prove a statement about one state or two, or refute it with a counterexample: exit code 0 if "
     "proved, 1 if refuted or unknown (settings that a running cluster does not show could refute it).",

@@ -16,6 +16,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
+import click
+
 from aclog.metalog.errors import ConfigError, printable
 
 if TYPE_CHECKING:
@@ -45,6 +47,12 @@ def emit(text: str, *, flush: bool = False) -> None:
 
 def _printable(value: object) -> str:
     return printable(str(value))
+
+
+def styled(text: str, **style: Any) -> str:
+    """Return a text with a style of click.style on a terminal with colors; plain in a pipe, or with NO_COLOR."""
+    has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return click.style(text, **style) if has_colors else text
 
 
 # Errors, warnings and notes on stderr, each on one line.

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 HEAD = """
 import sys, time
-from aclog.terminal import progress as p
+from aclog.terminal import notices as p
 from aclog.terminal.bar import Bar, is_shown
 from aclog.terminal.output import note
 

@@ -78,6 +78,11 @@ PROOFS = [
 """A verdict, then rows."""
 ANSWERS = {
     "decision": ["authorize --log {log} {asked}", "authorize --acls {acls} {asked}"],
+    "why": [
+        "why --log {log} bob orders",
+        "why --log {log} --as-of 60 --produce bob orders",
+        "why --log {log} bob pay*",
+    ],
     "explanation": [
         "explain --log {log} {asked}",
         "explain --acls {acls} {asked}",
@@ -228,6 +233,7 @@ def test_an_answer_is_one_object_in_json_and_rows_elsewhere(name, line, place):
     assert lines(printed(line, place, "jsonl")) == [answer]
     rows = {
         "decision": lambda: [answer],
+        "why": lambda: [answer],
         "explanation": lambda: [{**each, **each["rule"]} for each in answer["rules"]],
         "log-verification": lambda: answer["findings"],
     }[name]()

@@ -21,6 +21,7 @@ COMMANDS = [
     *(("acls", "list", *SOURCE, "--format", form) for form in ("kafka", *ROWS)),
     *(("acls", "history", *SOURCE, "--format", form) for form in ROWS),
     *(("authorize", *SOURCE, *ASKED), ("explain", *SOURCE, *ASKED), ("explain", *SOURCE, *ASKED, "--format", "json")),
+    *(("why", "User:bob", "pay", *SOURCE), ("why", "bob", "pay", *SOURCE, "--format", "json")),
     *(("diff", *EARLIER), ("diff", *EARLIER, "--format", "jsonl"), ("check", "equal", *EARLIER)),
     *(("check", "no-public", *SOURCE), ("when", *SOURCE, *ASKED), ("what-can", *SOURCE, "--principal", "User:bob")),
     *(("who-can", *SOURCE, "--operation", "READ", "--topic", "pay"), ("lint", *SOURCE), ("lint", "--list")),

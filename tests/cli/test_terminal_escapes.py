@@ -185,6 +185,8 @@ def commands(home, broker):
     yield "explain", *log, *request
     yield "explain", *log, *request, "--format", "json"
     yield "explain", *log, *request, "--as-of", NAME
+    yield from (("why", f"User:{NAME}", NAME, *log, "--format", form) for form in ("text", *ROW_FORMATS))
+    yield "why", NAME, f"group:{NAME}", *log
     yield "diff", *log, "--to-acls", home / NAME
     yield from (("diff", *log, "--to-as-of", "0", "--format", form) for form in ("text", *ROW_FORMATS, "sarif"))
     yield "diff", *log, "--to-as-of", "0", "--map-names", NAME

@@ -1,0 +1,499 @@
+"""`aclog why`: the short answer on a request: the verdict, the rule, since when and by which change, and the fix."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from attrs import frozen
+from click.exceptions import Exit
+
+from aclog.analysis.intents import Intent, Need, needs_of
+from aclog.analysis.policy import Policy, only_on
+from aclog.analysis.regions import Query, only
+from aclog.analysis.timeline import IntentHeld, explained, question_of
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, acl_text, code_name
+from aclog.authorizer.audit import Decision
+from aclog.authorizer.explain import Change, ExplainOptions, Explanation, Role, located_text
+from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
+from aclog.cli.answers import change_text, event_object
+from aclog.cli.explain import ALLOWED, DENIED, asked_of
+from aclog.cli.flags.common import (
+    OPERATIONS,
+    AuthorizerFlags,
+    Output,
+    SourceFlags,
+    completions,
+    named,
+    typed_text,
+)
+from aclog.cli.flags.question import AnswerFlags, Request
+from aclog.cli.options import Argument, Group, Option
+from aclog.metalog.errors import ConfigError, plural, printable
+from aclog.metalog.primitives import current_time_ms
+from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
+from aclog.ops.why import Since, answer_since
+from aclog.shell.commands import parse_resource
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import moment_text
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.columns import Column
+from aclog.terminal.output import emit, note, styled, time_text, value_formatter
+
+# The request: a principal and a name, with an operation or an intent.
+
+
+_PANEL = "Request"
+_LOCALHOST = "127.0.0.1"
+_ASSUMED = {
+    ResourceType.TOPIC: AclOperation.READ,
+    ResourceType.GROUP: AclOperation.READ,
+    ResourceType.TRANSACTIONAL_ID: AclOperation.WRITE,
+    ResourceType.DELEGATION_TOKEN: AclOperation.DESCRIBE,
+}
+"""The operation of a request that names none."""
+_USER = "User:"
+
+
+@frozen(kw_only=True)
+class WhyFlags:
+    """The principal and the name of a request, and what else it consists of."""
+
+    principal: Annotated[
+        str,
+        Argument(
+            metavar="PRINCIPAL",
+            help="The principal, such as User:alice; without a type it is a User.",
+            show_default=False,
+        ),
+    ]
+    name: Annotated[
+        str,
+        Argument(
+            metavar="NAME",
+            help="A topic; or TYPE:NAME, such as group:billing, transactional-id:tx or user:User:bob; or cluster.",
+            show_default=False,
+        ),
+    ]
+    operation: Annotated[
+        AclOperation | None,
+        Option(
+            "--operation",
+            parser=named(OPERATIONS),
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME",
+            help="The operation. [dim]Default: READ on topics and groups, WRITE on transactional ids[/]",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    consume: Annotated[
+        bool,
+        Option("--consume", metavar="", help="All that a consumer of the topic needs.", rich_help_panel=_PANEL),
+    ] = False
+    produce: Annotated[
+        bool,
+        Option("--produce", metavar="", help="All that a producer to the topic needs.", rich_help_panel=_PANEL),
+    ] = False
+    group: Annotated[
+        str | None,
+        Option(
+            "--group", metavar="NAME", help="With --consume: the group. [dim]Default: any[/]", rich_help_panel=_PANEL
+        ),
+    ] = None
+    host: Annotated[
+        str | None,
+        Option(
+            "--host", metavar="ADDRESS", help="The client's address. [dim]Default: 127.0.0.1[/]", rich_help_panel=_PANEL
+        ),
+    ] = None
+
+    def question(self) -> "Question":
+        """Return the question, without its principal.
+
+        Raises:
+            ConfigError: flags that do not go together, a name that is not one, or no operation where none is assumed.
+
+        """
+        given = [flag for flag, on in (("--consume", self.consume), ("--produce", self.produce)) if on]
+        given += ["--operation"] if self.operation is not None else []
+        if len(given) > 1:
+            raise ConfigError(f"{' and '.join(given)}: expected one of them")
+        if self.group is not None and not self.consume:
+            raise ConfigError("--group: expected --consume beside it, or group:NAME as NAME")
+        name = typed_text(self.name)
+        kind, colon, _ = name.partition(":")
+        is_typed = bool(colon) or kind.lower() == "cluster"
+        resource = parse_resource(name) if is_typed else asked_pattern(ResourceType.TOPIC, name)
+        host = _LOCALHOST if self.host is None else self.host
+        if not self.consume and not self.produce:
+            operation = self.operation or _ASSUMED.get(ResourceType(resource.resource_type))
+            if operation is None:
+                kind = code_name(ResourceType, resource.resource_type)
+                raise ConfigError(f"{name}: no operation is assumed on {kind}: expected --operation NAME")
+            return Question(resources=(resource,), operation=operation, host=host, host_given=self.host is not None)
+        intent = Intent.CONSUME if self.consume else Intent.PRODUCE
+        if resource.resource_type != ResourceType.TOPIC:
+            raise ConfigError(f"{name}: with --{intent}, expected a topic")
+        resources = [resource]
+        if self.group is not None:
+            resources.append(asked_pattern(ResourceType.GROUP, typed_text(self.group)))
+        if prefix := next((each for each in resources if is_set(each)), None):
+            raise ConfigError(f"{pattern_text(prefix)}: with --{intent}, expected one name and no prefix")
+        needs = needs_of(intent, resources)
+        return Question(
+            resources=tuple(resources), intent=intent, needs=needs, host=host, host_given=self.host is not None
+        )
+
+
+@frozen(kw_only=True)
+class Question:
+    """One request, or those of an intent."""
+
+    resources: tuple[ResourcePattern, ...]
+    operation: AclOperation = AclOperation.READ
+    """Of the only resource, without an intent."""
+    intent: Intent | None = None
+    needs: tuple[Need, ...] = ()
+    host: str
+    host_given: bool
+
+    def requests(self, principal: str) -> Iterator[Request]:
+        """Yield the requests on the named resources."""
+        pairs = [(self.operation, self.resources[0])] if self.intent is None else self._needed()
+        for operation, resource in pairs:
+            yield Request(
+                principal=principal,
+                operation=operation,
+                host=self.host,
+                resource_type=resource.resource_type,
+                name=resource.name,
+                pattern_type=resource.pattern_type,
+                host_given=self.host_given,
+            )
+
+    def _needed(self) -> Iterator[tuple[AclOperation, ResourcePattern]]:
+        for need in self.needs:
+            for resource in need.patterns:
+                if resource in self.resources:
+                    # READ or WRITE first: the others are implied by them, and are denied by rules of their own only.
+                    operations = [each for each in AclOperation if need.operations >> each & 1]
+                    yield from ((operation, resource) for operation in operations)
+
+
+# The principal.
+
+
+def principal_of(text: str, image: Image) -> str:
+    """Return the principal that is meant: `alice` is User:alice. Notes on stderr name others that are close.
+
+    Raises:
+        ConfigError: no type, and ACLs name another type of principal with this name, and no User.
+
+    """
+    named_in_acls = image.acls.principals()
+    principal = text if ":" in text else f"{_USER}{text}"
+    users = {f"{_USER}{each.user}" for each in image.scram.describe()}
+    if principal in named_in_acls or principal in users:
+        return principal
+    if ":" not in text:
+        others = sorted(each for each in named_in_acls if each.partition(":")[2] == text)
+        if others:
+            raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
+    known = sorted(named_in_acls | users)
+    same = [each for each in known if each.casefold() == principal.casefold()]
+    near = same or get_close_matches(principal, known, n=3)
+    hint = f": did you mean {' or '.join(near)}?" if near else ""
+    case = " (upper and lower case differ)" if same else ""
+    note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
+    return principal
+
+
+# The answer.
+
+
+@frozen(kw_only=True)
+class Why:
+    """The answer by one generation of Kafka: that on the first request that is denied, else on the first one."""
+
+    explanation: Explanation
+    missing: Need | None = None
+    """A need of the intent on a resource that is not named, which no resource meets."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request, or everything of the intent, is allowed."""
+        return self.explanation.allowed and self.missing is None
+
+
+def answer(policy: Policy, principal: str, question: Question, options: ExplainOptions) -> Why:
+    """Return the answer by one policy. Raises as aclog.analysis.timeline.explained."""
+    explanations = [explained(policy, *asked_of(each), options) for each in question.requests(principal)]
+    denied = next((each for each in explanations if not each.allowed), None)
+    if denied is not None:
+        return Why(explanation=denied)
+    context, _ = asked_of(next(question.requests(principal)))
+    for need in question.needs:
+        if not set(need.patterns) & set(question.resources):
+            held = IntentHeld(needs=(need,), principals=only(principal), host=context.host)
+            if not held.holds(policy, policy, None):
+                return Why(explanation=explanations[0], missing=need)
+    return Why(explanation=explanations[0])
+
+
+def since_of(
+    choice: ChosenSource, image: Image, principal: str, question: Question, stated: StatedSettings
+) -> Since | str:
+    """Return since when the answer is what it is, or the reason why that is unknown. Raises as answer_since."""
+    if choice.source.log is None:
+        return "unknown: the source is a single state, and only a log has the changes (--log, --bootstrap-controller)"
+    if principal in settings_of(stated).super_users:
+        return "unknown: super.users allows it, and a log has no changes of settings"
+    if any(map(is_set, question.resources)):
+        return "not shown for a prefix, whose names may differ: `aclog when` lists the intervals"
+    context, _ = asked_of(next(question.requests(principal)))
+    query = Query(
+        resources=question.resources, operations=1 << question.operation, principals=only(principal), host=context.host
+    )
+    return answer_since(choice.source, image.end_offset, question_of(query, question.needs), settings_of(stated))
+
+
+app = Group()
+
+
+@app.command()
+def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, output: AnswerFlags) -> None:
+    """Show in a few lines why a request is allowed or denied, since when, by which change, and the smallest fix.
+
+    NAME is a topic and the operation is READ unless you name others. The exit
+    code is 0 if the request is ALLOWED, and 1 if it is DENIED. `aclog explain`
+    shows every rule that takes part.
+
+    A log shows since when the answer is what it is, and the change that made it:
+    its offset and time, and, if `aclog apply` made it, who ran it, and the commit
+    of the rules.
+
+    [bold]Examples[/]
+
+      aclog why svc-orders orders --log DIR
+      aclog why svc-orders orders --consume --group billing --log DIR
+      aclog why User:bob group:billing --bootstrap-controller HOST:9093
+      aclog why User:bob cluster --operation Alter --log DIR --as-of yesterday
+    """
+    how, question = output.choose(), request.question()
+    choice = source.choose()
+    image = choice.image()
+    principal = principal_of(typed_text(request.principal), image)
+    premises = read_premises(choice, authorizer.configs())
+    options = ExplainOptions(
+        allow_everyone=authorizer.allow_everyone,
+        host_given=question.host_given,
+        as_of=None if choice.moment is None else moment_text(choice.moment),
+        place=choice.source.change_place,
+        origins=choice.origins,
+        premises=premises,
+    )
+    kinds = [(each.resource_type, each.operation) for each in question.requests(principal)]
+    each = each_generation(image, authorizer, kinds)
+    answers = {of: answer(policy_of(image, own), principal, question, options) for of, own in each.stated.items()}
+    each.warn()
+    alike = len({own.allowed for own in answers.values()}) == 1
+    since: Since | str = (
+        since_of(choice, image, principal, question, authorizer)
+        if alike
+        else "not shown, as the Kafka versions decide differently: --kafka-version names one"
+    )
+    first = next((of for of, own in answers.items() if not own.allowed), next(iter(answers)))
+    shown = answers.pop(first)
+    others = {
+        of: own for of, own in answers.items() if own.explanation.decision.text != shown.explanation.decision.text
+    }
+    if how.is_rows:
+        _print_rows(how, shown, since, question, others, first)
+    else:
+        for line in lines(shown, since, question, others, first):
+            emit(line)
+    choice.warn_of_age()
+    raise Exit(ALLOWED if shown.allowed else DENIED)
+
+
+# The lines for people.
+
+
+_WIDTH = 8
+
+
+def lines(
+    shown: Why, since: Since | str, question: Question, others: Mapping[Generation, Why], generation: Generation
+) -> Iterator[str]:
+    """Yield the lines: the verdict, the rule, since when, the answer before, and the fix."""
+    explanation = shown.explanation
+    verdict = explanation.premises.decided("ALLOWED" if shown.allowed else "DENIED")
+    yield _line(verdict, _request_text(explanation, question) + (only_on(generation) if others else ""), verdict=True)
+    if shown.missing is not None:
+        yield _line("needs", _missing_text(shown.missing))
+    else:
+        yield _line("rule", _rule_text(explanation))
+    for of, other in others.items():
+        yield _line(str(of), f"{'ALLOWED' if other.allowed else 'DENIED'} {other.explanation.decision.text}")
+    yield _line("since", _since_text(since))
+    if isinstance(since, Since) and (before := _before(since, explanation)) is not None:
+        text = before.text if before.rule is None else acl_text(before.rule.acl)
+        yield _line("before", f"{before.result.value} by {text}")
+    for miss in explanation.near_misses:
+        yield _line("near", miss)
+    if count := explanation.counts.get(Role.OTHER_HOST, 0):
+        yield _line("hosts", f"{plural(count, 'rule')} of other hosts: --host ADDRESS decides for one of them")
+    if not shown.allowed:
+        yield from _fix_lines(shown, question)
+
+
+def _line(label: str, text: str, *, verdict: bool = False) -> str:
+    shown = value_formatter()
+    if not verdict:
+        return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {shown(text)}"
+    color = "green" if label.startswith("ALLOWED") else "red"
+    return f"{styled(f'{shown(label):<{_WIDTH}}', fg=color, bold=True)} {shown(text)}"
+
+
+def _request_text(explanation: Explanation, question: Question) -> str:
+    pattern, context = explanation.action.resource_pattern, explanation.context
+    name = (
+        repr(pattern.name) if explanation.example is None else f"{pattern_text(pattern)} (all names with this prefix)"
+    )
+    what = f"{code_name(AclOperation, explanation.action.operation)} {code_name(ResourceType, pattern.resource_type)}"
+    intent = "" if question.intent is None else f" to {question.intent}"
+    host = context.host if question.host_given else f"{context.host} (host assumed: none given)"
+    return f"{context.principal}{intent}: {what} {name} from {host}"
+
+
+def _rule_text(explanation: Explanation) -> str:
+    decision = explanation.decision
+    text = decision.text if decision.rule is None else located_text(decision.rule.acl, explanation.options.origins)
+    implied = explanation.implied_by
+    return text if implied is None else f"{text} ({implied.name} implies it)"
+
+
+def _missing_text(need: Need) -> str:
+    operations = " and ".join(each.name for each in AclOperation if need.operations >> each & 1)
+    kind = code_name(ResourceType, need.resource_type)
+    return f"{operations} on a {kind}: the principal has them on no {kind}"
+
+
+def _since_text(since: Since | str) -> str:
+    if isinstance(since, str):
+        return since
+    event = since.event
+    time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)} ({_age(event.timestamp)}), "
+    if event.change is None:
+        return f"{time}offset {event.offset} or before: the log begins with this answer"
+    made_by = since.made_by
+    who = "" if made_by is None else f"; by {made_by.who}, apply {made_by.apply}"
+    commit = "" if made_by is None or made_by.git is None else f", commit {made_by.git}"
+    return f"{time}offset {event.offset}: {change_text(event.change)}{who}{commit}"
+
+
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+def _age(timestamp: int) -> str:
+    """Return how long ago a time in ms was, in its largest whole unit."""
+    seconds = (current_time_ms() - timestamp) // 1000
+    if seconds < 0:
+        return "in the future by this clock"
+    length, unit = next((each for each in _UNITS if seconds >= each[0]), _UNITS[-1])
+    return f"{plural(seconds // length, unit)} ago"
+
+
+def _fix_lines(shown: Why, question: Question) -> Iterator[str]:
+    explanation, remedy = shown.explanation, shown.explanation.remedy
+    if shown.missing is not None and question.intent is not None:
+        kind = code_name(ResourceType, shown.missing.resource_type).lower()
+        yield _line("fix", f"aclog grant --intent {question.intent} with --{kind} NAME adds the rules that it needs")
+        return
+    for change in remedy.changes:
+        yield _line("fix", _change_text(change, explanation))
+        if change.command is not None:
+            yield _line("", change.command)
+    if remedy.left_off:
+        yield _line("", f"and remove {plural(remedy.left_off, 'more such ACL')}")
+    for text in remedy.notes:
+        yield _line("" if remedy.changes else "fix", text)
+
+
+def _change_text(change: Change, explanation: Explanation) -> str:
+    return f"{'add' if change.add else 'remove'} {located_text(change.acl, explanation.options.origins)}"
+
+
+def _before(since: Since, explanation: Explanation) -> Decision | None:
+    """Return the decision on the request before the change; None if it is unknown, or was the same."""
+    if since.before is None:
+        return None
+    decision = since.before.authorizer.decide(explanation.context, explanation.action)
+    return None if decision.result is explanation.decision.result else decision
+
+
+# The answer for programs.
+
+
+COLUMNS = (
+    Column(key="decision"),
+    Column(key="rule", cut=True),
+    Column(key="principal", cut=True),
+    Column(key="operation"),
+    Column(key="resourceType", title="TYPE", spare=True),
+    Column(key="resourceName", title="NAME", cut=True),
+    Column(key="host", spare=True),
+    Column(key="since.offset", title="SINCE OFFSET"),
+    Column(key="since.timestamp", title="SINCE", text=lambda time: "" if time is None else time_text(time)),
+    Column(key="madeBy.who", title="WHO", spare=True, cut=True),
+    Column(key="madeBy.git", title="GIT", spare=True),
+)
+
+
+def _print_rows(
+    how: Output,
+    shown: Why,
+    since: Since | str,
+    question: Question,
+    others: Mapping[Generation, Why],
+    generation: Generation,
+) -> None:
+    row = _object(shown, since, question)
+    if others:
+        row["generation"] = generation.value
+        row["otherGenerations"] = [
+            {"generation": of.value, "decision": _decision(other), "rule": other.explanation.decision.text}
+            for of, other in others.items()
+        ]
+    how.print_answer(row, COLUMNS, [row])
+
+
+def _decision(shown: Why) -> str:
+    return "ALLOWED" if shown.allowed else "DENIED"
+
+
+def _object(shown: Why, since: Since | str, question: Question) -> dict[str, Any]:
+    explanation = shown.explanation
+    pattern = explanation.action.resource_pattern
+    missing = shown.missing
+    before, made_by = (_before(since, explanation), since.made_by) if isinstance(since, Since) else (None, None)
+    return {
+        "decision": _decision(shown),
+        "rule": explanation.decision.text,
+        "principal": explanation.context.principal,
+        "host": explanation.context.host,
+        "hostGiven": question.host_given,
+        "operation": code_name(AclOperation, explanation.action.operation),
+        "resourceType": code_name(ResourceType, pattern.resource_type),
+        "resourceName": pattern.name,
+        "patternType": code_name(PatternType, pattern.pattern_type),
+        "intent": None if question.intent is None else question.intent.value,
+        "missing": None if missing is None else code_name(ResourceType, missing.resource_type),
+        "since": event_object(since.event) if isinstance(since, Since) else None,
+        "madeBy": None if made_by is None else {"apply": made_by.apply, "who": made_by.who, "git": made_by.git},
+        "sinceUnknown": None if isinstance(since, Since) else since,
+        "before": None if before is None else {"decision": before.result.value, "rule": before.text},
+        "nearMisses": list(explanation.near_misses),
+        "opposite": explanation.remedy.to_dict(explanation.options.origins),
+        "asOf": explanation.options.as_of,
+        **explanation.premises.key(),
+    }

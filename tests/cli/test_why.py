@@ -1,0 +1,178 @@
+"""`aclog why` by its own command line; since when is compared with `authorize` at every state of a log."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl, registration, removal
+from tests.support.cli.command import aclog
+
+DENY, ALLOW = 2, 3
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return write_log(
+        tmp_path / "log",
+        [acl(1, name="orders"), acl(2, name="orders", principal="User:bob")],
+        [acl(3, name="orders", permission=DENY, principal="User:*")],
+        [removal(2)],
+        [acl(4, name="g", resource_type=3, principal="User:carol"), acl(5, name="orders", principal="User:carol")],
+        [removal(3)],
+    )
+
+
+def answer(log: Path, *words: object) -> dict:
+    result = aclog("why", *words, "--log", log, "--format", "json")
+    row = json.loads(result.out)
+    assert result.code == (row["decision"] == "DENIED"), result
+    return row
+
+
+def test_the_lines_of_a_denial(log):
+    result = aclog("why", "bob", "orders", "--log", log)
+    assert result.code == 1
+    verdict, rule, since, before, fix, command = result.lines
+    assert verdict == "DENIED   User:bob: READ TOPIC 'orders' from 127.0.0.1 (host assumed: none given)"
+    assert rule == "rule     DefaultDeny"
+    assert since.startswith("since    1970-01-01T00:00:02.000Z (")
+    assert since.endswith(" days ago), offset 2: added DENY User:* READ on TOPIC LITERAL 'orders' from *")
+    assert before == "before   ALLOWED by ALLOW User:bob READ on TOPIC LITERAL 'orders' from *"
+    assert fix == "fix      add ALLOW User:bob READ on TOPIC LITERAL 'orders' from *"
+    assert command.lstrip().startswith("kafka-acls.sh") or "aclog acls add" in command
+
+
+def test_the_lines_of_what_is_allowed(log):
+    result = aclog("why", "User:alice", "orders", "--log", log, "--host", "10.0.0.1").ok()
+    assert [line[:9] for line in result.lines] == ["ALLOWED  ", "rule     ", "since    ", "before   "]
+    assert result.lines[0].endswith("from 10.0.0.1")
+    assert result.lines[2].endswith("offset 6: removed DENY User:* READ on TOPIC LITERAL 'orders' from *")
+    assert result.lines[3] == "before   DENIED by DENY User:* READ on TOPIC LITERAL 'orders' from *"
+
+
+def test_an_earlier_state_has_its_own_change(log):
+    assert answer(log, "bob", "orders", "--as-of", 2)["since"]["offset"] == 1
+    row = answer(log, "bob", "orders", "--as-of", 3)
+    assert (row["since"]["offset"], row["since"]["endOffset"], row["since"]["change"]["action"]) == (2, 3, "ADD")
+    assert row["before"]["decision"] == "ALLOWED"
+
+
+def test_a_log_that_begins_with_the_answer(log):
+    row = answer(log, "User:dave", "orders")
+    assert (row["since"]["offset"], row["since"]["change"], row["before"]) == (0, None, None)
+    checkpoint = write_checkpoint(recover(log).image, log.parent)
+    result = aclog("why", "User:dave", "orders", "--snapshot", checkpoint)
+    assert result.code == 1
+    [since] = [line for line in result.lines if line.startswith("since")]
+    assert since.startswith("since    unknown: the source is a single state")
+    row = json.loads(aclog("why", "User:dave", "orders", "--snapshot", checkpoint, "--format", "json").out)
+    assert row["since"] is None
+    assert row["sinceUnknown"].startswith("unknown: ")
+
+
+def test_intents_need_all_their_requests(log):
+    assert answer(log, "carol", "orders", "--consume", "--group", "g")["decision"] == "ALLOWED"
+    row = answer(log, "alice", "orders", "--consume")
+    assert (row["decision"], row["rule"][:5], row["missing"], row["intent"]) == ("DENIED", "Match", "GROUP", "consume")
+    text = aclog("why", "alice", "orders", "--consume", "--log", log).lines
+    assert text[1] == "needs    READ and DESCRIBE on a GROUP: the principal has them on no GROUP"
+    assert text[-1].startswith("fix      aclog grant --intent consume")
+    row = answer(log, "alice", "orders", "--consume", "--group", "g")
+    assert (row["resourceType"], row["resourceName"], row["missing"]) == ("GROUP", "g", None)
+    row = answer(log, "alice", "orders", "--produce")
+    assert (row["decision"], row["operation"]) == ("DENIED", "WRITE")
+
+
+def test_other_resources_and_operations(log):
+    assert answer(log, "carol", "group:g")["decision"] == "ALLOWED"
+    assert answer(log, "carol", "group:g", "--operation", "delete")["operation"] == "DELETE"
+    assert answer(log, "carol", "cluster", "--operation", "Alter")["resourceName"] == "kafka-cluster"
+    row = answer(log, "alice", "other*")
+    assert (row["patternType"], row["since"]) == ("PREFIXED", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["bob", "cluster"], "cluster: no operation is assumed on CLUSTER: expected --operation NAME"),
+        (["bob", "orders", "--consume", "--produce"], "--consume and --produce: expected one of them"),
+        (["bob", "orders", "--produce", "--operation", "Read"], "--produce and --operation: expected one of them"),
+        (
+            ["bob", "orders", "--group", "g"],
+            "--group: expected --consume beside it, or group:NAME as NAME",
+        ),
+        (["bob", "or*", "--consume"], "or*: with --consume, expected one name and no prefix"),
+        (["bob", "nothing:x"], "'nothing:x' is not a resource: expected TYPE:NAME"),
+        (["bob", "group:g", "--consume"], "group:g: with --consume, expected a topic"),
+    ],
+)
+def test_what_is_wrong_is_one_line(log, words, problem):
+    result = aclog("why", *words, "--log", log)
+    assert (result.code, result.out) == (2, "")
+    assert result.complaint.startswith(problem)
+
+
+def test_principals_that_are_close(tmp_path):
+    log = write_log(tmp_path / "log", [acl(1, principal="User:Fraud"), acl(2, principal="Team:ops")])
+    result = aclog("why", "fraud", "1", "--log", log)
+    assert result.code == 1
+    assert "names User:fraud: did you mean User:Fraud? (upper and lower case differ)" in result.err
+    assert "did you mean User:Fraud?" in aclog("why", "User:Fruad", "1", "--log", log).err
+    assert "no ACL names User:ops, but Team:ops: expected TYPE:NAME" in aclog("why", "ops", "1", "--log", log).complaint
+    assert "no ACL" not in aclog("why", "Team:ops", "2", "--log", log).ok().err
+
+
+def test_kafkas_that_decide_differently(tmp_path):
+    log = write_log(
+        tmp_path / "log",
+        [registration(1, 30), registration(2, 33)],
+        [acl(1, name="t")],
+        [acl(2, name="t", principal="User:bob", permission=DENY)],
+    )
+    assert answer(log, "alice", "t")["since"]["offset"] == 2  # no range: they decide alike
+
+
+RULES = dict(enumerate(product(("User:a", "User:b", "User:*"), (DENY, ALLOW)), start=1))
+STEPS = st.lists(st.lists(st.sampled_from(sorted(RULES)), min_size=1, max_size=3), min_size=1, max_size=8)
+"""Batches of numbers of ACLs; each adds the ACL, or removes it if it is there."""
+
+
+def is_allowed(rules: set[int]) -> bool:
+    """Whether User:a may READ: the least that Kafka's decision is."""
+    permissions = {permission for who, permission in map(RULES.get, rules) if who in ("User:a", "User:*")}
+    return permissions == {ALLOW}
+
+
+@given(STEPS, st.integers(0, 8))
+def test_since_is_the_last_state_that_was_decided_otherwise(tmp_path_factory, steps, transaction):
+    """Also where two batches became visible together, by a transaction."""
+    rules: set[int] = set()
+    batches, states, offset = [], [(0, False)], 0
+    for index, step in enumerate(steps):
+        records = [BeginTransactionRecord()] if index == transaction and index + 1 < len(steps) else []
+        for number in step:
+            who, permission = RULES[number]
+            added = acl(number, name="t", principal=who, permission=permission)
+            records.append(removal(number) if number in rules else added)
+            rules ^= {number}
+        if index == transaction + 1:
+            records.append(EndTransactionRecord())
+        batches.append(records)
+        offset += len(records)
+        if index != transaction or index + 1 == len(steps):
+            states.append((offset, is_allowed(rules)))
+    row = answer(write_log(tmp_path_factory.mktemp("log"), *batches), "User:a", "t")
+    now = states[-1][1]
+    changed = [number for number in range(1, len(states)) if states[number][1] is not states[number - 1][1]]
+    assert (row["decision"] == "ALLOWED") is now
+    assert row["since"]["endOffset"] == (states[changed[-1]][0] if changed else 0)
+    assert (row["since"]["change"] is None) is not bool(changed)
+    assert (row["before"] or {}).get("decision") == (None if not changed else "DENIED" if now else "ALLOWED")
