@@ -21,7 +21,12 @@ What it gives
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
     Rows        rules or changes, one by one or as a table: to_pandas(), to_arrow(), to_dicts()
     Comparison  access gained and lost: text_lines(), json_lines(), differences, to_pandas()
-    Report      of lint, test, review, plan, diff and check, as their JSON: passed, notes, to_dicts(), as_json()
+    Report      of a command, as its JSON: passed, notes, to_dicts(), as_json()
+
+What commands do (each returns a Report)
+    lint, test, review, plan, diff, check            of rules
+    acl_usage, unused, denied, suggest, simulate         of rules and access logs
+    sync, migrate                                    which write logs
 
 Resources
     topic(name), group(name), cluster(), transactional_id(name), delegation_token(id), user(principal)
@@ -58,7 +63,8 @@ if TYPE_CHECKING:
     from aclog.library.authorizer import Answer, Authorizer, Grant, Grants, Rows
     from aclog.library.image import Image
     from aclog.library.log import Log, open_acls, open_log
-    from aclog.library.reports import Report, check, diff, lint, plan, review, test
+    from aclog.library.reports import Report, check, diff, lint, migrate, plan, review, sync, test
+    from aclog.library.usage import acl_usage, denied, simulate, suggest, unused
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -102,19 +108,26 @@ if TYPE_CHECKING:
         "StandardAcl",
         "StandardAclWithId",
         "__version__",
+        "acl_usage",
         "check",
         "cluster",
         "delegation_token",
+        "denied",
         "diff",
         "group",
         "lint",
+        "migrate",
         "open_acls",
         "open_log",
         "plan",
         "review",
+        "simulate",
+        "suggest",
+        "sync",
         "test",
         "topic",
         "transactional_id",
+        "unused",
         "user",
     ]
 
@@ -146,19 +159,26 @@ _HOME_OF = {
     "StaleError": "aclog.metalog.errors",
     "StandardAcl": "aclog.authorizer.acl",
     "StandardAclWithId": "aclog.authorizer.acl",
+    "acl_usage": "aclog.library.usage",
     "check": "aclog.library.reports",
     "cluster": "aclog.authorizer.settings",
     "delegation_token": "aclog.authorizer.settings",
+    "denied": "aclog.library.usage",
     "diff": "aclog.library.reports",
     "group": "aclog.authorizer.settings",
     "lint": "aclog.library.reports",
+    "migrate": "aclog.library.reports",
     "open_acls": "aclog.library.log",
     "open_log": "aclog.library.log",
     "plan": "aclog.library.reports",
     "review": "aclog.library.reports",
+    "simulate": "aclog.library.usage",
+    "suggest": "aclog.library.usage",
+    "sync": "aclog.library.reports",
     "test": "aclog.library.reports",
     "topic": "aclog.authorizer.settings",
     "transactional_id": "aclog.authorizer.settings",
+    "unused": "aclog.library.usage",
     "user": "aclog.authorizer.settings",
 }
 """The public names, each with the module that defines it: a module is imported when one of its names is used."""

@@ -32,7 +32,7 @@ def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, a
       aclog console --hash-password User:alice
       aclog console --log DIR --login logins --listen 0.0.0.0:8443 --tls-cert C --tls-key K
     """
-    from aclog.cli.extras import need_web_extra
+    from aclog.ops.extras import need_web_extra
 
     need_web_extra()
     if flags.hash_password is not None:

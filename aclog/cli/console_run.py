@@ -15,7 +15,6 @@ from prometheus_client import Gauge, PlatformCollector, ProcessCollector
 from aclog.authorizer.acl import ChangePlace, Origin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import Settings
-from aclog.cli.extras import need_usage_extra
 from aclog.cli.finders import DraftTests, DriftFinder, LintFinder, PlacedFinder, TestsFinder
 from aclog.cli.flags.commands import ConsoleFlags, FindingsFlags
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags, gap_us, given_accesses, parse_modules
@@ -44,6 +43,7 @@ from aclog.console.shared import LineFile, Precedence
 from aclog.console.web.app import WebConsole
 from aclog.console.web.rendering import asset_version
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, place_settings
 from aclog.ops.policies import settings_of
 from aclog.snapshots.image import Image

@@ -160,7 +160,7 @@ def print_coverage(flags: CoverageFlags, output: Output) -> int:
         MetadataError, OSError: it cannot be read, or holds nothing.
 
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     gap = gap_us(flags.gap)
@@ -189,7 +189,7 @@ def _of_index(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
 
 
 def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
     from aclog.terminal.notices import progress
 
     need_usage_extra()

@@ -34,11 +34,16 @@ def denied(
       aclog denied --accesses /var/log/kafka --log DIR --out change.jsonl
       aclog diff --log DIR --change change.jsonl
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     from aclog.cli.usage_report import print_denied
     from aclog.ops.policies import settings_of
+    from aclog.ops.usage import AccessLog, denied_requests
 
-    log = (accesses, settings_of(authorizer))
-    raise Exit(print_denied(source, *log, flags, output.choose(), configs=authorizer.configs()))
+    settings, how = settings_of(authorizer), output.choose()
+    log, choice = AccessLog.of(accesses), source.choose()
+    requests = denied_requests(
+        log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()
+    )
+    raise Exit(print_denied(requests, flags.out, how))

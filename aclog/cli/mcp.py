@@ -22,7 +22,7 @@ def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> No
       aclog mcp --bootstrap-controller HOST:9093 --index usage
       aclog -c prod mcp
     """
-    from aclog.cli.extras import need_mcp_extra
+    from aclog.ops.extras import need_mcp_extra
 
     need_mcp_extra()
     from aclog.cli.mcp_server import run_mcp

@@ -32,7 +32,7 @@ def pdp(source: SourceFlags, flags: PdpFlags, authorizer: AuthorizerFlags) -> No
     """
     if flags.check_mapping:
         raise Exit(_check_mapping(flags.mapping))
-    from aclog.cli.extras import need_web_extra
+    from aclog.ops.extras import need_web_extra
 
     need_web_extra()
     from aclog.cli.pdp_run import run_pdp

@@ -6,12 +6,12 @@ from pathlib import Path
 from click.exceptions import Exit
 
 from aclog.analysis.review.review import markdown_lines, text_lines
-from aclog.cli.extras import need_usage_extra
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError
+from aclog.ops.extras import need_usage_extra
 from aclog.ops.plan import DesiredRules, Ownership, PlanGoal, new_plan, read_changes_goal, read_goal, report_of
 from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step_object
 from aclog.planning.planner import DeleteLimit, PlannedChange
@@ -116,7 +116,7 @@ def check_accesses(accesses: AccessesFlags | None, output: Output) -> None:
 
 
 def _uses(accesses: AccessesFlags, place: FoundPlace, change: PlannedChange) -> RuleUses:
-    from aclog.ops.usage import read_rule_uses  # here: for access logs alone
+    from aclog.ops.unused import read_rule_uses  # here: for access logs alone
 
     return read_rule_uses(accesses, place, change.removed)
 

@@ -40,12 +40,15 @@ def simulate(
       aclog simulate --accesses /var/log/kafka --log DIR --change removals.jsonl
       aclog simulate --accesses accesses.parquet --acls old.jsonl --to-acls new.jsonl
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     from aclog.cli.diff_report import SideFlags
     from aclog.cli.usage_report import report_simulation
+    from aclog.ops.usage import AccessLog
+    from aclog.ops.usage import simulate as simulate_accesses
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise Exit(report_simulation(sides, accesses, how))
+    sides.check({})
+    raise Exit(report_simulation(simulate_accesses(AccessLog.of(accesses), sides.states()), how))

@@ -32,11 +32,14 @@ def suggest(
       aclog diff --log DIR --to-acls want.jsonl
       aclog suggest --accesses /var/log/kafka --log DIR --principal User:etl --explain
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
+    from aclog.ops.usage import AccessLog, suggest_least
 
-    log = accesses, window
-    print_suggestion(source, log, settings_of(authorizer), flags, output.choose(), configs=authorizer.configs())
+    settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
+    options = flags.options(window, topics)
+    log, choice = AccessLog.of(accesses), source.choose(topics=topics)
+    print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -2,101 +2,35 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
-from uuid import UUID
+from typing import Annotated
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from aclog.authorizer.acl import (
-    StandardAcl,
-    StandardAclWithId,
     acl_text,
-    rule_fields,
 )
-from aclog.cli.flags.common import FollowerFlags, RemovalFlags, RemovalLimit
+from aclog.cli.flags.common import FollowerFlags, RemovalFlags
 from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.options import Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
-from aclog.cli.transfer.rows import row_line
-from aclog.cli.transfer.transfer import change_row
-from aclog.client.connection import Connection, Role, connect
-from aclog.client.errors import LoginError, UnreachableError
-from aclog.client.requests import check_acls, describe_cluster, describe_quorum
+from aclog.client.errors import LoginError
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.codec import encode_acl, encode_record
-from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError, printable
-from aclog.metalog.filelog.files import leave_notice, log_error, withdraw_notice
-from aclog.metalog.primitives import RandomIds, current_time_ms, uuid_text
-from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.metalog.primitives import uuid_text
+from aclog.ops.export_rows import change_row, row_line
+from aclog.ops.removal_limit import RemovalLimit
+from aclog.ops.sync import ClusterPoller, Poll, RemovalTrust, SyncLog, WrongClusterError, create_sync_log, open_sync_log
 from aclog.protocol.error_codes import (
-    BROKER_NOT_AVAILABLE,
     CLUSTER_AUTHORIZATION_FAILED,
-    NETWORK_EXCEPTION,
-    NOT_CONTROLLER,
-    NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
     SECURITY_DISABLED,
-    UNKNOWN_SERVER_ERROR,
 )
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
-from aclog.snapshots.image import Image
-from aclog.sources.live import connect_to_first, describe_all_acls, describe_cluster_id
-from aclog.sources.logs import SYNC_FILE, SyncProperties, read_sync_properties, write_sync_properties
-from aclog.targets.log import LogWriter, check_parent, open_or_create, open_writer
-from aclog.terminal.output import emit, note, time_text, utc_text, warn
-
-# Changes between the recorded ACLs of a cluster and those of a poll, as records.
-
-
-@frozen(kw_only=True)
-class AclChanges:
-    """Removed ACLs with their recorded ids, and added ACLs with new ids."""
-
-    removed: tuple[StandardAclWithId, ...] = ()
-    added: tuple[StandardAclWithId, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.removed) + len(self.added)
-
-    def values(self) -> list[bytes]:
-        """Encode the changes as record values, removals first.
-
-        Raises:
-            EncodeError: a string that is too long for a record.
-
-        """
-        return list(self._values())
-
-    def _values(self) -> Iterator[bytes]:
-        for each in self.removed:
-            if each.id is not None:
-                yield encode_record(RemoveAccessControlEntryRecord(id=each.id))
-        for each in self.added:
-            if each.id is not None:
-                yield encode_acl(each.acl, each.id)
-
-
-def acl_changes(
-    recorded: Mapping[StandardAcl, UUID], polled: Iterable[StandardAcl], new_id: Callable[[], UUID]
-) -> AclChanges:
-    """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
-
-    Changes are in listing order (aclog.authorizer.acl.rule_fields), regardless of the order of the poll.
-    """
-    # A response may repeat an ACL.
-    now = dict.fromkeys(polled)
-    removed = (StandardAclWithId(id=id_, acl=acl) for acl, id_ in recorded.items() if acl not in now)
-    added = sorted((StandardAclWithId(id=None, acl=acl) for acl in now if acl not in recorded), key=rule_fields)
-    return AclChanges(
-        removed=tuple(sorted(removed, key=rule_fields)),
-        added=tuple(StandardAclWithId(id=new_id(), acl=each.acl) for each in added),
-    )
-
+from aclog.terminal.output import emit, note, time_text, warn
 
 # Output formats of `aclog sync`.
 
@@ -196,402 +130,6 @@ def sync(
     )
 
 
-# Polls the ACLs of one cluster over the admin API.
-
-
-_SETTLE_SECONDS = 2.0
-"""Within this time a broker that reaches its controller applies what was committed before: fetches wait 0.5 s at most,
-and are retried after 0.5 s at most.
-"""
-
-_OUT_OF_REACH = {
-    UNKNOWN_SERVER_ERROR,
-    NOT_LEADER_OR_FOLLOWER,
-    REQUEST_TIMED_OUT,
-    BROKER_NOT_AVAILABLE,
-    NETWORK_EXCEPTION,
-    NOT_CONTROLLER,
-}
-"""The errors of a broker without an answer from a controller. Other errors have other causes."""
-
-_MOST_BROKERS = 6
-"""How many are queried again; each response has all ACLs."""
-
-
-class WrongClusterError(ConfigError):
-    """The servers belong to a different cluster than the recorded one."""
-
-
-@frozen(kw_only=True)
-class Poll:
-    """All ACLs of a cluster, its id, and when the response had arrived (ms since 1970).
-
-    `is_settled`: the state is no older than that of the poll before. Each broker applies changes in order, but one that
-    has just been connected to may be behind the one that was queried before, or behind itself before it was restarted.
-    """
-
-    cluster_id: str
-    acls: tuple[StandardAcl, ...]
-    timestamp: int
-    is_settled: bool = False
-
-
-@define(eq=False, kw_only=True)
-class ClusterPoller:
-    """A client of one cluster, owned by one event loop.
-
-    It stays with the same broker as long as polls succeed: another broker may lag behind, and an older state would be
-    recorded as a change. `cluster_id` is the expected cluster; None accepts any, and expects it from then on.
-    """
-
-    servers: tuple[HostPort, ...]
-    security: ClientSecurity
-    cluster_id: str | None
-    _clock: Callable[[], int] = field(default=current_time_ms)
-    _connection: Connection | None = field(default=None, init=False)
-
-    async def poll(self) -> Poll:
-        """Return the current ACLs.
-
-        Raises:
-            WrongClusterError: the server belongs to a different cluster.
-            MetadataError: no server is reachable, or the response is malformed or an error. The next poll tries another
-                server first.
-
-        """
-        try:
-            return await self._try()
-        except BaseException:  # also cancelled: a response may be in flight
-            await self._move_to_end()
-            raise
-
-    async def poll_settled(self) -> Poll:
-        """Poll the broker that was queried last, once it must have applied what its controller has committed.
-
-        The first that answers, if none was queried. A broker that does not reach its controller has an old state, for
-        any time.
-
-        Raises:
-            MetadataError: as `poll`; also if the broker does not reach its controller.
-
-        """
-        try:
-            connection = self._connection
-            if connection is None or connection.failure is not None:
-                await self.close()
-                self._connection = connection = await connect_to_first(self.servers, self.security, Role.BROKER)
-                await self._check_cluster(connection)  # before a pause: it may be a wrong address
-            await _check_reaches_controller(connection)
-            await asyncio.sleep(_SETTLE_SECONDS)
-            return evolve(await self._describe(connection), is_settled=True)
-        except BaseException:
-            await self._move_to_end()
-            raise
-
-    async def poll_again(self, is_plausible: Callable[[Poll], bool]) -> Poll | None:
-        """Query the same broker again, then others; return the first plausible response, None without one.
-
-        A broker that cannot be queried is skipped, and so is one of another cluster that was not given: brokers name
-        themselves for their clients, and such a name may be another server's here. The poller stays with the broker
-        whose response it returns, if any.
-
-        Raises:
-            WrongClusterError: as `poll`.
-
-        """
-        servers = self.servers
-        for address in await self._brokers():
-            try:
-                await self.close()
-                self._connection = await connect(address, self.security)
-                poll = await self._describe(self._connection)
-            except MetadataError as error:
-                if isinstance(error, WrongClusterError) and address in servers:
-                    raise
-                continue
-            if is_plausible(poll):
-                return poll
-        await self.close()  # its next answer is that of a new broker: not settled
-        return None
-
-    async def _brokers(self) -> tuple[HostPort, ...]:
-        """Return the broker that was queried last, the other given ones, and those that the cluster names, a few."""
-        named: tuple[HostPort, ...] = ()
-        if self._connection is not None:
-            with suppress(MetadataError):  # too old for it, or not allowed
-                named = tuple(node.address for node in (await describe_cluster(self._connection)).nodes)
-        return tuple(dict.fromkeys((*self.servers, *named)))[:_MOST_BROKERS]
-
-    async def _try(self) -> Poll:
-        connection = self._connection
-        if connection is not None and connection.failure is None:
-            with suppress(UnreachableError):  # closed while idle, or its session expired (KIP-368): reconnect
-                return evolve(await self._describe(connection), is_settled=True)
-        await self.close()
-        self._connection = await connect_to_first(self.servers, self.security, Role.BROKER)
-        return await self._describe(self._connection)
-
-    async def _move_to_end(self) -> None:
-        """Close the connection, and make its server the last one to try."""
-        failed = self.servers[0] if self._connection is None else self._connection.address
-        self.servers = (*self._others(failed), failed)
-        await self.close()
-
-    def _others(self, one: HostPort) -> tuple[HostPort, ...]:
-        return tuple(server for server in self.servers if server != one)
-
-    async def _check_cluster(self, connection: Connection) -> str:
-        cluster_id = await describe_cluster_id(connection)
-        if self.cluster_id not in {None, cluster_id}:
-            raise WrongClusterError(
-                f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, the recorded one"
-            )
-        return cluster_id
-
-    async def _describe(self, connection: Connection) -> Poll:
-        cluster_id = await self._check_cluster(connection)
-        acls = await describe_all_acls(connection)
-        # After the response: at this time, the cluster was known to have these ACLs.
-        timestamp = self._clock()
-        try:
-            check_acls(acls)
-        except DecodeError as error:
-            raise error.at(path=str(connection.address)) from None
-        self.cluster_id = cluster_id
-        self.servers = (connection.address, *self._others(connection.address))
-        return Poll(cluster_id=cluster_id, acls=tuple(acls), timestamp=timestamp)
-
-    async def close(self) -> None:
-        """Close the connection, if any."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-
-async def _check_reaches_controller(connection: Connection) -> None:
-    """See that the broker forwards a request to its controller, and gets an answer.
-
-    Nothing is known of a broker that is too old for DescribeQuorum, or does not allow it.
-
-    Raises:
-        MetadataError: it does not, or does not respond.
-
-    """
-    try:
-        await describe_quorum(connection)
-    except ConfigError:
-        return
-    except RequestError as error:
-        if error.code in _OUT_OF_REACH:
-            raise RequestError(
-                error.code, f"{connection.address}: DescribeQuorum: {error}: its rules may be old, and are not recorded"
-            ) from None
-
-
-# The log of `aclog sync`: one atomic batch or transaction for each poll that found changes.
-
-
-_TRANSACTION = "aclog sync"
-
-
-@define(eq=False)
-class SyncLog:
-    """The open log of a cluster; `recorded` are the ACLs of its newest state, with their ids."""
-
-    directory: Path
-    cluster_id: str
-    recorded: dict[StandardAcl, UUID]
-    _writer: LogWriter
-    _stack: ExitStack = field(factory=ExitStack)
-
-    @classmethod
-    def open(cls, directory: Path, written: Sequence[Change] = ()) -> Self:
-        """Open an existing log; it is recovered if its last writer was interrupted.
-
-        `written` is what this process has just created it with: those ACLs are not read again.
-
-        Raises:
-            ConfigError: the directory is not a log of `aclog sync`.
-            LockedError, LogError, DecodeError: as aclog.targets.log.open_writer.
-
-        """
-        properties = read_sync_properties(directory)
-        if properties is None:
-            raise ConfigError(
-                f"{directory}: no {SYNC_FILE} in it: expected a log of `aclog sync`, or an empty or missing directory"
-            )
-        with ExitStack() as stack:
-            writer = stack.enter_context(open_writer(directory, for_sync=True))
-            rules: Iterator[StandardAclWithId] = (each.rule for each in written)
-            if not written or writer.log.end_offset() != written[-1].end_offset:
-                rules = iter(writer.image.acls)
-            recorded = {each.acl: each.id for each in rules if each.id is not None}
-            writer.image = Image.EMPTY  # it is not updated from here on: free the memory
-            return cls(
-                directory=directory,
-                cluster_id=properties.cluster_id,
-                recorded=recorded,
-                writer=writer,
-                stack=stack.pop_all(),
-            )
-
-    def end_offset(self) -> int:
-        """Return the offset of the next record."""
-        return self._writer.log.end_offset()
-
-    def changes(self, poll: Poll) -> AclChanges:
-        """Return the changes from the newest state to a poll, with new ids for added ACLs."""
-        return _changes(self.recorded, poll)
-
-    def differs_from(self, poll: Poll) -> bool:
-        """Return whether a poll has other ACLs than are recorded."""
-        return self.recorded.keys() != set(poll.acls)
-
-    def removed_by(self, poll: Poll) -> int:
-        """Return how many of the recorded ACLs are not in a poll."""
-        return len(self.recorded.keys() - set(poll.acls))
-
-    def leave_notice(self, text: str) -> None:
-        """Write a notice for every reader of the log, until `withdraw_notice`, durably. Raises LogError."""
-        leave_notice(self.directory, text)
-
-    def withdraw_notice(self) -> None:
-        """End what `leave_notice` began, durably. Raises LogError."""
-        withdraw_notice(self.directory)
-
-    def append(self, changes: AclChanges, timestamp: int) -> list[Change]:
-        """Append changes atomically and durably, with a timestamp in ms since 1970.
-
-        Raises:
-            EncodeError: an ACL that is too long for a record; nothing was written.
-            LogError: the log cannot be written; it accepts no further appends.
-
-        """
-        done = append_changes(self._writer, changes, timestamp)
-        for each in changes.removed:
-            del self.recorded[each.acl]
-        self.recorded |= {each.acl: each.id for each in changes.added if each.id is not None}
-        return done
-
-    def close(self) -> None:
-        """Close the log. Idempotent."""
-        self._stack.close()
-
-
-def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
-    """Create the log of a cluster with its first poll, atomically: the directory appears when it is complete.
-
-    Raises:
-        ConfigError: the directory is not empty.
-        LogError: it cannot be written.
-        EncodeError: an ACL that is too long for a record.
-
-    """
-    try:
-        with open_or_create(directory, force=False, timestamp=poll.timestamp) as (writer, is_new):
-            if not is_new:
-                raise ConfigError(f"{directory}: no longer empty: expected no other process to write to it")
-            properties = SyncProperties(cluster_id=poll.cluster_id, first_poll=poll.timestamp)
-            write_sync_properties(writer.log.directory, properties)
-            changes = append_changes(writer, _changes({}, poll), poll.timestamp)
-    except OSError as error:
-        raise log_error(error, directory, "cannot create") from error
-    return changes
-
-
-def _changes(recorded: dict[StandardAcl, UUID], poll: Poll) -> AclChanges:
-    return acl_changes(recorded, poll.acls, RandomIds())
-
-
-def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> list[Change]:
-    """Append changes as one batch, or as a transaction if they do not fit into one, and wait for each batch.
-
-    Raises:
-        EncodeError, LogError: as SyncLog.append.
-
-    """
-    # All are encoded before the first is appended: one that is too long must not leave half a transaction.
-    offsets = writer.submit(changes.values(), atomic=True, timestamp=timestamp, transaction=_TRANSACTION)
-    writer.flush()
-    # In the order of AclChanges.values.
-    kinds = [(ChangeKind.REMOVED, each) for each in changes.removed] + [
-        (ChangeKind.ADDED, each) for each in changes.added
-    ]
-    end = writer.log.end_offset()
-    return [_change(offset, end, timestamp, *each) for offset, each in zip(offsets, kinds, strict=True)]
-
-
-def _change(offset: int, end_offset: int, timestamp: int, kind: ChangeKind, rule: StandardAclWithId) -> Change:
-    return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
-
-
-# Whether a poll is trusted: one that would remove too much is repeated, then refused.
-
-
-class RefusedPollError(MetadataError):
-    """A poll would remove more than is plausible; `removed` of `total` ACLs."""
-
-    def __init__(self, poll: Poll, removed: int, total: int) -> None:
-        super().__init__(
-            f"the poll of {utc_text(poll.timestamp)} is refused: {removed} of {total} rules would go, and no broker "
-            "shows them; is a broker without its metadata answering? If they were really removed, run the command "
-            f"with --accept-removal {removed}"
-        )
-        self.removed = removed
-        self.notice = f"newest poll refused at {utc_text(poll.timestamp)}: {removed} of {total} rules would go"
-
-
-@define(eq=False, kw_only=True)
-class RemovalTrust:
-    """The limit of a run; the one larger removal that its operator has accepted is spent by the poll that needs it."""
-
-    limit: RemovalLimit
-    refused: int = field(default=0, init=False)
-    """How many rules the newest poll would have removed, if it was refused."""
-
-    async def trusted_poll(self, poller: ClusterPoller, log: SyncLog | None) -> Poll:
-        """Poll; return a response that may be recorded.
-
-        Raises:
-            RefusedPollError: it would remove too much, also when repeated; the log has a notice of that.
-            MetadataError: as ClusterPoller.poll.
-
-        """
-        if log is None:
-            # Nothing is recorded that could be removed; but what an old state has in excess would be later.
-            return await poller.poll_settled()
-        poll = await poller.poll()
-        if not poll.is_settled and log.differs_from(poll):
-            poll = await poller.poll_settled()
-        if not self._is_plausible(poll, log):
-            again = await poller.poll_again(lambda other: self._is_plausible(other, log))
-            if again is not None and log.differs_from(again):
-                again = await poller.poll_settled()
-            poll = again if again is not None and self._is_plausible(again, log) else self._accepted(poll, log)
-        self.refused = 0
-        log.withdraw_notice()
-        return poll
-
-    def _is_plausible(self, poll: Poll, log: SyncLog) -> bool:
-        return not self.limit.is_exceeded(log.removed_by(poll), len(log.recorded))
-
-    def _accepted(self, poll: Poll, log: SyncLog) -> Poll:
-        removed, total = log.removed_by(poll), len(log.recorded)
-        if not self.limit.is_accepted(removed):
-            self.refused, refusal = removed, RefusedPollError(poll, removed, total)
-            log.leave_notice(refusal.notice)
-            raise refusal
-        note(f"the removal of {removed} of {total} rules is accepted: --accept-removal {self.limit.accepted} is spent")
-        self.limit = evolve(self.limit, accepted=None)
-        return poll
-
-
 # The loop of `aclog sync`: polls a cluster and records changes of its ACLs in a log.
 
 
@@ -675,12 +213,9 @@ class _Sync:
 
     def open(self, written: Sequence[Change] = ()) -> None:
         """Open an existing log; a missing or empty directory is left to the first poll. Raises as SyncLog.open."""
-        directory = self.options.directory
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            self._log = SyncLog.open(directory, written)
+        self._log = open_sync_log(self.options.directory, written)
+        if self._log is not None:
             self._stack.callback(self._log.close)
-        else:
-            check_parent(directory)
 
     async def run(self) -> None:
         """Poll until stopped, then print the summary."""
@@ -730,8 +265,7 @@ class _Sync:
 
     def _record(self, poll: Poll) -> list[Change]:
         if self._log is not None:
-            changes = self._log.changes(poll)
-            return self._log.append(changes, poll.timestamp) if changes else []
+            return self._log.record(poll)
         # The log is created under a temporary name and renamed: open it under its own.
         done = create_sync_log(self.options.directory, poll)
         self.open(done)

@@ -16,11 +16,11 @@ from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.finders import signature_of_database
 from aclog.cli.flags.common import AccessesFlags
-from aclog.cli.unused import silence_text, time_of, unjudged_text, unread_of_rule
 from aclog.console.findings import Item, Kind, LookResult, Subject, Use, Uses
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.usage import AccessLog, Judging, decided_by, proved, unknown_kafka
+from aclog.ops.unused import decided_by, proved, silence_text, time_of, unread_of_rule, why_unjudged
+from aclog.ops.usage import AccessLog, Judging, unknown_kafka
 from aclog.sources.logs import cluster_id_of
 from aclog.usage.index.database import FILE
 from aclog.usage.index.usage_index import UsageIndex
@@ -68,7 +68,7 @@ def by_index(
     for number in numbers.tolist():
         acl, answer = result.rules.rule(number).acl, ANSWERS[result.judgement.answer[number]]
         if answer not in _NEVER:
-            uses[acl] = _unjudged(unjudged_text(result, number))
+            uses[acl] = _unjudged(why_unjudged(result, number))
             continue
         life = int(result.lives.number[number])
         first, latest = last.use(life, _FIRST), last.use(life, _LAST)

@@ -34,11 +34,13 @@ def usage(
       aclog usage --accesses /var/log/kafka --log DIR --days 90
       aclog usage --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --format jsonl
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     from aclog.cli.usage_report import report_usage
     from aclog.ops.policies import settings_of
+    from aclog.ops.usage import AccessLog, use_of_acls
 
-    how = output.choose(format_, pipe=OutputFormat.TEXT)
-    report_usage(source, accesses, window, settings_of(authorizer), how, configs=authorizer.configs())
+    how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
+    until, log = window.end(), AccessLog.of(accesses)
+    report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)

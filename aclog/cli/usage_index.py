@@ -38,7 +38,7 @@ def usage_index(
       aclog usage-index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
       aclog unused --log DIR --index usage --days 90
     """
-    from aclog.cli.extras import need_usage_extra
+    from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
     from aclog.cli.index_update import update_index

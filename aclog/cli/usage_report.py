@@ -1,9 +1,7 @@
-"""Reports of `aclog usage`, `denied`, `suggest` and `simulate`."""
+"""Reports of `aclog usage`, `unused`, `denied`, `suggest` and `simulate`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from datetime import date, datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, Final
@@ -11,38 +9,43 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import frozen
 
-from aclog.analysis.policy import generation_object, merged
-from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl, StandardAclWithId, acl_text
+from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAclWithId, acl_text
 from aclog.authorizer.acls_image import Action
-from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings
-from aclog.authorizer.standard import ALL_KNOWN, Premises
+from aclog.authorizer.standard import Premises
 from aclog.cli.answers import rule_text, rules_text, with_generation
-from aclog.cli.diff_report import SideFlags
-from aclog.cli.flags.commands import DeniedFlags, SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags, WindowFlags
+from aclog.cli.flags.commands import SuggestFlags
+from aclog.cli.flags.common import Output
 from aclog.cli.images import ACL_COLUMNS, RULE_COLUMNS
-from aclog.cli.transfer.output import write_change_file
-from aclog.metalog.errors import ConfigError, plural, printable
-from aclog.ops.policies import Sides, existing_topics, read_premises, refuse_unless_known
-from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
-from aclog.snapshots.image import Image
+from aclog.cli.transfer.output import safe_order, write_change_file
+from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.errors import plural, printable
+from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
+from aclog.ops.usage import (
+    DeniedRequests,
+    LogSimulation,
+    LogUsage,
+    ProvedSuggestion,
+    blocking_denies,
+    shown_time,
+    unjudged_text,
+    warn_of_unread,
+)
 from aclog.sources.acl_lines import change_line
-from aclog.terminal.columns import Column, Row, json_text
-from aclog.terminal.notices import progress
-from aclog.terminal.output import note, say, shown_zone, time_text, warn
+from aclog.terminal.columns import Column, json_text
+from aclog.terminal.notices import tracked
+from aclog.terminal.output import as_of_text, note, say, time_text
 from aclog.terminal.tables import aligned
-from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import Rules
-from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
-from aclog.usage.judging import CountedLog, Each, UsageReport, report
+from aclog.usage.denied import Attempt, Refusals
+from aclog.usage.index.used import EVENTS
+from aclog.usage.judging import UsageReport
 from aclog.usage.simulation import Change, Simulation
-from aclog.usage.simulation import simulate as simulate_changes
-from aclog.usage.suggestion import NOT_JUDGED, Needs, Question, SuggestedRule, Suggestion, prove
-from aclog.usage.suggestion import suggest as suggest_acls
-from aclog.usage.unused import Answer
-from aclog.usage.window import Counts, UnreadAccesses, Window, of_micros, unread_text
+from aclog.usage.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
+from aclog.usage.unused import Answer, Unused
+from aclog.usage.unused_report import UnusedReport
+from aclog.usage.window import Counts, unread_text
 
 # The report of `aclog usage`.
 
@@ -88,15 +91,6 @@ def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[s
         )
 
 
-def unjudged_text(usage_report: UsageReport) -> str:
-    """Return how many ACLs are not judged for accesses that could not be read or decided."""
-    rows = zip(
-        usage_report.rules.column("unread").to_pylist(), usage_report.rules.column("answer").to_pylist(), strict=True
-    )
-    unjudged = sum(bool(unread) and answer == Answer.NOT_JUDGED for unread, answer in rows)
-    return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
-
-
 def _counted(counts: Counts) -> list[tuple[str, str]]:
     rows = [
         (counts.decided, "evaluated against the ACLs, for the verdicts below"),
@@ -124,34 +118,6 @@ def _answers(rules: pa.Table) -> list[tuple[str, str, str, str]]:
     return [(f"{rows[each]:,}", f"{removable[each]:,}", each.value, _MEANINGS[each]) for each in Answer]
 
 
-def warn_of_gaps(usage_report: UsageReport) -> None:
-    """Warn of what the report does not know: when the ACLs were in force, and days without any access."""
-    if not usage_report.has_times:
-        note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
-    holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
-    if holes:
-        ranges = list(_ranges(holes))
-        more = f" and {len(ranges) - _SHOWN_HOLES:,} more ranges" if len(ranges) > _SHOWN_HOLES else ""
-        text = ", ".join(ranges[:_SHOWN_HOLES]) + more
-        warn(
-            f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
-            "the cluster was idle, or the log is incomplete"
-        )
-
-
-def _ranges(days: list[date]) -> Iterator[str]:
-    # consecutive days minus their place in the list are all the same day
-    for _, together in groupby(enumerate(days), lambda pair: pair[1] - timedelta(days=pair[0])):
-        run = [day for _, day in together]
-        yield str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}"
-
-
-def as_of_text(time: datetime) -> str:
-    """Return a time in the form that --as-of accepts, in the zone that is shown."""
-    local = time.astimezone(shown_zone())
-    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 # What `aclog usage` prints: a summary for people, or a row for each ACL.
 
 
@@ -168,41 +134,16 @@ UNREAD_COLUMN: Final = Column(key="unread", spare=True)
 """If there is anything that could not be read or decided."""
 
 
-def report_usage(
-    source: SourceFlags,
-    flags: AccessesFlags,
-    window: WindowFlags,
-    settings: Settings,
-    output: Output,
-    *,
-    configs: AbstractSet[str] = frozenset(),
-) -> None:
-    """Print the usage of the ACLs of a source.
-
-    `configs`: the properties of brokers whose values `settings` has.
-
-    Raises:
-        MetadataError, OSError: the log or the source cannot be read.
-
-    """
-    until = window.end()
-    log = AccessLog.of(flags)
-    choice = source.choose()
-    judging = Judging.of(choice, settings)
-    unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
-    counted, judged = log.count_window(judging, window.days, until)
-    usage_report = report(counted.accesses, judged, counted.rows, counted.days, top=SHOWN_DENIED, unread=counted.unread)
-    if unknown:
-        usage_report = usage_report.without_proof()
+def report_usage(usage: LogUsage, output: Output) -> None:
+    """Print the use of the ACLs of a source."""
+    usage_report = usage.report
     if output.is_rows:
-        columns = (*USAGE_COLUMNS, UNREAD_COLUMN) if usage_report.unread else USAGE_COLUMNS
-        output.print_rows(columns, _rows(usage_report, [column.key for column in columns]))
+        output.print_rows((*USAGE_COLUMNS, UNREAD_COLUMN) if usage_report.unread else USAGE_COLUMNS, usage.objects())
         warn_of_unread(usage_report.unread, unjudged_text(usage_report))
     else:
         for line in summary_lines(usage_report, _removable(usage_report)):
             say(printable(line))
-    warn_of_gaps(usage_report)
-    warn_of_rejects(counted.rejects)
+    usage.warn()
 
 
 def _removable(usage_report: UsageReport) -> Iterator[str]:
@@ -221,11 +162,6 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
 def _rule_text(row: dict[str, Any]) -> str:
     what = f"{row['permissionType']} {row['principal']} {row['operation']}"
     return f"{what} on {row['resourceType']} {row['patternType']} '{row['resourceName']}' from {row['host']}"
-
-
-def _rows(usage_report: UsageReport, keys: list[str]) -> Iterator[Row]:
-    for batch in usage_report.rules.select(keys).to_batches(max_chunksize=1 << 14):
-        yield from batch.to_pylist()
 
 
 # The report of `aclog denied`.
@@ -257,37 +193,6 @@ DENIED_COLUMNS: Final = (
     Column(key="missing", text=lambda rules: rules_text(rules[:_FEW])),
     Column(key="denies", flows=True, text=lambda rules: rules_text(rules[:_FEW])),
 )
-
-
-def denied_row(attempt: Attempt, rules: Rules) -> Row:
-    """Return the row; times are in ms since 1970."""
-    return {
-        "principal": attempt.principal,
-        "intent": None if attempt.intent is None else attempt.intent.value,
-        "operations": [operation.name for operation in attempt.operations],
-        "resourceType": attempt.resource_type.name,
-        "resourceName": attempt.resource_name,
-        "hosts": list(attempt.hosts),
-        "attempts": attempt.attempts,
-        "accesses": attempt.accesses,
-        "firstAt": None if attempt.first is None else attempt.first // 1000,
-        "lastAt": None if attempt.last is None else attempt.last // 1000,
-        "missing": [missing_row(rule) for rule in attempt.missing],
-        "denies": deny_rows(attempt, rules),
-    }
-
-
-def missing_row(rule: StandardAcl) -> dict[str, Any]:
-    """Return a rule that is not there yet, so that it has no id."""
-    row: dict[str, Any] = {**StandardAclWithId(id=None, acl=rule).to_dict()}
-    del row["id"]
-    return row
-
-
-def deny_rows(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
-    """Return the DENY rules that block an attempt."""
-    rows: list[dict[str, Any]] = rules.table.take(np.array(attempt.denies, np.int64)).to_pylist()
-    return rows
 
 
 # Denials for people: by principal and what it was for, names and hosts folded, the most frequent first.
@@ -356,7 +261,7 @@ def _cells(line: _Line, own: Sequence[Attempt], rules: Rules) -> tuple[str, ...]
 def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     parts = []
     if line.denies:
-        denies = deny_rows(own[0], rules)
+        denies = blocking_denies(own[0], rules)
         more = f" and {len(denies) - 1:,} more" if len(denies) > 1 else ""
         parts.append(f"blocked by: {rule_text(denies[0])}{more}")
     missing = {rule for attempt in own for rule in attempt.missing}
@@ -372,72 +277,26 @@ def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
 
 NONE, DENIALS = 0, 1
 """Exit codes."""
-_NO_ACCESS: Final = "--accesses: no line is an access: expected one at least"
 
 
-def print_denied(
-    source: SourceFlags,
-    accesses: AccessesFlags,
-    settings: Settings,
-    flags: DeniedFlags,
-    output: Output,
-    *,
-    configs: AbstractSet[str] = frozenset(),
-) -> int:
-    """Print the denied requests, and return the exit code.
-
-    `configs`: the properties of brokers whose values `settings` has. Reports unknown settings that could refuse more.
+def print_denied(denied: DeniedRequests, out: Path | None, output: Output) -> int:
+    """Print the denied requests, write the change that allows them to `out`, and return the exit code.
 
     Raises:
-        ConfigError: no line of the log is an access; `--out` names a file with other content.
-        MetadataError, OSError: the log or the source cannot be read.
+        ConfigError: `out` names a file with other content. OSError: it cannot be written.
 
     """
-    log = AccessLog.of(accesses)
-    choice = source.choose()
-    image = choice.image()
-    judging = Judging.of_state(image, settings)
-    rules, settings = judging.rules, judging.settings
-    unknown = read_premises(choice, configs).turning(allowed=True)
-    counted = log.count(judging.how(None, timeless=True))
-    warn_of_rejects(counted.rejects)
-    if not len(counted.accesses):
-        raise ConfigError(_NO_ACCESS)
-    unread = counted.unread.but_of(settings.super_users).may_be_refusals()
-    tally = _of_principals(refusals(counted.accesses, rules, settings), flags.principal)
-    attempts = attempts_of(tally.refusals, any_host=flags.any_host)
-    if flags.out is not None:
-        _write_change(flags.out, attempts)
+    if out is not None:
+        additions = denied.additions()
+        state = write_change_file(out, (change_line(Action.ADD, row) for row in additions), "--out")
+        note(f"{out}: {state}: {len(additions):,} additions, for --change")
     if output.is_rows:
-        output.print_rows(DENIED_COLUMNS, (denied_row(attempt, rules) for attempt in attempts))
+        output.print_rows(DENIED_COLUMNS, denied.objects())
     else:
-        for line in refusal_lines(tally, attempts, rules, unknown):
+        for line in refusal_lines(denied.tally, denied.attempts, denied.rules, denied.unknown):
             say(printable(line))
-    if tally.undecided:
-        warn(f"{tally.undecided:,} accesses cannot be decided, such as those whose host is no address")
-    unread = UnreadAccesses.sum_of((unread, tally.unread))
-    if flags.principal:
-        unread = unread.of_principals(flags.principal)
-    warn_of_unread(unread, "more may be refused than is listed")
-    return DENIALS if attempts or unread or unknown else NONE
-
-
-def _of_principals(tally: Refusals, principals: Sequence[str]) -> Refusals:
-    if not principals:
-        return tally
-    entries = tuple(each for each in tally.refusals if each.access.principal in principals)
-    return evolve(tally, refusals=entries, refused=sum(each.count for each in entries))
-
-
-def _write_change(path: Path, attempts: Sequence[Attempt]) -> None:
-    rules = sorted({rule for attempt in attempts for rule in attempt.missing}, key=_order)
-    lines = (change_line(Action.ADD, missing_row(rule)) for rule in rules)
-    state = write_change_file(path, lines, "--out")
-    note(f"{path}: {state}: {len(rules):,} additions, for --change")
-
-
-def _order(rule: StandardAcl) -> tuple[str, ...]:
-    return tuple(map(str, missing_row(rule).values()))
+    denied.warn()
+    return NONE if denied.is_empty else DENIALS
 
 
 # The report of `aclog suggest`: suggested ACLs, proved, printed or written.
@@ -460,36 +319,6 @@ SUGGESTED_COLUMNS: Final = (
     Column(key="replaces", spare=True, text=lambda rules: str(len(rules))),
     Column(key="why", flows=True),
 )
-
-
-def suggested_rows(suggestion: Suggestion) -> Iterator[Row]:
-    """Return the rows."""
-    return map(_row, suggestion.rules)
-
-
-def _row(rule: SuggestedRule) -> Row:
-    evidence = rule.evidence
-    plain = StandardAclWithId(id=None, acl=rule.acl).to_dict()
-    return {
-        **{column.key: plain[column.key] for column in ACL_COLUMNS},
-        "accesses": evidence.accesses,
-        "names": rule.names,
-        "firstAt": shown_time(evidence.first),
-        "lastAt": shown_time(evidence.last),
-        "intents": [intent.value for intent in rule.intents],
-        "replaces": [_plain(StandardAclWithId(id=None, acl=acl)) for acl in rule.replaces],
-        "why": rule.why or None,
-    }
-
-
-def _plain(rule: StandardAclWithId) -> dict[str, str | None]:
-    row = rule.to_dict()
-    return {column.key: row[column.key] for column in ACL_COLUMNS}
-
-
-def shown_time(micros: int | None) -> str | None:
-    """Return a time in us since 1970 as text."""
-    return None if micros is None else as_of_text(of_micros(micros))
 
 
 # The suggestion for people: by principal, the first rules, and how many more there are.
@@ -548,118 +377,23 @@ def _replaced(rule: SuggestedRule) -> str:
     return f"currently granted by {first}" + (f" and {len(others):,} more" if others else "")
 
 
-# Suggests rules, proves them, and prints or writes them.
-
-
-@frozen(eq=False, kw_only=True)
-class SuggestReport:
-    """A suggestion, and what it was made of."""
-
-    suggestion: Suggestion
-    now: int
-    """The number of present rules."""
-    needs: Needs
-    replayed: int
-    """Accesses that were decided again, as often as they were made."""
-    window: Window
-    unread: UnreadAccesses
-    """Of the window: not in the proof."""
-
-
-def print_suggestion(
-    source: SourceFlags,
-    log: tuple[AccessesFlags, WindowFlags],
-    settings: Settings,
-    flags: SuggestFlags,
-    output: Output,
-    each: Each | None = None,
-    *,
-    configs: AbstractSet[str] = frozenset(),
-) -> None:
-    """Print the least rules that keep what was used, once they are proved.
-
-    `each` reads and counts the log, by default processes of this machine. `configs`: the properties of brokers whose
-    values `settings` has.
+def print_suggestion(suggested: ProvedSuggestion, flags: SuggestFlags, output: Output) -> None:
+    """Print the suggested rules, or write all desired ones to --out.
 
     Raises:
-        SuggestionError: they are not sound; nothing is printed.
-        ConfigError: flags that are not valid, a malformed file, or what decides is unknown, so that nothing is proved.
-        MetadataError, OSError: the log or the source cannot be read.
+        ConfigError: --out names a file with other content. OSError: it cannot be written.
 
     """
-    least, until, topics = flags.least(), log[1].end(), source.topics()
-    access_log = AccessLog.of(log[0], each)
-    choice = source.choose(topics=topics)
-    image = choice.image()
-    refuse_unless_known(read_premises(choice, configs), "no rule can be proved to be enough")
-    judging = Judging.of_state(image, settings)
-    kafka = judging.rules.intervals.kafka
-    settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
-    acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
-    counted, judged = access_log.count_window(judging, log[1].days, until)
-    exist = existing_topics(topics, (image,), (choice,))
-    principals = frozenset(flags.principal)
-    _check_principals(principals, image)
-    with progress("suggesting"):
-        needs = Needs.of(counted.accesses, judging.rules, judging.settings)
-        unread = UnreadAccesses.sum_of((judged.unread(counted.unread), needs.undecided))
-        question = Question(
-            settings=settings,
-            fold=least,
-            principals=principals,
-            topics=frozenset() if exist is None else frozenset(exist),
-            unread=unread,
-            ranges_allow=kafka is None,
-        )
-        suggestion = suggest_acls(needs, [rule.acl for rule in acls], question)
-    with progress("proving"):
-        deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
-        proof, *_ = [prove(image.acls, suggestion.acls, counted.accesses, one) for one in deciding]
-    report = SuggestReport(
-        suggestion=suggestion, now=len(acls), needs=needs, replayed=proof.replayed, window=judged.window, unread=unread
-    )
     if flags.out is not None:
-        _write(flags.out, suggestion)
-    _print(report, flags, output)
-    _warn(counted)
-
-
-def _check_principals(principals: frozenset[str], image: Image) -> None:
-    for principal in sorted(principals - image.acls.principals()):
-        warn(f"--principal {principal}: no rule is for it")
-
-
-def _print(report: SuggestReport, flags: SuggestFlags, output: Output) -> None:
+        rules = [StandardAclWithId(id=None, acl=acl) for acl in suggested.suggestion.acls]
+        state = write_change_file(flags.out, (json_text(rule.to_dict()) for rule in rules), "--out")
+        note(f"{flags.out}: {state}: {len(rules):,} rules, all that are wanted")
     if output.is_rows:
-        output.print_rows(SUGGESTED_COLUMNS, suggested_rows(report.suggestion))
+        output.print_rows(SUGGESTED_COLUMNS, suggested.objects())
     else:
-        for line in suggestion_lines(report.suggestion, now=report.now, explain=flags.explain):
+        for line in suggestion_lines(suggested.suggestion, now=suggested.now, explain=flags.explain):
             say(printable(line))
-    denied = report.needs.denied
-    if report.unread:
-        decided = report.replayed - report.needs.undecided.total
-        warn(
-            f"{unread_text(report.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
-            f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no request that is denied now "
-            "becomes allowed"
-        )
-        return
-    note(
-        f"proved: of all {report.replayed:,} accesses {report.replayed - denied:,} stay allowed and {denied:,} stay "
-        "denied; no request that is denied now becomes allowed"
-    )
-
-
-def _warn(counted: CountedLog) -> None:
-    if counted.rows.without_time:
-        warn(f"{counted.rows.without_time:,} accesses have no timestamp: the suggestion does not count them")
-    warn_of_rejects(counted.rejects)
-
-
-def _write(path: Path, suggestion: Suggestion) -> None:
-    rules = [StandardAclWithId(id=None, acl=acl) for acl in suggestion.acls]
-    state = write_change_file(path, (json_text(rule.to_dict()) for rule in rules), "--out")
-    note(f"{path}: {state}: {len(rules):,} rules, all that are wanted")
+    suggested.warn()
 
 
 # What `aclog simulate` prints: how many accesses change, and which.
@@ -686,72 +420,18 @@ FLIP_COLUMNS: Final = (
 )
 
 
-def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output) -> int:
-    """Print the accesses that two policies decide differently, and return the exit code: 1 if there are any, or may be.
-
-    Raises:
-        MetadataError, OSError: the log or a source cannot be read.
-
-    """
-    flags.check({})
-    log = AccessLog.of(accesses)
-    each = flags.states().read_each()
-    one = next(iter(each.values()))
-    judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
-    counted = log.count(judging.how(None, timeless=True))
-    simulations = {generation: _simulated(counted, sides) for generation, sides in each.items()}
-    flips = any(len(own.flips) for own in simulations.values())
-
-    def differs_when_open() -> bool:
-        """Decide the accesses once more."""
-        return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
-
-    turning = ALL_KNOWN if flips else one.premises.turning(None, differs_when_open)
-    ordered = {generation: _ordered(own) for generation, own in simulations.items()}
+def report_simulation(simulation: LogSimulation, output: Output) -> int:
+    """Print the accesses that two policies decide differently; return the exit code: 1 if there may be any."""
     if output.is_rows:
-        output.print_rows(with_generation(FLIP_COLUMNS, simulations), _change_rows(ordered))
+        output.print_rows(with_generation(FLIP_COLUMNS, simulation.simulations), simulation.objects())
     else:
-        for number, (generation, own) in enumerate(simulations.items()):
+        for number, (generation, own) in enumerate(simulation.simulations.items()):
             if generation is not None:
                 say("\n" * (number > 0) + f"On {generation}:")
-            for line in _summary(own, ordered[generation], is_sure=not turning):
+            for line in _summary(own, simulation.flips[generation], is_sure=not simulation.turning):
                 say(printable(line))
-    warn_of_rejects(counted.rejects)
-    unread = next((own.unread for own in simulations.values() if own.unread), UnreadAccesses())
-    warn_of_unread(unread, "rules change that they may need, so that they may be decided differently")
-    if turning:
-        warn(turning.decided("every access is decided the same"))
-    return int(bool(flips or unread or turning))
-
-
-def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> Simulation:
-    """Decide the accesses by both sides; `is_open`: as if what no rule covers were open to everyone."""
-    before, after = (
-        (Rules.of_image(policy.acls), evolve(policy.settings, allow_everyone=is_open or policy.settings.allow_everyone))
-        for policy in (sides.old, sides.new)
-    )
-    return simulate_changes(counted.accesses, before, after, counted.unread)
-
-
-def _ordered(simulation: Simulation) -> Any:
-    return simulation.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
-
-
-def _change_rows(ordered: Mapping[Generation | None, Any]) -> Iterator[Row]:
-    """Yield the rows of all generations of Kafka that may decide; what only one decides so is marked."""
-    rows = {generation: map(_change_row, flips.to_pylist()) for generation, flips in ordered.items()}
-    for row, only in merged(rows, json_text):
-        yield {**row, **generation_object(only)}
-
-
-def _change_row(flip: dict[str, Any]) -> Row:
-    row = {name: flip[name] for name in ("change", *REQUEST_COLUMNS, "count")}
-    for key, name in (("firstAt", "first_at"), ("lastAt", "last_at")):
-        row[key] = None if flip[name] is None else as_of_text(flip[name])
-    for side in ("Before", "After"):
-        for key, name in (("decision", "decision"), ("rule", "rule"), ("ruleId", "rule_id")):
-            row[f"{key}{side}"] = flip[f"{name}_{side.lower()}"]
-    return row
+    simulation.warn()
+    return int(not simulation.is_same)
 
 
 def _summary(simulation: Simulation, ordered: Any, *, is_sure: bool) -> Iterator[str]:
@@ -789,3 +469,152 @@ def _most(flips: Any, change: Change) -> Iterator[str]:
     yield from aligned(header, rows)
     if len(flips) > _MAX_ROWS:
         yield f"... and {len(flips) - _MAX_ROWS:,} more"
+
+
+# The report of `aclog unused`: a row for each rule, with the answer, its uses, and why it is not judged.
+
+
+def _time_text(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp)
+
+
+UNUSED_COLUMNS = (
+    Column(key="answer"),
+    *RULE_COLUMNS,
+    Column(key="matched"),
+    Column(key="needed"),
+    Column(key="removable"),
+    Column(key="daysMatched", spare=True),
+    Column(key="daysNeeded", spare=True),
+    Column(key="firstMatched.timestamp", spare=True, text=_time_text),
+    Column(key="lastMatched.timestamp", spare=True, text=_time_text),
+    Column(key="firstNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.principal", cut=True, spare=True),
+    Column(key="lastNeeded.host", spare=True),
+    Column(key="reason", flows=True),
+)
+"""Of a rule."""
+
+
+# The answers for people: each apart, some of its rules, and how many more there are.
+
+
+_MAX_RULES = 10
+"""Rules of each answer, and gaps."""
+_SORTED = 1_000
+"""Up to so many rules of an answer, those that are shown are the first by name."""
+_LOOKED_UP = 20_000
+"""Up to so many needed rules, those that are shown are the ones whose last need is longest ago."""
+_LAST_NEEDED = EVENTS.index("last needed")
+
+_HEADS = {
+    Answer.NEVER_MATCHED: "never matched: no access was about what it covers",
+    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without it",
+    Answer.NEEDED: "needed",
+    Answer.NOT_JUDGED: "not judged",
+}
+
+
+def unused_lines(report: UnusedReport) -> Iterator[str]:
+    """Yield the lines."""
+    result = report.unused
+    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
+    yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
+    for silence in result.silences[:_MAX_RULES]:
+        yield f"gap: {silence_text(silence)}"
+    yield from _more(len(result.silences), "gaps")
+    if result.unread:
+        yield f"not judged: {unread_text(result.unread)}"
+    yield ""
+    yield f"{'ACLs':>9}  {'can go':>9}  answer"
+    for answer in Answer:
+        mask = result.judgement.is_(answer)
+        yield f"{int(mask.sum()):>9,}  {int(result.removable[mask].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
+    if result.removable.any():
+        yield "All that can go can go together: no access of the window would be decided otherwise."
+    for answer in Answer:
+        mask = result.judgement.is_(answer)
+        if mask.any():
+            yield ""
+            yield f"{_HEADS[answer]}:"
+            yield from _lines_of(report, answer, mask)
+            yield from _more(int(mask.sum()), "ACLs")
+
+
+def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str]:
+    result = report.unused
+    if answer is Answer.NEEDED:
+        yield from _needed(report, np.flatnonzero(mask))
+        return
+    for number, rule in _first(result, mask):
+        if answer is Answer.NOT_JUDGED:
+            yield f"  {_text(rule)}: {why_unjudged(result, number)}"
+        elif result.removable[number]:
+            yield f"  {_text(rule)}"
+        else:
+            yield f"  {_text(rule)}: stays: what goes would leave an access without it"
+
+
+def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
+    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
+    lives = report.unused.lives.number[numbers]
+    last_use = report.index.last_use(np.sort(lives))
+    uses = sorted(
+        (use, number)
+        for number, life in zip(numbers.tolist(), lives.tolist(), strict=True)
+        if (use := last_use.use(life, _LAST_NEEDED)) is not None
+    )
+    for use, number in uses[:_MAX_RULES]:
+        rule = report.unused.rules.rule(number)
+        yield f"  {_text(rule)}: last at {time_of(use.time)} by {use.principal} from {use.host}"
+
+
+def _first(result: Unused, mask: Bools) -> list[tuple[int, StandardAclWithId]]:
+    """Return some rules: if there are not too many to be sorted, the first."""
+    numbers = np.flatnonzero(mask)
+    few = numbers[: _SORTED if len(numbers) <= _SORTED else _MAX_RULES].tolist()
+    rules = sorted(((number, result.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
+    return rules[:_MAX_RULES]
+
+
+def _order(rule: StandardAclWithId) -> tuple[str, ...]:
+    return tuple(str(value) for value in rule.to_dict().values())
+
+
+def _text(rule: StandardAclWithId) -> str:
+    return rule_text(rule.to_dict())
+
+
+def _more(count: int, what: str) -> Iterator[str]:
+    if count > _MAX_RULES:
+        yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
+
+
+def print_unused(report: UnusedReport, out: Path | None, output: Output) -> int:
+    """Print the answers about the rules of a source; write the removal of all removable ones to `out`.
+
+    Returns the exit code: 1 if there are unused rules.
+
+    Raises:
+        ConfigError: `out` names a file with other content. OSError: it cannot be written.
+
+    """
+    if out is not None:
+        _write_removals(out, report)
+    if output.is_rows:
+        rows = tracked(unused_objects(report), "listing", "ACLs", len(report.unused.rules), streams=True)
+        more = (UNREAD_COLUMN,) if report.unused.unread else ()
+        output.print_rows((*UNUSED_COLUMNS[:-1], *more, UNUSED_COLUMNS[-1]), rows)
+    else:
+        for line in unused_lines(report):
+            say(printable(line))
+    return int(report.unused.judgement.unused.any())
+
+
+def _write_removals(path: Path, report: UnusedReport) -> None:
+    numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
+    rules = [rule for _, rule in numbered]
+    rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
+    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
+    note(f"{path}: {state}: {len(rules):,} removals, for --change")

@@ -1,13 +1,13 @@
-"""Lint, tests, reviews, plans, comparisons and proofs: what the commands of these names print as JSON."""
+"""What commands do, as functions that return what the commands print as JSON; about access logs: usage.py."""
 
 # ruff: noqa: PT028  # `test` is not a test of pytest
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from attrs import evolve, field, frozen
 
@@ -15,7 +15,9 @@ from aclog.analysis.comparison import turning
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import Direction, Query
 from aclog.authorizer.acl import AclOperation, ResourcePattern, host_address
+from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import named_generation, parse_super_users
+from aclog.config.node_config import ClientSecurity
 from aclog.library.authorizer import (
     enum_code,
     flag_of,
@@ -30,9 +32,11 @@ from aclog.library.authorizer import (
 from aclog.library.log import Rules, chosen_source
 from aclog.metalog.errors import ConfigError
 from aclog.ops import check as proofs
+from aclog.ops.export_rows import change_row, row_object
 from aclog.ops.lint import lint_source
 from aclog.ops.plan import DesiredRules, Ownership, new_plan, read_goal
 from aclog.ops.policies import TwoStates, compare, difference_objects
+from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.ops.review import ReviewedChange, review_change
 from aclog.ops.test import Measures, SelectedTests, load_tests, measure, run_files, summary_object
 from aclog.planning.plan import PlaceAddress, PlaceKind
@@ -40,8 +44,13 @@ from aclog.planning.planner import DeleteLimit
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.repository import AuthorizerSettings, RepositorySettings, load_repository_settings
+from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import notices_to
+
+if TYPE_CHECKING:
+    from aclog.ops.migrate import Migration, ReverseMigration
+    from aclog.ops.migration_targets import Target
 
 AnyPath: TypeAlias = str | PathLike[str]
 
@@ -102,10 +111,17 @@ class Place(Deciding, total=False):
     command_config: AnyPath | None
 
 
-def _stated(function: str, values: Mapping[str, Any], arguments: type = Deciding) -> AuthorizerSettings:
+def check_arguments(function: str, values: Mapping[str, Any], arguments: type) -> None:
+    """Raise TypeError, as Python does, for a keyword argument that is not of a TypedDict or its bases."""
+    known = get_type_hints(arguments)
+    for name in values:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def stated_settings(function: str, values: Mapping[str, Any], arguments: type = Deciding) -> AuthorizerSettings:
     """Return what is stated of the authorizer. Raises ConfigError: as Image.authorizer; TypeError: another argument."""
-    if unknown := [name for name in values if name not in arguments.__annotations__ | Deciding.__annotations__]:
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown[0]!r}")
+    check_arguments(function, values, arguments)
     semantics, users = values.get("semantics"), values.get("super_users")
     if semantics not in (None, "kafka", "documented"):
         raise ConfigError(f"semantics {value_text(semantics)} is neither 'kafka' nor 'documented'")
@@ -143,17 +159,35 @@ def _path(what: str, value: AnyPath | None) -> str | None:
 
 
 @contextmanager
-def _noting(where: str) -> Iterator[list[str]]:
-    """Take the notices of what runs in the `with`; what the operating system refuses is a LogError."""
+def noting(where: str) -> Iterator[list[str]]:
+    """Take the notices of what runs in the `with`; what the operating system refuses is a LogError.
+
+    Yields the list that they go to.
+    """
     notes: list[str] = []
     with notices_to(lambda text: notes.append(text.removeprefix("note: "))), told_as_log_errors(where):
         yield notes
 
 
-def _words(what: str, values: str | Iterable[str] | None, example: str) -> tuple[str, ...] | None:
+def several_texts(what: str, values: str | Iterable[str] | None, example: str) -> tuple[str, ...] | None:
+    """Return one text or several, None for None. Raises ConfigError: anything else."""
     if values is None:
         return None
     return (values,) if isinstance(values, str) and values else tuple(texts_of(what, values, example))
+
+
+def whole_number(what: str, value: object, least: int, most: int | None = None) -> int:
+    """Return an argument that must be a whole number in these bounds. Raises ConfigError: it is not."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigError(f"{what} {value_text(value)}: expected a number {bounds}")
+    return value
+
+
+def _number(what: str, value: object, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{what} {value_text(value)}: expected {expected}")
+    return value
 
 
 # The functions.
@@ -189,12 +223,12 @@ def lint(
         ConfigError: an argument or a setting that is not valid; MetadataError: something cannot be read.
 
     """
-    with _noting("rules") as notes:
-        settings, _ = _settings(config, _stated("lint", deciding))
+    with noting("rules") as notes:
+        settings, _ = _settings(config, stated_settings("lint", deciding))
         inputs = {"topics": topics, "groups": groups, "accesses": accesses}
         source: dict[str, Any] = {name: path_of(name, path) for name, path in inputs.items() if path is not None}
         settings = evolve(settings, source=evolve(settings.source, **source))
-        if (words := _words("select", select, "08")) is not None:
+        if (words := several_texts("select", select, "08")) is not None:
             settings = evolve(settings, lint=evolve(settings.lint, select=words))
         if fail_on not in (None, "error", "warning", "never"):
             raise ConfigError(f"fail_on {value_text(fail_on)}: expected 'error', 'warning' or 'never'")
@@ -237,14 +271,14 @@ def test(
         ConfigError: an argument or a test that is not valid, or no test; MetadataError: something cannot be read.
 
     """
-    with _noting("rules") as notes:
-        settings, stated = _settings(config, _stated("test", deciding))
+    with noting("rules") as notes:
+        settings, stated = _settings(config, stated_settings("test", deciding))
         selection = SelectedTests(
             files=[path_of("a file of tests", each) for each in files],
             choose=lambda own: _tested(rules, own),
             source_wins=rules is not None,
             settings_win=stated,
-            globs=_words("run", run, "billing*") or (),
+            globs=several_texts("run", run, "billing*") or (),
         )
         results = list(run_files(load_tests(selection, settings)))
         least = settings.test.min_coverage if min_coverage is None else min_coverage
@@ -295,14 +329,14 @@ def review(
             be read.
 
     """
-    with _noting("rules") as notes:
-        settings, stated = _settings(config, _stated("review", deciding))
+    with noting("rules") as notes:
+        settings, stated = _settings(config, stated_settings("review", deciding))
         if accesses is not None:
             settings = evolve(settings, source=evolve(settings.source, accesses=path_of("accesses", accesses)))
         if tests is not None:
             files = tuple(path_of("tests", each) for each in ([tests] if isinstance(tests, str) else tests))
             settings = evolve(settings, test=evolve(settings.test, files=files))
-        if (kinds := _words("fail_on", fail_on, "gained")) is not None:
+        if (kinds := several_texts("fail_on", fail_on, "gained")) is not None:
             settings = evolve(settings, review=evolve(settings.review, fail_on=kinds))
         change = ReviewedChange(
             path=_path("path", path),
@@ -342,8 +376,8 @@ def plan(
         MetadataError: the plan is refused, or something cannot be read.
 
     """
-    with _noting("rules") as notes:
-        stated = _stated("plan", place, Place)
+    with noting("rules") as notes:
+        stated = stated_settings("plan", place, Place)
         ownership = Ownership(
             journal=Path(path_of("journal", journal)),
             adopt=flag_of("adopt", adopt, False),
@@ -401,20 +435,29 @@ def diff(
     """
     from aclog.sources.accesses import read_accesses  # noqa: PLC0415  # accesses are rarely given
 
-    with _noting("rules") as notes:
+    with noting("rules") as notes:
         read = None if accesses is None else read_accesses(path_of("accesses", accesses))
-        each = _states(old, new, topics, _stated("diff", deciding)).read_each()
+        each = two_states(old, new, stated_settings("diff", deciding), topics=topics).read_each()
         compared, premises = compare(each, accesses=read), next(iter(each.values())).premises
         unknown = [turning(premises, own) for own in compared.values() if not own.differences]
         objects = tuple(difference_objects(compared))
     return Report(not objects and not any(unknown), objects=objects, notes=tuple(notes))
 
 
-def _states(old: Rules, new: Rules, topics: AnyPath | None, stated: AuthorizerSettings) -> TwoStates:
+def two_states(
+    old: Rules,
+    new: Rules | None,
+    stated: AuthorizerSettings,
+    *,
+    topics: AnyPath | None = None,
+    changes: Sequence[RuleChange] = (),
+) -> TwoStates:
+    """Return two states to compare, or one and its changes; nothing is read yet. Raises as chosen_source."""
     path = _path("topics", topics)
     return TwoStates(
         first=chosen_source("old", old),
-        second=chosen_source("new", new),
+        second=None if new is None else chosen_source("new", new),
+        changes=changes,
         old_settings=stated,
         new_settings=stated,
         topics=None if path is None else NameFile(path),
@@ -462,14 +505,14 @@ def check(
         raise ConfigError(
             f"{claim}: {len(states)} state{' is' if len(states) == 1 else 's are'} given: expected {expected}"
         )
-    with _noting("rules") as notes:
-        stated = _stated("check", deciding)
+    with noting("rules") as notes:
+        stated = stated_settings("check", deciding)
         proof: proofs.ComparisonProof | proofs.PermissionProof
         if claim in of_two:
             (old, new), (what, direction) = states, of_two[claim]
-            proof = proofs.prove_comparison(what, _states(old, new, None, stated), direction=direction)
+            proof = proofs.prove_comparison(what, two_states(old, new, stated), direction=direction)
         else:
-            named = _words("principals", principals, "User:alice") or ()
+            named = several_texts("principals", principals, "User:alice") or ()
             question = _question(claim, (operation, intent), _resources(resources), named, host)
             proof = proofs.prove_none(question, chosen_source("states", states[0]), stated)
         objects = (proof.head(), *proof.refutations())
@@ -517,3 +560,184 @@ def _question(
         requests=None if code is None or not resources else tuple((each.resource_type, code) for each in resources),
         narrows=code is not None or intent is not None or bool(resources),
     )
+
+
+# What writes: a log that records a cluster, and the way from ZooKeeper and back.
+
+
+class Removals(TypedDict, total=False):
+    """How much may be removed at once: by default 20 percent, if ten entries or more, and never all."""
+
+    max_removal: float
+    """In percent."""
+    accept_removal: int | None
+    """One larger removal, of at most so many entries."""
+
+
+def sync(
+    bootstrap_server: str, to: AnyPath, *, command_config: AnyPath | None = None, **removals: Unpack[Removals]
+) -> Report:
+    """Poll the ACLs of a cluster once, and record what has changed in a log (`aclog sync --once`).
+
+    An object for each change, in the form of `aclog sync --format jsonl`. It has always passed: a poll that fails, or
+    is not trusted, is an error, and nothing is recorded.
+
+        >>> report = aclog.sync("kafka1:9092", "history", command_config="client.properties")
+        >>> [(each["change"], each["acl"]["principal"]) for each in report]
+
+    Args:
+        bootstrap_server: the brokers, comma-separated.
+        to: the directory of the log; it is created if it is missing or empty.
+        command_config: a client properties file.
+        removals: `max_removal` in percent, and `accept_removal`, as the flags of the command.
+
+    Raises:
+        ConfigError: an argument that is not valid, or a directory with something else.
+        MetadataError: the cluster cannot be polled or is another one, the poll would remove too much, or the log cannot
+            be written.
+
+    """
+    from aclog.ops.sync import sync_once  # noqa: PLC0415  # few programs speak to a cluster
+
+    with noting("the log") as notes:
+        check_arguments("sync", removals, Removals)
+        servers = parse_servers("bootstrap_server", text_of("bootstrap_server", bootstrap_server, "kafka1:9092"))
+        directory = Path(path_of("to", to))
+        changes = sync_once(servers, _security(command_config), directory, _limit(removals))
+        objects = tuple(row_object(change_row(each)) for each in changes)
+    return Report(True, objects=objects, notes=tuple(notes))
+
+
+def _security(command_config: AnyPath | None) -> ClientSecurity:
+    path = _path("command_config", command_config)
+    return client_security(None if path is None else Path(path))
+
+
+def _limit(removals: Mapping[str, Any]) -> RemovalLimit:
+    percent, accepted = removals.get("max_removal", DEFAULT_PERCENT), removals.get("accept_removal")
+    limit = RemovalLimit(
+        percent=_number("max_removal", percent, "a percentage"),
+        accepted=None if accepted is None else whole_number("accept_removal", accepted, 1),
+    )
+    limit.check("max_removal", "accept_removal")
+    return limit
+
+
+class Migrated(Removals, total=False):
+    """Both sides of a migration, and what is not refused.
+
+    From `zookeeper` to exactly one of `log`, `bootstrap_checkpoint` and `bootstrap_controller`; or from `log`
+    `to_zookeeper`.
+    """
+
+    zookeeper: str | None
+    to_zookeeper: str | None
+    zk_tls_config_file: AnyPath | None
+    log: AnyPath | None
+    bootstrap_checkpoint: AnyPath | None
+    bootstrap_controller: str | None
+    command_config: AnyPath | None
+    replace: bool
+    """Remove what only the written side has."""
+    skip_unreadable: bool
+    """Leave out what cannot be read, or not be held."""
+    until_quiet: float | None
+    """Follow changes until none comes for so many seconds."""
+    force: bool
+    """Write to a log although a node or Kafka wrote it."""
+
+
+def migrate(mode: Literal["dry-run", "compare", "run"], **sides: Unpack[Migrated]) -> Report:
+    """Migrate ACLs, SCRAM credentials and tokens from ZooKeeper to a metadata log, or back (`aclog migrate`).
+
+    Objects of the plan (`dry-run`), which has passed if nothing blocks it; or of the comparison of both sides, which
+    has passed if they are equal. Nothing is confirmed on a terminal: what is not accepted is an error.
+
+        >>> report = aclog.migrate("dry-run", zookeeper="zk1:2181/kafka", log="log")
+        >>> report.passed, [each["reason"] for each in report if each["kind"] == "obstacle"]
+
+    Args:
+        mode: only show what would be done, only compare both sides, or migrate and then compare.
+        sides: as the flags of the command: `zookeeper` and the target, or `to_zookeeper` and `log`; `replace`,
+            `skip_unreadable`, `until_quiet`, `force`, `max_removal`, `accept_removal`, `zk_tls_config_file` and
+            `command_config`.
+
+    Raises:
+        ConfigError: arguments that are not valid together, or what blocks the migration.
+        MetadataError: ZooKeeper is unavailable, or the other side cannot be read or written.
+
+    """
+    from aclog.ops import migrate as migration  # noqa: PLC0415  # it takes kazoo, an extra
+
+    if mode not in ("dry-run", "compare", "run"):
+        raise ConfigError(f"mode {value_text(mode)} is not one of 'dry-run', 'compare' and 'run'")
+    with noting("the log") as notes:
+        check_arguments("migrate", sides, Migrated)
+        both = _migration(sides, is_written=mode == "run")
+        if mode == "dry-run":
+            preview = both.preview()
+            if isinstance(both, migration.Migration):
+                migration.warn_of_limitation(both.target, preview.store_state)
+            objects, passed = tuple(preview.objects()), not preview.obstacles
+            notes += [f"warning: {each}" for each in preview.obstacles]
+        else:
+            comparison = both.compare() if mode == "compare" else both.run()
+            objects, passed = tuple(migration.comparison_objects(comparison)), comparison.is_equal
+    return Report(passed, objects=objects, notes=tuple(notes))
+
+
+def _migration(sides: Migrated, *, is_written: bool) -> "Migration | ReverseMigration":
+    from aclog.ops.migrate import Migration, ReverseMigration, store_settings  # noqa: PLC0415
+
+    store, back = sides.get("zookeeper"), sides.get("to_zookeeper")
+    if (store is None) is (back is None):
+        raise ConfigError("expected exactly one ZooKeeper: zookeeper or to_zookeeper")
+    properties = _path("zk_tls_config_file", sides.get("zk_tls_config_file"))
+    tls = None if properties is None else Path(properties)
+    replace = flag_of("replace", sides.get("replace"), False)
+    skip_unreadable = flag_of("skip_unreadable", sides.get("skip_unreadable"), False)
+    quiet = sides.get("until_quiet")
+    if quiet is not None and not (is_written and _number("until_quiet", quiet, "seconds") >= 0):
+        raise ConfigError(f"until_quiet {value_text(quiet)}: expected seconds, and only with mode 'run'")
+    if store is not None:
+        return Migration(
+            store=store_settings(text_of("zookeeper", store, "zk1:2181/kafka"), tls, is_written=False),
+            target=_target(sides),
+            until_quiet=quiet,
+            replace=replace,
+            skip_unreadable=skip_unreadable,
+            limit=_limit(sides),
+        )
+    log, others = (
+        _path("log", sides.get("log")),
+        ("bootstrap_checkpoint", "bootstrap_controller", "until_quiet", "force"),
+    )
+    if log is None or any(sides.get(name) for name in others):
+        raise ConfigError(f"to_zookeeper: expected log, and none of {', '.join(others)}")
+    return ReverseMigration(
+        store=store_settings(text_of("to_zookeeper", back, "zk1:2181/kafka"), tls, is_written=is_written),
+        log=Path(log),
+        replace=replace,
+        skip_unreadable=skip_unreadable,
+        limit=_limit(sides),
+    )
+
+
+def _target(sides: Migrated) -> "Target":
+    from aclog.ops.migration_targets import CheckpointTarget, LogTarget, QuorumTarget  # noqa: PLC0415
+
+    log, checkpoint = _path("log", sides.get("log")), _path("bootstrap_checkpoint", sides.get("bootstrap_checkpoint"))
+    servers = optional_text("bootstrap_controller", sides.get("bootstrap_controller"), "kafka1:9093")
+    if sum(each is not None for each in (log, checkpoint, servers)) != 1:
+        raise ConfigError("expected exactly one target: log, bootstrap_checkpoint or bootstrap_controller")
+    force = flag_of("force", sides.get("force"), False)
+    if force and log is None:
+        raise ConfigError("force: expected only with log")
+    if sides.get("command_config") is not None and servers is None:
+        raise ConfigError("command_config: expected only with bootstrap_controller")
+    if log is not None:
+        return LogTarget(directory=Path(log), force=force)
+    if checkpoint is not None:
+        return CheckpointTarget(path=Path(checkpoint))
+    controllers = parse_servers("bootstrap_controller", servers)
+    return QuorumTarget(controllers=controllers, security=_security(sides.get("command_config")))

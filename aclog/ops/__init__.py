@@ -1,5 +1,5 @@
-"""What commands do, as functions on values: lint, tests of rules, reviews, plans, proofs; no flags, no printing.
+"""What commands do, as functions on values: lint, tests of rules, reviews, plans, proofs, usage, sync, migrations.
 
-Begin with `policies.py` (states and their settings), `lint.py` and `plan.py`. `aclog.lint(...)` and similar functions
-of the library are thin layers over it (library/reports.py), and so are the commands.
+No flags, no printing: the command line, the console and the library are thin layers over it. Begin with `policies.py`,
+`lint.py`, `plan.py` and `usage.py`.
 """

@@ -1,605 +1,566 @@
-"""Targets of a migration from ZooKeeper: a log, a checkpoint, a quorum."""
+"""What `aclog migrate` does: ACLs, SCRAM credentials and tokens from ZooKeeper to a metadata log, or back.
 
-import asyncio
+A migration copies, follows the changes, switches over, and compares both sides. Its targets are in
+migration_targets.py.
+"""
+
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import islice
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
-from uuid import UUID
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAcl, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.authorizer.settings import RANGES_LEVEL
-from aclog.client import requests
-from aclog.client.connection import Connection, Role
-from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.batches import build_batch, read_header
-from aclog.metalog.codec import encode_record
-from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
-from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
-from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, list_segments, replace_durably
-from aclog.metalog.primitives import RandomIds, current_time_ms
-from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from aclog.protocol.headers import CREATE_ACLS, RequestError
-from aclog.server.controller.activation import formatted_log, is_begun
-from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
-from aclog.server.storage import META_PROPERTIES, READ_ONLY
-from aclog.snapshots.checkpoints import (
-    BOOTSTRAP_NAME,
-    FIRST_CHECKPOINT,
-    BootstrapRecords,
-    find_bootstrap,
-    read_bootstrap,
+from aclog.analysis.regions import JsonObject
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
 )
-from aclog.snapshots.image import METADATA_VERSION, Image
-from aclog.snapshots.publisher import recover
-from aclog.sources.live import connect_to_first
-from aclog.targets.log import LogWriter, batched, check_parent, open_writer
+from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.interface import InvalidRequestError
+from aclog.config.properties import read_properties
+from aclog.metalog.errors import ConfigError
+from aclog.ops.migration_targets import LogTarget, Target, TargetContents, TargetWriter
+from aclog.ops.removal_limit import RemovalLimit
+from aclog.sources.live import opened_zookeeper
+from aclog.terminal.columns import Row
 from aclog.terminal.notices import progress
-from aclog.terminal.output import warn
-from aclog.zookeeper.migration import AccessState, StateChange, difference, record_values, state_of_image
+from aclog.terminal.output import note, warn
+from aclog.zookeeper.client import ZkSettings, zk_settings
+from aclog.zookeeper.connect import check_not_owned, kraft_controller
+from aclog.zookeeper.migration import (
+    AccessState,
+    Comparison,
+    Decide,
+    LeftOut,
+    Request,
+    StateChange,
+    StoreState,
+    StoreWatch,
+    compare,
+    difference,
+    execute_plan,
+    storable,
+    store_plan,
+)
 
-# Which file the first start of a formatted directory reads, and so which one a migration may write.
+if TYPE_CHECKING:
+    from aclog.zookeeper.session import ZkClient
 
-
-_FLAG = "expected --bootstrap-checkpoint"
-
-
-def first_start_file(path: Path) -> Path:
-    """Return the file to write: `path`, or of a directory the file that its first start reads.
-
-    A file of another name is for a directory that is not known yet.
-
-    Raises:
-        ConfigError: a first start would ignore what is written there.
-        CheckpointError: a file that formatting left is damaged, or was written by a newer Kafka.
-        LogError: the directory cannot be listed.
-
-    """
-    if path.is_dir():
-        return _file_of_directory(path)
-    if path.name == FIRST_CHECKPOINT:
-        _check_first_checkpoint(path)
-    elif path.name == BOOTSTRAP_NAME:
-        _check_legacy(path)
-    return path
-
-
-def _file_of_directory(path: Path) -> Path:
-    log = path if path.name == METADATA_DIRECTORY else path / METADATA_DIRECTORY
-    _check_not_begun(log)
-    bootstrap = find_bootstrap(log)
-    if bootstrap is None:
-        what = f"neither {BOOTSTRAP_NAME} nor {METADATA_DIRECTORY}/{FIRST_CHECKPOINT} with records is there"
-        raise ConfigError(f"{path}: {what}: {_FLAG} of a formatted directory of a controller")
-    return bootstrap.path
-
-
-def _check_first_checkpoint(path: Path) -> None:
-    _check_not_begun(path.parent)
-    if not path.is_file():
-        raise ConfigError(f"{path}: no such file: {_FLAG} with the file that `kafka-storage format` of Kafka 4.4 wrote")
-    if not read_bootstrap(path).records:
-        legacy = path.absolute().parent.parent / BOOTSTRAP_NAME
-        raise ConfigError(
-            f"{path}: formatted by a Kafka before 4.4 or by aclog, whose first start reads no records here: "
-            f"{_FLAG} {legacy}"
-        )
-
-
-def _check_legacy(path: Path) -> None:
-    log = path.absolute().parent / METADATA_DIRECTORY
-    _check_not_begun(log)
-    bootstrap = find_bootstrap(log)
-    if bootstrap is not None and bootstrap.in_first_checkpoint:
-        raise ConfigError(
-            f"{path.parent}: formatted by Kafka 4.4 or later, whose first start reads {bootstrap.path} and ignores "
-            f"{BOOTSTRAP_NAME}: {_FLAG} {bootstrap.path}"
-        )
-    if bootstrap is None and (path.parent / META_PROPERTIES).exists():
-        raise ConfigError(
-            f"{path.parent}: formatted without {BOOTSTRAP_NAME}, so its first start would ignore one: {_FLAG} of a "
-            "controller's metadata.log.dir"
-        )
-
-
-def _check_not_begun(log: Path) -> None:
-    if is_begun(log):
-        raise ConfigError(
-            f"{log.parent}: a node has started there, and no later start reads {BOOTSTRAP_NAME} or "
-            f"{FIRST_CHECKPOINT}: expected --bootstrap-controller with the running quorum, or a directory in which no "
-            "node has started"
-        )
-
-
-# Targets of a migration from ZooKeeper: the interface, and what its implementations share.
+# The documents of `--format jsonl`: what a migration would do, and how both sides differ.
 
 
 @frozen(kw_only=True)
-class TargetContents:
-    """What a target holds: the access state, and an image of its ACLs for decisions."""
+class Preview:
+    """What a migration would do; nothing is written."""
 
-    state: AccessState
-    acls: AclsImage = field(repr=False)
+    store_state: StoreState
+    """Of ZooKeeper."""
+    goal: AccessState
+    """What the written side would hold."""
+    left_out: Sequence[LeftOut]
+    change: StateChange
+    obstacles: Sequence[str]
+    """What blocks it, if anything does."""
+
+    def objects(self) -> Iterator[Row]:
+        """Yield the counts, what is left out, the ACLs that would be removed, and what blocks the migration."""
+        change = self.change
+        yield {
+            "kind": "plan",
+            "aclsAdded": len(change.added_acls),
+            "aclsRemoved": len(change.removed_acls),
+            "credentialsChanged": len(change.credentials),
+            "tokensChanged": len(change.tokens),
+        }
+        yield from ({"kind": "leftOut", "path": each.path, "reason": each.reason} for each in self.left_out)
+        yield from ({"kind": "remove", **_acl(acl)} for acl in change.removed_acls)
+        yield from ({"kind": "obstacle", "reason": text} for text in self.obstacles)
 
 
-class TargetWriter(Protocol):
-    """An open target; one migration owns it.
+def comparison_objects(comparison: Comparison) -> Iterator[Row]:
+    """Yield the counts, what only one side has, what differs, and the requests that are decided differently."""
+    change, expected = comparison.difference, sum(each.is_known for each in comparison.disagreements)
+    yield {
+        "kind": "compared",
+        "contents": len(change),
+        "decisions": comparison.requests,
+        "differing": len(comparison.disagreements) - expected,
+        "known": expected,
+    }
+    yield from ({"kind": "onlyInZooKeeper", **_acl(acl)} for acl in change.added_acls)
+    yield from ({"kind": "notInZooKeeper", **_acl(acl)} for acl in change.removed_acls)
+    yield from ({"kind": "credential", "name": each.name, "mechanism": each.mechanism} for each in change.credentials)
+    yield from ({"kind": "token", "tokenId": each.token_id} for each in change.tokens)
+    for each in comparison.disagreements:
+        request = each.request
+        yield {
+            "kind": "decision",
+            "principal": request.principal,
+            "host": request.host,
+            "operation": code_name(AclOperation, request.operation),
+            "resourceType": code_name(ResourceType, request.resource_type),
+            "resourceName": request.name,
+            "allowedByZooKeeper": each.store_allows,
+            "known": each.is_known,
+        }
 
-    `state` is what the target holds after `commit` if nothing else is written.
+
+def _acl(acl: StandardAcl) -> JsonObject:
+    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
+    del row["id"]
+    return row
+
+
+# Warnings of what a migration leaves out, or what the other side cannot hold.
+
+
+def warn_of_left_out(left_out: Iterable[LeftOut]) -> None:
+    """Warn about every entry that is not migrated."""
+    for each in left_out:
+        warn(f"left out: {each}")
+
+
+def warn_of_limitation(target: Target, store_state: StoreState) -> None:
+    """Warn if the target cannot hold all of the state that was found."""
+    omitted = len(store_state.state.credentials) + len(store_state.state.tokens)
+    if target.limitation and omitted:
+        warn(
+            f"{len(store_state.state.credentials)} SCRAM credentials and {len(store_state.state.tokens)} "
+            f"delegation tokens are not migrated: {target.limitation}"
+        )
+
+
+def warn_of_downgrade(acls: Iterable[StandardAcl]) -> None:
+    """Warn of ACLs that ZooKeeper holds and brokers before Kafka 2.0 ignore (KIP-290)."""
+    prefixed = [acl for acl in acls if acl.pattern_type == PatternType.PREFIXED]
+    denied = sum(acl.permission_type == AclPermissionType.DENY for acl in prefixed)
+    if prefixed:
+        warn(
+            f"{len(prefixed)} ACLs are prefixed, {denied} of them DENY: a Kafka before 2.0 ignores them, and allows "
+            "what only such a DENY forbids. Do not downgrade that far while they are needed"
+        )
+
+
+# What `--replace` may remove: more than a share of what the target holds is confirmed first.
+
+
+@frozen(kw_only=True)
+class LargeRemoval:
+    """More removals at once than the limit admits; prints as the error that refuses them."""
+
+    name: str
+    removed: int
+    total: int
+
+    def __str__(self) -> str:
+        what = f"{self.removed} of {self.total} entries would go"
+        return f"{self.name}: {what}: if that is right, accept it with --accept-removal {self.removed}"
+
+
+Confirm: TypeAlias = Callable[[LargeRemoval], None]
+"""Returns if a large removal is accepted; otherwise it raises ConfigError."""
+
+
+def refuse_removal(removal: LargeRemoval) -> None:
+    """Accept none. Raises ConfigError."""
+    raise ConfigError(str(removal))
+
+
+def large_removal(name: str, current: AccessState, goal: AccessState, limit: RemovalLimit) -> LargeRemoval | None:
+    """Return the removal that the changes to the wanted state need to have accepted; None if they need not."""
+    removed = difference(current, goal).removals
+    if not limit.is_exceeded(removed, len(current)) or limit.is_accepted(removed):
+        return None
+    return LargeRemoval(name=name, removed=removed, total=len(current))
+
+
+def _confirmed(removal: LargeRemoval | None, limit: RemovalLimit, confirm: Confirm) -> RemovalLimit:
+    """Return the limit, with a large removal that is now accepted. Raises ConfigError: it is not."""
+    if removal is None:
+        return limit
+    confirm(removal)
+    return evolve(limit, accepted=removal.removed)
+
+
+# The ZooKeeper of a migration: its settings, a connected client, and a watched copy of its contents.
+
+
+_IN_FLIGHT = 256
+"""Pipelined requests while everything is read; Kafka's default of 10 would take minutes for large stores."""
+
+
+def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -> ZkSettings:
+    """Return the settings of the client; only a store that is written gets a missing chroot. Raises ConfigError."""
+    properties = {} if tls_config is None else read_properties(tls_config)[0]
+    settings = zk_settings({**properties, "zookeeper.connect": connect})
+    return evolve(settings, in_flight=max(settings.in_flight, _IN_FLIGHT), make_chroot=is_written)
+
+
+@contextmanager
+def connected(settings: ZkSettings) -> Iterator["ZkClient"]:
+    """Connect for the duration of a migration; warn if a KRaft controller owns the ZooKeeper.
+
+    Raises ConfigError, StoreError; DecodeError: as aclog.zookeeper.connect.kraft_controller.
     """
-
-    state: AccessState
-
-    def write(self, goal: AccessState) -> StateChange:
-        """Write the changes from `state` to `goal`; if the target can do so, invisible until `commit`."""
-        ...
-
-    def commit(self) -> None:
-        """Make everything that was written visible, atomically and durably."""
-        ...
-
-    def abort(self) -> None:
-        """Discard what was written since the last commit."""
-        ...
+    with closing(opened_zookeeper(settings)) as client:
+        owner = kraft_controller(client)
+        if owner is not None:
+            warn(owner.warning)
+        yield client
 
 
-class Target(Protocol):
-    """A metadata log, directly or as part of a Kafka node. It is read, written, and read again for the comparison."""
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        ...
-
-    @property
-    def limitation(self) -> str:
-        """What it cannot hold, and why; empty if it can hold everything."""
-        ...
-
-    def supported(self, state: AccessState) -> AccessState:
-        """Return the part of a state that it can hold."""
-        ...
-
-    def contents(self) -> TargetContents:
-        """Read what it holds now. Raises MetadataError."""
-        ...
-
-    def open(self) -> AbstractContextManager[TargetWriter]:
-        """Open it for writing. Raises MetadataError."""
-        ...
+def patience(settings: ZkSettings) -> float:
+    """Return how many seconds to wait for a lost connection."""
+    return settings.session_timeout + settings.connection_timeout
 
 
-def contents_of(image: Image) -> TargetContents:
-    """Return the contents of an image."""
-    return TargetContents(state=state_of_image(image), acls=image.acls)
+def read_store(client: "ZkClient", *, may_be_new: bool = False) -> StoreWatch:
+    """Read everything in a store, and watch it from then on.
+
+    Raises:
+        ConfigError: it has none of Kafka's directories, and is not allowed to be new.
+        StoreError: ZooKeeper is unavailable.
+
+    """
+    with progress("reading ZooKeeper", "znodes") as advance:
+        watch = StoreWatch(client, lambda count: advance(count, None))
+        watch.catch_up(patience(client.settings))
+    if not watch.has_directories() and not may_be_new:
+        raise ConfigError(
+            f"{client.settings.where}: no /kafka-acl, /config/users or /delegation_token: is the chroot correct?"
+        )
+    return watch
 
 
-def default_features() -> list[bytes]:
-    """Return the feature records with which `aclog format` begins a log."""
-    return [encode_record(record) for record in feature_levels(None, (), dynamic_quorum=False).records]
+def decide_by(acls: AclsImage) -> Decide:
+    """Return the decisions of an image of ACLs, without super users."""
+
+    def decide(request: Request) -> bool:
+        """Decide one request."""
+        arguments = (request.principal, request.host, request.operation, request.resource_type, request.name)
+        try:
+            return acls.verdict(*arguments) is Verdict.ALLOW
+        except InvalidRequestError:  # Kafka throws for such a principal, and denies the request
+            return False
+
+    return decide
+
+
+def store_decides(watch: StoreWatch) -> Decide:
+    """Return the decisions of Kafka 3.9's AclAuthorizer with the ACLs of a store."""
+    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in watch.state().state.acls)
+    return decide_by(image.with_options(documented=True, cidr=False))
+
+
+# From ZooKeeper to a log, a new Kafka or a running quorum: copy, follow changes, switch over.
+
+
+_POLL_S = 0.2
+"""Interval of the checks for changes and for the switchover."""
+_MAX_LATE_CHANGES = 10
+"""Rounds of changes after the switchover before the command fails."""
+
+
+class SwitchRequest(Protocol):
+    """The operator's request to switch over."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for it, at most this long."""
+
+    def is_set(self) -> bool:
+        """Return whether it was made. Raises ConfigError: it can no longer be made."""
+
+
+class NoRequest:
+    """No operator: the time without changes decides, if there is one."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait this long."""
+        threading.Event().wait(seconds)
+
+    def is_set(self) -> bool:
+        """Return False."""
+        return False
+
+
+@frozen(kw_only=True)
+class Migration:
+    """A ZooKeeper, the target, and what is accepted; `until_quiet` in seconds."""
+
+    store: ZkSettings
+    target: Target
+    follow: bool = False
+    """Whether a SwitchRequest ends it."""
+    until_quiet: float | None = None
+    """It also ends after so long without a change."""
+    replace: bool = False
+    """Whether what only the target has is removed."""
+    skip_unreadable: bool = False
+    limit: RemovalLimit = field(factory=RemovalLimit)
+
+    def preview(self) -> Preview:
+        """Return what it would do. Raises as `compare`."""
+        with connected(self.store) as client:
+            store_state, current = read_store(client).state(), self.target.contents().state
+        goal = self.target.supported(store_state.state)
+        obstacles = [*_unreadable(self, store_state), *_own_entries(self, current, goal)]
+        if self.replace and (removal := large_removal(self.target.name, current, goal, self.limit)):
+            obstacles.append(str(removal))
+        return Preview(
+            store_state=store_state,
+            goal=goal,
+            left_out=store_state.left_out,
+            change=difference(current, goal),
+            obstacles=obstacles,
+        )
+
+    def compare(self) -> Comparison:
+        """Return how ZooKeeper and the target differ, in contents and decisions.
+
+        Raises:
+            StoreError: ZooKeeper is unavailable.
+            MetadataError: the target cannot be read.
+
+        """
+        with connected(self.store) as client:
+            return self._compared(read_store(client))
+
+    def run(
+        self, confirm: Confirm = refuse_removal, begin_switch: Callable[[], SwitchRequest] = NoRequest
+    ) -> Comparison:
+        """Migrate; return how both sides differ afterwards. `begin_switch` is called once everything is copied.
+
+        Raises:
+            ConfigError: entries that cannot be read, a target with entries of its own, or too many of these to remove.
+            StoreError: ZooKeeper is unavailable.
+            MetadataError: the target cannot be read or written.
+
+        """
+        with connected(self.store) as client:
+            watch = read_store(client)
+            store_state = watch.state()
+            warn_of_left_out(store_state.left_out)
+            _refuse(_unreadable(self, store_state))
+            # Nothing is written before all obstacles are known to be absent.
+            with self.target.open() as writer:
+                goal = self.target.supported(store_state.state)
+                _refuse(_own_entries(self, writer.state, goal))
+                removal = large_removal(self.target.name, writer.state, goal, self.limit)
+                accepted = evolve(self, limit=_confirmed(removal, self.limit, confirm))
+                run = _Run(accepted, watch, writer)
+                run.follow(begin_switch)
+                run.switch_over()
+            # Read again, so that the comparison does not depend on the copy that was migrated.
+            return self._compared(read_store(client))
+
+    def _compared(self, watch: StoreWatch) -> Comparison:
+        contents, store_state = self.target.contents(), watch.state()
+        comparison = compare(
+            self.target.supported(store_state.state),
+            contents.state,
+            store_decides=store_decides(watch),
+            target_decides=decide_by(contents.acls),
+        )
+        warn_of_limitation(self.target, store_state)
+        return comparison
+
+
+def _unreadable(migration: Migration, store_state: StoreState) -> Iterator[str]:
+    if store_state.unreadable and not migration.skip_unreadable:
+        yield (
+            f"{len(store_state.unreadable)} entries in ZooKeeper cannot be read, and may be DENY ACLs (the first: "
+            f"{store_state.unreadable[0]}): repair or delete them, or leave them out with --skip-unreadable"
+        )
+
+
+def _own_entries(migration: Migration, current: AccessState, goal: AccessState) -> Iterator[str]:
+    change = difference(current, goal)
+    if change.removals and not migration.replace:
+        yield (
+            f"{migration.target.name}: {change.removals} entries are not in ZooKeeper: remove them first, or let "
+            "--replace remove them"
+        )
+
+
+def _refuse(obstacles: Iterator[str]) -> None:
+    for obstacle in obstacles:
+        raise ConfigError(obstacle)
 
 
 @define
-class AclIds:
-    """Ids of the ACLs in a target; a new ACL gets a new id."""
+class _Run:
+    """A running migration, owned by one thread."""
 
-    _ids: dict[StandardAcl, UUID]
-    _new_id: Callable[[], UUID] = field(factory=RandomIds)
+    _migration: Migration
+    _watch: StoreWatch
+    _writer: TargetWriter
+    _reported: frozenset[LeftOut] = field(init=False)
+    _begun: AccessState = field(init=False)
+    """What the target held at the start."""
+    _quiet_since: float = field(factory=time.monotonic, init=False)
 
-    def of(self, change: StateChange) -> dict[StandardAcl, UUID]:
-        """Return the ids of the added and removed ACLs."""
-        removed = {acl: self._ids.pop(acl) for acl in change.removed_acls}
-        added = {acl: self._new_id() for acl in change.added_acls}
-        self._ids |= added
-        return removed | added
+    def __attrs_post_init__(self) -> None:
+        self._begun = self._writer.state
+        # Reported by Migration.run already.
+        self._reported = frozenset(self._watch.state().left_out)
 
+    def follow(self, begin_switch: Callable[[], SwitchRequest]) -> None:
+        """Copy everything, then follow changes until it is time to switch over."""
+        migration = self._migration
+        copied = self._writer.write(migration.target.supported(self._watch.state().state))
+        note(f"copied into {migration.target.name}, not switched over yet: {copied.counts()}")
+        request = begin_switch()
+        while not self._is_time(request):
+            request.wait(_POLL_S)
+            self.catch_up()
 
-# A checkpoint of bootstrap records as the target of a migration: a new Kafka writes them into its log at its start.
+    def _is_time(self, request: SwitchRequest) -> bool:
+        quiet, follow = self._migration.until_quiet, self._migration.follow
+        if quiet is not None and time.monotonic() - self._quiet_since >= quiet:
+            return True
+        return request.is_set() or (not follow and quiet is None)
 
+    def catch_up(self) -> int:
+        """Write what has changed since the last call; return the number of changes.
 
-@frozen(kw_only=True)
-class CheckpointTarget:
-    """A checkpoint file, new or written by `kafka-storage format`, whose features, voters and users are kept.
+        Raises:
+            ConfigError: it would remove too much of what the target held at the start.
+            StoreError: ZooKeeper is unavailable.
 
-    `path` may be the formatted directory. Each access checks that the first start there will read the file.
-    """
+        """
+        if not self._watch.catch_up(patience(self._migration.store)):
+            return 0
+        store_state = self._watch.state()
+        warn_of_left_out(each for each in store_state.left_out if each not in self._reported)
+        self._reported |= frozenset(store_state.left_out)
+        goal = self._migration.target.supported(store_state.state)
+        if removal := large_removal(self._migration.target.name, self._begun, goal, self._migration.limit):
+            refuse_removal(removal)
+        change = self._writer.write(goal)
+        if len(change):
+            # Only migrated entries count: quotas, for example, may keep changing.
+            self._quiet_since = time.monotonic()
+            note(f"followed: {change.counts()}")
+        return len(change)
 
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """The file, or the directory that has it."""
-        return str(self.path)
-
-    @property
-    def limitation(self) -> str:
-        """None."""
-        return ""
-
-    def supported(self, state: AccessState) -> AccessState:
-        """Return the state and the users of the file; a user in both has the credentials of the state."""
-        own = {(record.name, record.mechanism): record for record in _read(self.path).image.scram.records()}
-        return AccessState(acls=state.acls, credentials={**own, **state.credentials}, tokens=state.tokens)
-
-    def contents(self) -> TargetContents:
-        """Read the file; a missing one is empty. Its ACLs decide as in the Kafka that formatted the directory."""
-        bootstrap = _read(self.path)
-        ranges = bootstrap.in_first_checkpoint or bootstrap.image.features.level(METADATA_VERSION) >= RANGES_LEVEL
-        return contents_of(bootstrap.image.with_acls(bootstrap.image.acls.with_options(documented=False, cidr=ranges)))
-
-    @contextmanager
-    def open(self) -> Iterator[TargetWriter]:
-        """Collect the new contents; the file is written by `commit`. Raises ConfigError, LogError."""
-        bootstrap = _read(self.path)
-        # Records of other types would be lost, since the file is written anew.
-        if len(bootstrap.image.opaque) or len(bootstrap.image.cluster):
-            raise ConfigError(f"{bootstrap.path}: contains records of other types: expected a bootstrap.checkpoint")
-        check_parent(bootstrap.path)
-        yield CheckpointTargetWriter(bootstrap=bootstrap, state=state_of_image(bootstrap.image))
-
-
-def _read(path: Path) -> BootstrapRecords:
-    """Return what the first start will read. Raises as first_start_file."""
-    path = first_start_file(path)
-    if not path.exists():
-        return BootstrapRecords(path=path, records=(), image=Image.EMPTY)
-    return read_bootstrap(path)
-
-
-def _features(image: Image) -> list[bytes]:
-    if image.features.level(METADATA_VERSION):
-        return [encode_record(record) for record in image.features.records()]
-    return default_features()
-
-
-@define(kw_only=True)
-class CheckpointTargetWriter:
-    """The future contents of the file, in memory until `commit`."""
-
-    state: AccessState
-    _bootstrap: BootstrapRecords = field(repr=False)
-
-    def write(self, goal: AccessState) -> StateChange:
-        """See TargetWriter. Raises ConfigError: the metadata.version of the file is too old for what is written."""
-        _check_level(self._bootstrap, goal)
-        change, self.state = difference(self.state, goal), goal
-        return change
-
-    def commit(self) -> None:
-        """Write the file atomically. Raises LogError, EncodeError; ConfigError: as first_start_file."""
-        everything, path = difference(AccessState(), self.state), self._bootstrap.path
-        values = [*_features(self._bootstrap.image), *record_values(everything, AclIds({}).of(everything))]
-        if _read(path).records != self._bootstrap.records:
-            raise ConfigError(f"{path}: another program has changed it meanwhile: run the command again")
-        opening = _opening(path) if self._bootstrap.in_first_checkpoint else None
-        replace_durably(path, bootstrap_bytes(values, opening=opening, now_ms=current_time_ms()))
-        if opening is not None:
-            path.chmod(READ_ONLY)  # as formatting leaves it
-        self._bootstrap = _read(path)  # a change during the switchover is committed after it
-
-    def abort(self) -> None:
-        """Do nothing: nothing was written."""
-
-
-def _check_level(bootstrap: BootstrapRecords, goal: AccessState) -> None:
-    level = bootstrap.image.features.level(METADATA_VERSION)
-    for what, present, since in (
-        ("SCRAM credentials", goal.credentials, "3.5-IV2"),
-        ("delegation tokens", goal.tokens, "3.6-IV2"),
-    ):
-        if present and 0 < level < METADATA_VERSIONS[since]:
-            raise ConfigError(
-                f"{bootstrap.path}: metadata.version {level} has no {what}: expected a directory that was formatted "
-                f"with --release-version {since} or later"
-            )
-
-
-def _opening(path: Path) -> bytes:
-    """Return the first batch of a 0-0 checkpoint: without its KRaftVersion and KRaftVoters no leader is elected."""
-    data = path.read_bytes()
-    return data[: read_header(data).size]
-
-
-def bootstrap_bytes(values: list[bytes], *, opening: bytes | None = None, now_ms: int) -> bytes:
-    """Encode record values as a checkpoint in as many batches as needed (BootstrapDirectory, Formatter).
-
-    `opening` is its batch of control records, by default the header of a bootstrap.checkpoint.
-    """
-    if opening is None:
-        header = SnapshotHeader(last_contained_log_timestamp=0)
-        opening = control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms)
-    pieces, offset = [opening], read_header(opening).end_offset
-    for batch in batched(values):
-        pieces.append(build_batch(batch, base_offset=offset, leader_epoch=0, timestamp=now_ms))
-        offset += len(batch)
-    pieces.append(control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=0, timestamp=now_ms))
-    return b"".join(pieces)
-
-
-# A log directory as the target of a migration, written as one metadata transaction (KIP-868).
-
-
-TRANSACTION = "aclog migrate"
-_ABORT_REASON = "aclog migrate was stopped before the switch"
-_REQUIRED_VERSION = "3.6-IV2"
-"""The first metadata.version with transactions, SCRAM credentials and delegation tokens."""
-
-
-@frozen(kw_only=True)
-class LogTarget:
-    """A log directory, new or written by aclog."""
-
-    directory: Path
-    force: bool
-
-    @property
-    def name(self) -> str:
-        """The directory."""
-        return str(self.directory)
-
-    @property
-    def limitation(self) -> str:
-        """None."""
-        return ""
-
-    def supported(self, state: AccessState) -> AccessState:
-        """Return the whole state."""
-        return state
-
-    def contents(self) -> TargetContents:
-        """Read the visible state of the log; a log that does not exist yet is empty."""
-        return contents_of(recover(self.directory).image if self._exists() else Image.EMPTY)
-
-    def existing(self) -> TargetContents:
-        """Read the visible state of a log that must exist. Raises LogError."""
-        return contents_of(recover(self.directory).image)
-
-    def _exists(self) -> bool:
-        directory = self.directory
-        return directory.is_dir() and bool(list_segments(directory) or list_checkpoints(directory))
-
-    @contextmanager
-    def open(self) -> Iterator[TargetWriter]:
-        """Open the log for writing, and create it if missing; the transaction of an interrupted run is aborted."""
-        if formatted := formatted_log(self.directory):
-            raise ConfigError(
-                f"{self.directory}: no node has started there since it was formatted: expected --bootstrap-checkpoint "
-                f"{formatted.bootstrap}"
-            )
-        is_new = not self._exists()
-        if is_new:
-            check_parent(self.directory)
-        with open_writer(self.directory, create=is_new, force=self.force) as writer:
-            _check_metadata_version(self.directory, writer.image)
-            ids = {each.acl: each.id for each in writer.image.acls if each.id is not None}
-            is_empty = not writer.image.features.level(METADATA_VERSION)
-            target = LogTargetWriter(
-                state=state_of_image(writer.image),
-                writer=writer,
-                ids=AclIds(ids),
-                features=default_features() if is_empty else [],
-            )
-            try:
-                yield target
-            except BaseException:  # Ctrl-C included
-                target.abort()
-                raise
-
-
-def _check_metadata_version(directory: Path, image: Image) -> None:
-    level = image.features.level(METADATA_VERSION)
-    if 0 < level < METADATA_VERSIONS[_REQUIRED_VERSION]:
+    def switch_over(self) -> None:
+        """Make everything visible, with the last changes, and copy changes that are made during the switchover."""
+        self.catch_up()
+        # Entries that have become unreadable since the copy.
+        _refuse(_unreadable(self._migration, self._watch.state()))
+        self._writer.commit()
+        note(f"switched over: {self._migration.target.name} holds {self._writer.state.counts()}")
+        # A writer that was not stopped may have changed ZooKeeper after the last catch-up and before the commit.
+        for _ in range(_MAX_LATE_CHANGES):
+            count = self.catch_up()
+            if not count:
+                return
+            self._writer.commit()
+            warn(f"ZooKeeper was modified during the switchover: {count} change(s) were copied too; stop all writers")
         raise ConfigError(
-            f"{directory}: metadata.version {level}: expected {_REQUIRED_VERSION} or later, which has transactions"
+            "ZooKeeper is still being modified after the switchover; stop all writers, then run the command again"
         )
 
 
-@define(kw_only=True)
-class LogTargetWriter:
-    """An open log. Everything between two commits is one metadata transaction.
-
-    Readers see no record before its EndTransactionRecord is on disk, and all records after that.
-    """
-
-    state: AccessState
-    _writer: LogWriter
-    _ids: AclIds
-    _features: list[bytes]
-    _in_transaction: bool = field(default=False, init=False)
-
-    def write(self, goal: AccessState) -> StateChange:
-        """See TargetWriter. Raises LogError, EncodeError."""
-        change = difference(self.state, goal)
-        values = [*self._features, *record_values(change, self._ids.of(change))]
-        if values and not self._in_transaction:
-            self._writer.append([encode_record(BeginTransactionRecord(name=TRANSACTION))])
-            # Only now: if the append fails, the marker may or may not be on disk. An Abort without a Begin would
-            # corrupt the log, while a transaction left open is aborted by the next writer.
-            self._in_transaction = True
-        for batch in batched(values):
-            self._writer.append(batch, atomic=False)
-        self.state, self._features = goal, []
-        return change
-
-    def commit(self) -> None:
-        """See TargetWriter. Raises LogError."""
-        if self._in_transaction:
-            # Cleared first: if the append fails, the End may be on disk, and no Abort may follow it.
-            self._in_transaction = False
-            self._writer.append([encode_record(EndTransactionRecord())])
-
-    def abort(self) -> None:
-        """See TargetWriter. If the log cannot be written, the transaction stays open, which is as invisible."""
-        if self._in_transaction:
-            self._in_transaction = False
-            with suppress(LogError):
-                self._writer.append([encode_record(AbortTransactionRecord(reason=_ABORT_REASON))])
+# Back to ZooKeeper: the newest state of a log is written there.
 
 
-# A running quorum as the target of a migration: ACLs only, by CreateAcls and DeleteAcls, visible batch by batch.
+@frozen(kw_only=True)
+class ReverseMigration:
+    """A log, the ZooKeeper that is written, and what is accepted."""
 
+    store: ZkSettings
+    log: Path
+    replace: bool = False
+    """Whether what only ZooKeeper has is removed."""
+    skip_unreadable: bool = False
+    limit: RemovalLimit = field(factory=RemovalLimit)
 
-_CREATIONS_PER_REQUEST = 1000
-_DELETIONS_PER_REQUEST = 100
-"""Fewer, because a controller compares each filter with every ACL."""
-_RESPONSE_S = 120.0
-"""How long a response with all ACLs may take, as for other commands."""
+    def preview(self) -> Preview:
+        """Return what it would do; entries that are left out are warned of. Raises as `run`."""
+        _, goal, left_out = self._goal()
+        with connected(self.store) as client:
+            watch = read_store(client, may_be_new=True)
+            check_not_owned(client)
+            return self._preview(watch, goal, left_out, with_large=True)
 
+    def compare(self) -> Comparison:
+        """Return how ZooKeeper and the log differ, in contents and decisions. Raises StoreError, MetadataError."""
+        contents, goal, _ = self._goal()
+        with connected(self.store) as client:
+            return self._compared(read_store(client, may_be_new=True), contents, goal)
 
-@define(kw_only=True)
-class QuorumTarget:
-    """The controllers of a running quorum (aclog or Kafka), and the security settings of its clients.
-
-    All connections of a migration must lead to one cluster.
-    """
-
-    controllers: tuple[HostPort, ...]
-    security: ClientSecurity
-    _cluster_id: str | None = field(default=None, init=False, eq=False)
-    """The cluster of the first connection; None before it, or if the controllers do not name it."""
-
-    @property
-    def name(self) -> str:
-        """The controllers."""
-        return f"the quorum at {','.join(map(str, self.controllers))}"
-
-    @property
-    def limitation(self) -> str:
-        """Why it can hold ACLs only."""
-        return (
-            "a running quorum takes ACLs only, in batches that become visible one by one: no request can carry the "
-            "keys of a SCRAM credential or the id of a token"
-        )
-
-    def supported(self, state: AccessState) -> AccessState:
-        """Return the ACLs."""
-        return AccessState(acls=state.acls)
-
-    def contents(self) -> TargetContents:
-        """Read all ACLs by DescribeAcls. Raises DecodeError, LogError: as `open`."""
-        with self._connected() as (_, _, state):
-            image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in state.acls)
-            return TargetContents(state=state, acls=image)
-
-    @contextmanager
-    def open(self) -> Iterator[TargetWriter]:
-        """Connect for the duration of the migration; the ACLs are read over the connection that is written to.
+    def run(self, confirm: Confirm = refuse_removal) -> Comparison:
+        """Write the state of the log to ZooKeeper; return how both sides differ afterwards.
 
         Raises:
-            DecodeError: an ACL that only a filter can be: its removal would remove others.
-            LogError: another cluster than that of an earlier connection.
+            ConfigError: entries that ZooKeeper cannot hold, or that only ZooKeeper has, and that are not accepted; or
+                too many of these to remove.
+            AclRequestError: a KRaft controller owns the ZooKeeper.
+            StoreError: ZooKeeper is unavailable.
+            MetadataError: the log cannot be read.
 
         """
-        with self._connected() as (runner, connection, state):
-            yield QuorumTargetWriter(state=state, runner=runner, connection=connection)
+        contents, goal, left_out = self._goal()
+        with connected(self.store) as client:
+            watch = read_store(client, may_be_new=True)
+            check_not_owned(client)
+            _refuse(iter(self._preview(watch, goal, left_out, with_large=False).obstacles))
+            current = watch.state().state
+            _confirmed(large_removal(self.store.where, current, goal, self.limit), self.limit, confirm)
+            change = difference(current, goal)
+            execute_plan(store_plan(goal, change), client)
+            note(f"written into {client.settings.where}: {change.counts()}")
+            # Read again, so that the comparison is with what was really written.
+            return self._compared(read_store(client, may_be_new=True), contents, goal)
 
-    @contextmanager
-    def _connected(self) -> Iterator[tuple[asyncio.Runner, Connection, AccessState]]:
-        """Connect, and read all ACLs."""
-        with asyncio.Runner() as runner:
-            connection = runner.run(connect_to_first(self.controllers, self.security, Role.CONTROLLER))
-            try:
-                yield runner, connection, runner.run(self._state(connection))
-            finally:
-                runner.run(connection.close())
+    def _goal(self) -> tuple[TargetContents, AccessState, tuple[LeftOut, ...]]:
+        contents = LogTarget(directory=self.log, force=False).existing()
+        return (contents, *storable(contents.state))
 
-    async def _state(self, connection: Connection) -> AccessState:
-        await self._check_cluster(connection)
-        acls = await requests.describe_acls(connection, AclBindingFilter(), _RESPONSE_S)
-        try:
-            requests.check_acls(acls)
-        except DecodeError as error:
-            raise error.at(path=str(connection.address)) from None
-        return AccessState(acls=frozenset(acls))
-
-    async def _check_cluster(self, connection: Connection) -> None:
-        try:
-            cluster_id = (await requests.describe_cluster(connection, requests.CONTROLLERS)).cluster_id
-        except (RequestError, ConfigError):  # without ALTER, or before Kafka 3.7 (KIP-919)
-            return
-        if self._cluster_id not in {None, cluster_id}:
-            raise LogError(
-                f"{connection.address}: a controller of cluster {cluster_id}: expected one of cluster "
-                f"{self._cluster_id}, as before: compare both with --compare, and run the command again"
+    def _preview(
+        self, watch: StoreWatch, goal: AccessState, left_out: tuple[LeftOut, ...], *, with_large: bool
+    ) -> Preview:
+        """Return what would change; `with_large`: a large removal is an obstacle, and not confirmed later."""
+        store_state = watch.state()
+        change = difference(store_state.state, goal)
+        warn_of_left_out((*left_out, *store_state.left_out))
+        warn_of_downgrade(goal.acls)
+        obstacles = []
+        if (left_out or store_state.unreadable) and not self.skip_unreadable:
+            obstacles.append(
+                f"{len(left_out)} entries that ZooKeeper cannot hold, and {len(store_state.unreadable)} entries in it "
+                "that cannot be read: repair or remove them, or leave them out with --skip-unreadable"
             )
-        self._cluster_id = cluster_id
+        if change.removals and not self.replace:
+            obstacles.append(
+                f"{self.store.where}: {change.removals} entries are not in the log: remove them first, or let "
+                "--replace remove them"
+            )
+        elif with_large and (removal := large_removal(self.store.where, store_state.state, goal, self.limit)):
+            obstacles.append(str(removal))
+        return Preview(
+            store_state=store_state,
+            goal=goal,
+            left_out=(*left_out, *store_state.left_out),
+            change=change,
+            obstacles=obstacles,
+        )
 
-
-@define(kw_only=True)
-class QuorumTargetWriter:
-    """A connection to a running quorum. DENY ACLs are created first and deleted last, to never allow too much."""
-
-    state: AccessState
-    _runner: asyncio.Runner
-    _connection: Connection
-    _refused: set[StandardAcl] = field(factory=set, init=False)
-    """ACLs that the controller rejects, or is too old for; not sent again: the comparison lists them as missing."""
-
-    def write(self, goal: AccessState) -> StateChange:
-        """Create and delete ACLs, visible at once; report and skip one that the controller rejects, or is too old for.
-
-        Raises:
-            UnreachableError: the controller is unreachable. RequestError: it refuses the whole request.
-            DecodeError: a malformed response, or one without a result for each ACL.
-
-        """
-        self._refuse_unsupported(goal.acls - self._refused)
-        change = difference(self.state, AccessState(acls=goal.acls - self._refused))
-        # Creations before deletions, in the order of listing_key and in its reverse: DENY is created first, deleted
-        # last.
-        done, total = 0, len(change.added_acls) + len(change.removed_acls)
-        with progress("writing to the quorum", "ACLs") as advance:
-            try:
-                for acls in _pieces(change.added_acls, _CREATIONS_PER_REQUEST):
-                    created = self._runner.run(requests.create_acls(self._connection, acls))
-                    self._note_refusals(acls, created, "not created")
-                    advance(done := done + len(acls), total)
-                for acls in _pieces(reversed(change.removed_acls), _DELETIONS_PER_REQUEST):
-                    filters = [AclBindingFilter.of(acl) for acl in acls]
-                    deleted = self._runner.run(requests.delete_acls(self._connection, filters))
-                    self._note_refusals(acls, deleted, "not deleted")
-                    advance(done := done + len(acls), total)
-            except (KeyboardInterrupt, MetadataError):
-                what = f"{done:,} of {total:,} changes are made, perhaps a request more"
-                warn(f"{what}: run the command again for the rest")
-                raise
-        self.state = AccessState(acls=goal.acls - self._refused)
-        return change
-
-    def _refuse_unsupported(self, acls: Iterable[StandardAcl]) -> None:
-        """Refuse ACLs on USER resources before a quorum that is too old for them is sent any."""
-        users = [acl for acl in acls if acl.resource_type == ResourceType.USER]
-        try:
-            requests.version_for(self._connection, CREATE_ACLS, [acl.resource_type for acl in users])
-        except ConfigError as error:
-            for acl in users:
-                self._refuse(acl, "not created", error)
-
-    def _note_refusals(
-        self, acls: Sequence[StandardAcl], results: Sequence[AclCreateResult | AclDeleteResult], what: str
-    ) -> None:
-        for acl, result in zip(acls, results, strict=True):
-            if result.error is not None:
-                self._refuse(acl, what, result.error)
-
-    def _refuse(self, acl: StandardAcl, what: str, error: Exception) -> None:
-        self._refused.add(acl)
-        warn(f"{what}: {acl}: {error}")
-
-    def commit(self) -> None:
-        """Do nothing: everything is visible already."""
-
-    def abort(self) -> None:
-        """Do nothing: what was created stays, as it is what ZooKeeper holds."""
-
-
-def _pieces(acls: Iterable[StandardAcl], size: int) -> Iterator[Sequence[StandardAcl]]:
-    """Split ACLs into pieces of at most `size`."""
-    remaining = iter(acls)
-    while piece := tuple(islice(remaining, size)):
-        yield piece
+    def _compared(self, watch: StoreWatch, contents: TargetContents, goal: AccessState) -> Comparison:
+        # Contents are compared with what ZooKeeper can hold, decisions with the whole log: an ACL that was left out
+        # shows up if it makes a difference.
+        return compare(
+            watch.state().state,
+            goal,
+            store_decides=store_decides(watch),
+            target_decides=decide_by(contents.acls),
+        )

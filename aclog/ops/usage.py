@@ -1,55 +1,62 @@
-"""Access logs: their files, the ACLs that judge them, and proofs over them."""
+"""What `aclog usage`, `denied`, `suggest` and `simulate` do with an access log: what judges it, and what that shows.
+
+An access log is counted once, by the ACLs of a source; each of the four takes its answer from the counts.
+"""
 
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, timedelta
 from functools import partial
-from pathlib import Path
-from typing import Final, Protocol, Self
+from itertools import groupby
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 from attrs import evolve, field, frozen
 
-from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
-from aclog.authorizer.acls_image import AclsImage
+from aclog.analysis.policy import generation_object, merged
+from aclog.analysis.regions import JsonObject
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.audit import Reason
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
-from aclog.planning.report import RuleUse, RuleUses
+from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import parse_zone
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource
-from aclog.targets.opening import FoundPlace
+from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
-from aclog.terminal.output import note, warn
+from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import AccessInput, find_accesses
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
-from aclog.usage.decisions.intervals import ALWAYS, Rules
-from aclog.usage.index.database import FILE
-from aclog.usage.index.lives import digests
-from aclog.usage.index.usage_index import KAFKA, REGISTERED, UsageIndex
-from aclog.usage.index.used import EVENTS, LastUse
+from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
+from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
 from aclog.usage.judging import (
     CountedLog,
     Each,
     HowToCount,
     Judged,
-    TalliedPart,
+    UsageReport,
     count_log,
     each_in_processes,
-    tally_log,
+    report,
 )
-from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state, seen_rules
-from aclog.usage.simulation import replay
-from aclog.usage.undecided import undecided
-from aclog.usage.unused import StateRules
-from aclog.usage.unused_report import UnusedReport, lives_of
-from aclog.usage.window import DAY, EARLIEST, LATEST, UnreadAccesses, Window, check_days, of_micros, unread_text
+from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
+from aclog.usage.simulation import Simulation
+from aclog.usage.simulation import simulate as simulate_changes
+from aclog.usage.suggestion import Needs, Question, SuggestedRule, Suggestion, prove
+from aclog.usage.suggestion import suggest as suggest_acls
+from aclog.usage.unused import Answer
+from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros, unread_text
+
+# An access log, and what judges it.
 
 _SMALL: Final = 1 << 25
 """Bytes of a log that one process reads sooner than several have started."""
@@ -222,191 +229,406 @@ def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
         warn(f"{unread_text(unread)}: {what}")
 
 
-# The proof of the removals of `aclog unused`: the accesses of the window, decided again without these rules.
+# `aclog usage`: which ACLs an access log needs.
 
 
-def prove(report: UnusedReport, choice: ChosenSource, flags: ReadAccesses) -> None:
-    """Replay a log without the removable rules; print how many accesses were decided the same. Raises as `proved`."""
-    note(proved(report, Judging.of(choice, decided_by(report)), flags))
+_MOST_DENIALS: Final = 10
+"""Denied requests of a report."""
+_NAMED_HOLES: Final = 5
+_USAGE_KEYS: Final = (*RULE_COLUMNS, "answer", "matched", "needed", "removable")
 
 
-def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
-    """Replay a log without the removable rules; return how many accesses were decided the same, as a sentence.
+@frozen(eq=False, kw_only=True)
+class LogUsage:
+    """The use of the ACLs of a source by the accesses of a window."""
 
-    Raises:
-        ConfigError: an access would be decided otherwise, or may be that cannot be read or decided; or the log cannot
-            be read.
-        MetadataError, OSError: the source is damaged.
+    report: UsageReport
+    rejects: Counter[Reason]
 
-    """
-    result = report.unused
-    end = (result.window.last_day + 1) * DAY - 1
-    window = Window(start=of_micros(result.window.start), until=of_micros(end))
-    counted = AccessLog.of(flags).count(judging.how(window))
-    removed = [tuple(rule.to_dict().values()) for _, rule in result.rules.in_text_order(result.removable)]
-    outcome = replay(counted.accesses, judging.rules, removed, judging.settings, own_time=judging.own_time)
-    if len(outcome.flipped):
-        first = outcome.flipped.select(REQUEST_COLUMNS).slice(0, 1).to_pylist()[0]
-        raise ConfigError(
-            f"--accesses: {len(outcome.flipped):,} accesses would be decided otherwise without what can go, such as "
-            f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
-        )
-    others = _unread(report, judging, counted, window)
-    return (
-        f"--accesses: {outcome.decided:,} accesses of the window decided again without what can go: "
-        f"all the same{others}"
-    )
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield an object for each ACL."""
+        # `unread` is only there if there are any: the other rows keep their keys
+        keys = [*_USAGE_KEYS, *(["unread"] if self.report.unread else [])]
+        for batch in self.report.rules.select(keys).to_batches(max_chunksize=1 << 14):
+            yield from batch.to_pylist()
+
+    def warn(self) -> None:
+        """Warn of what the report does not know, and of lines that are not accesses."""
+        warn_of_gaps(self.report)
+        warn_of_rejects(self.rejects)
 
 
-def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window: Window) -> str:
-    """Return what is not in the proof, as the rest of a sentence."""
-    codes = BulkAuthorizer.of(judging.rules.intervals, judging.settings).decide(
-        [counted.accesses.column(name) for name in REQUEST_COLUMNS]
-    )
-    parts = (counted.unread, undecided(counted.accesses, codes))
-    unread = judging.in_window(window).unread(UnreadAccesses.sum_of(parts))
-    if not unread:
-        return ""
-    result = report.unused
-    numbers = np.flatnonzero(result.removable)
-    who, denies = result.rules.principals(numbers), result.rules.denies[numbers]
-    if unread.concerned(who, denies, by_presence=judging.settings.allow_everyone).any():
-        raise ConfigError(
-            f"--accesses: {unread_text(unread)}: they may need what can go by the index, which does not know them: is "
-            "it made of this log, and up to date?"
-        )
-    return f"; {unread_text(unread)}, and may need none of it"
+def use_of_acls(
+    log: AccessLog,
+    choice: ChosenSource,
+    settings: Settings,
+    days: int,
+    until: datetime | None,
+    configs: AbstractSet[str],
+) -> LogUsage:
+    """Return the use of the ACLs of a source in the last `days` before `until`, by default the latest access.
 
-
-def decided_by(report: UnusedReport) -> Settings:
-    """Return what decided besides the rules when the index was made, the last time."""
-    runs = report.index.runs()
-    settings: Mapping[str, object] = runs[-1].settings if runs else {}
-    supers = settings.get("super_users", ())
-    return Settings(
-        super_users=frozenset(map(str, supers)) if isinstance(supers, list) else frozenset(),
-        allow_everyone=bool(settings.get("allow_everyone")),
-        documented=bool(settings.get("documented")),
-        cidr=bool(settings.get("cidr")),
-        is_kafka_stated=settings.get(KAFKA) != REGISTERED,
-    )
-
-
-# When the ACLs that a plan deletes were last used: by an index of last use, or by an access log.
-
-
-_MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
-
-
-def read_rule_uses(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
-    """Return when some ACLs of a place were last used, each access judged by what the place has now; or by an index.
+    `configs`: the properties of brokers whose values `settings` has. What is unknown of the others is noted, and then
+    no ACL counts as removable.
 
     Raises:
-        ConfigError: an index beside logs, of another cluster, or without accesses; a log that holds none, or denials
-            alone, by which no rule seems to be used.
-        OSError: a file cannot be read.
+        MetadataError, OSError: the log or the source cannot be read.
 
     """
-    indexes = [path for path in flags.accesses if Path(path, FILE).is_file()]
-    if not indexes:
-        return _by_log(flags, place, acls)
-    if len(flags.accesses) > 1:
-        raise ConfigError(f"--accesses {indexes[0]}: an index of last use: expected it alone, or access logs")
-    return _by_index(Path(indexes[0]), place, acls)
+    judging = Judging.of(choice, settings)
+    unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
+    counted, judged = log.count_window(judging, days, until)
+    usage_report = report(
+        counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
+    )
+    return LogUsage(report=usage_report.without_proof() if unknown else usage_report, rejects=counted.rejects)
 
 
-def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
-    with UsageIndex.open(path) as index:
-        index.check_cluster(place.identity)
-        coverage = index.coverage()
-        if not len(coverage):
-            raise ConfigError(f"--accesses {path}: holds no access yet: expected some, by aclog usage-index")
-        state = _state_of(acls)
-        lives = lives_of(state, index.lives())
-        numbers = lives.number[lives.number >= 0]
-        last = index.last_use(np.unique(numbers))
-        of_rules = {
-            state.rule(at).acl: evolve(_use_of(last, number), since=since)
-            for at, (number, since) in enumerate(zip(lives.number.tolist(), lives.begin.tolist(), strict=True))
-            if number >= 0
-        }
-        by_presence = any(run.settings.get("allow_everyone") for run in index.runs())
-        return RuleUses(
-            source=str(path),
-            first=int(coverage.first.min()),
-            last=int(coverage.last.max()),
-            of_rules=_with_unread(of_rules, index.unread(EARLIEST, LATEST), by_presence=by_presence),
+def unjudged_text(usage_report: UsageReport) -> str:
+    """Return how many ACLs are not judged for accesses that could not be read or decided."""
+    rows = zip(
+        usage_report.rules.column("unread").to_pylist(), usage_report.rules.column("answer").to_pylist(), strict=True
+    )
+    unjudged = sum(bool(unread) and answer == Answer.NOT_JUDGED for unread, answer in rows)
+    return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
+
+
+def warn_of_gaps(usage_report: UsageReport) -> None:
+    """Warn of what the report does not know: when the ACLs were in force, and days without any access."""
+    if not usage_report.has_times:
+        note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
+    holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
+    if holes:
+        ranges = list(_day_ranges(holes))
+        more = f" and {len(ranges) - _NAMED_HOLES:,} more ranges" if len(ranges) > _NAMED_HOLES else ""
+        text = ", ".join(ranges[:_NAMED_HOLES]) + more
+        warn(
+            f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
+            "the cluster was idle, or the log is incomplete"
         )
 
 
-def _by_log(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
-    log = AccessLog.of(flags)
-    # The question is whether it will be missed, so the present rules judge, not those at the time.
-    settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)
-    rules, settings = Rules.of_image(place.state.acls).by_kafka(settings, lambda _: [(ALWAYS, place.kafka)])
-    judging = Judging(rules=rules, settings=settings, own_time=False)
-    last = LastUse.nothing()
-    rejects: Counter[Reason] = Counter()
-    unread = list[UnreadAccesses]()
-    times: list[int] = []
-    accesses = denials = 0
-    for part in _counted(tally_log(log.accesses.parts, judging.how(None), log.each)):
-        last = last.plus(*(tally.last_use for tally in part.tallies))
-        rejects += part.counted.rejects
-        unread += (part.counted.unread, *(tally.unread for tally in part.tallies))
-        times += [each for each in (part.counted.earliest, part.counted.latest) if each is not None]
-        accesses += part.counted.rows.total
-        denials += part.counted.logged_denials
-    name = ", ".join(flags.accesses)
-    if not times:
-        raise ConfigError(f"--accesses {name}: holds no access with a time: expected some")
-    if denials and denials == accesses:
-        raise ConfigError(
-            f"--accesses {name}: all {denials:,} accesses are denials, by which no rule is used: Kafka logs what it "
-            "allows only if kafka.authorizer.logger is at DEBUG"
-        )
-    warn_of_rejects(rejects)
-    of_log = {acl: _use_of(last, number) for acl, number in _ordinals(judging.rules, acls).items()}
-    unknown = UnreadAccesses.sum_of(unread).but_of(place.settings.super_users)
-    warn_of_unread(unknown, "the last use of ACLs that they may need is unknown")
-    of_rules = _with_unread(of_log, unknown, by_presence=place.settings.allow_everyone)
-    return RuleUses(source=name, first=min(times), last=max(times), of_rules=of_rules)
+def _day_ranges(days: list[date]) -> Iterator[str]:
+    # consecutive days minus their place in the list are all the same day
+    for _, together in groupby(enumerate(days), lambda pair: pair[1] - timedelta(days=pair[0])):
+        run = [day for _, day in together]
+        yield str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}"
 
 
-def _with_unread(
-    of_rules: Mapping[StandardAcl, RuleUse], unread: UnreadAccesses, *, by_presence: bool
-) -> Mapping[StandardAcl, RuleUse]:
-    """Return the uses with how many accesses may have needed each ACL that could not be read or decided."""
-    who = [acl.principal for acl in of_rules]
-    denies = np.array([acl.permission_type != AclPermissionType.ALLOW for acl in of_rules], np.bool_)
-    concerned = unread.concerned(who, denies, by_presence=by_presence).tolist()
-    counts = unread.counts(who, denies, by_presence=by_presence).tolist()
+# `aclog denied`: the denied requests of an access log, and the ACLs that would allow them.
+
+
+@frozen(eq=False, kw_only=True)
+class DeniedRequests:
+    """What the ACLs of a state deny of an access log."""
+
+    attempts: Sequence[Attempt]
+    tally: Refusals
+    rules: Rules
+    unknown: Premises
+    """Settings that could deny more."""
+    unread: UnreadAccesses
+    """Accesses that may have been denied, and could not be read or decided."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is sure that no request is denied."""
+        return not (self.attempts or self.unread or self.unknown)
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield an object for each attempt; times are in ms since 1970."""
+        return (_attempt_object(each, self.rules) for each in self.attempts)
+
+    def additions(self) -> list[JsonObject]:
+        """Return the ACLs that would allow what no DENY blocks, in the order of their text."""
+        missing = {rule for attempt in self.attempts for rule in attempt.missing}
+        return sorted(map(new_acl_object, missing), key=lambda row: tuple(map(str, row.values())))
+
+    def warn(self) -> None:
+        """Warn of accesses that are not decided."""
+        if self.tally.undecided:
+            warn(f"{self.tally.undecided:,} accesses cannot be decided, such as those whose host is no address")
+        warn_of_unread(self.unread, "more may be refused than is listed")
+
+
+def denied_requests(
+    log: AccessLog,
+    choice: ChosenSource,
+    settings: Settings,
+    *,
+    principals: Sequence[str] = (),
+    any_host: bool = False,
+    configs: AbstractSet[str],
+) -> DeniedRequests:
+    """Return the denied requests of a log, of some principals or of all, by the ACLs of a state.
+
+    `any_host`: whether the proposed ACLs allow every host. `configs`: as use_of_acls. Lines that are not accesses, and
+    unknown settings that could deny more, are noted.
+
+    Raises:
+        ConfigError: no line of the log is an access.
+        MetadataError, OSError: the log or the source cannot be read.
+
+    """
+    judging = Judging.of_state(choice.image(), settings)
+    rules, settings = judging.rules, judging.settings
+    unknown = read_premises(choice, configs).turning(allowed=True)
+    counted = log.count(judging.how(None, timeless=True))
+    warn_of_rejects(counted.rejects)
+    if not len(counted.accesses):
+        raise ConfigError("--accesses: no line is an access: expected one at least")
+    tally = _of_principals(refusals(counted.accesses, rules, settings), principals)
+    unread = UnreadAccesses.sum_of((counted.unread.but_of(settings.super_users).may_be_refusals(), tally.unread))
+    return DeniedRequests(
+        attempts=attempts_of(tally.refusals, any_host=any_host),
+        tally=tally,
+        rules=rules,
+        unknown=unknown,
+        unread=unread.of_principals(principals) if principals else unread,
+    )
+
+
+def _of_principals(tally: Refusals, principals: Sequence[str]) -> Refusals:
+    if not principals:
+        return tally
+    entries = tuple(each for each in tally.refusals if each.access.principal in principals)
+    return evolve(tally, refusals=entries, refused=sum(each.count for each in entries))
+
+
+def _attempt_object(attempt: Attempt, rules: Rules) -> JsonObject:
     return {
-        acl: evolve(use, unread=count) if is_concerned else use
-        for (acl, use), is_concerned, count in zip(of_rules.items(), concerned, counts, strict=True)
+        "principal": attempt.principal,
+        "intent": None if attempt.intent is None else attempt.intent.value,
+        "operations": [operation.name for operation in attempt.operations],
+        "resourceType": attempt.resource_type.name,
+        "resourceName": attempt.resource_name,
+        "hosts": list(attempt.hosts),
+        "attempts": attempt.attempts,
+        "accesses": attempt.accesses,
+        "firstAt": None if attempt.first is None else attempt.first // 1000,
+        "lastAt": None if attempt.last is None else attempt.last // 1000,
+        "missing": [new_acl_object(rule) for rule in attempt.missing],
+        "denies": blocking_denies(attempt, rules),
     }
 
 
-def _counted(parts: Iterator[TalliedPart]) -> Iterator[TalliedPart]:
-    with progress("reading the accesses", "rows") as advance:
-        done = 0
-        for part in parts:
-            done += part.counted.rows.total
-            advance(done, None)
-            yield part
+def new_acl_object(acl: StandardAcl) -> JsonObject:
+    """Return an ACL that does not exist yet, so that it has no id."""
+    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
+    del row["id"]
+    return row
 
 
-def _ordinals(rules: Rules, acls: Sequence[StandardAcl]) -> Mapping[StandardAcl, int]:
-    """Return the ordinals of some of the rules."""
-    ordinals = {key.tobytes(): at for at, key in enumerate(seen_rules(rules, own_time=False).digests)}
-    state = _state_of(acls)
-    keys = digests(state.acls.records())
-    return {state.rule(at).acl: ordinals[key.tobytes()] for at, key in enumerate(keys)}
+def blocking_denies(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
+    """Return the DENY rules that block an attempt."""
+    rows: list[dict[str, Any]] = rules.table.take(np.array(attempt.denies, np.int64)).to_pylist()
+    return rows
 
 
-def _state_of(acls: Sequence[StandardAcl]) -> StateRules:
-    return StateRules.of(AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls))
+# `aclog suggest`: the least ACLs that keep what was used.
 
 
-def _use_of(last: LastUse, number: int) -> RuleUse:
-    return RuleUse(matched=last.use(number, _MATCHED), needed=last.use(number, _NEEDED))
+@frozen(kw_only=True)
+class SuggestOptions:
+    """What is suggested, and by which accesses."""
+
+    days: int
+    until: datetime | None = None
+    """The end of the window; None for the latest access."""
+    principals: frozenset[str] = frozenset()
+    """Only their ACLs are replaced; without any, all."""
+    fold: int | None = 5
+    """From so many names on, names become a prefix; None for never."""
+    topics: NameFile | None = None
+    """Those that exist."""
+
+
+@frozen(eq=False, kw_only=True)
+class ProvedSuggestion:
+    """A suggestion that is proved, and what it was made of."""
+
+    suggestion: Suggestion
+    now: int
+    """The number of present rules."""
+    needs: Needs
+    replayed: int
+    """Accesses that were decided again, as often as they were made."""
+    window: Window
+    unread: UnreadAccesses
+    """Of the window: not in the proof."""
+    without_time: int
+    rejects: Counter[Reason]
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield an object for each suggested ACL, with its evidence."""
+        return map(_suggested_object, self.suggestion.rules)
+
+    def warn(self) -> None:
+        """Note what is proved, and warn of what is not, and of lines and accesses that do not count."""
+        denied = self.needs.denied
+        if self.unread:
+            decided = self.replayed - self.needs.undecided.total
+            warn(
+                f"{unread_text(self.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
+                f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no request that is denied now "
+                "becomes allowed"
+            )
+        else:
+            note(
+                f"proved: of all {self.replayed:,} accesses {self.replayed - denied:,} stay allowed and {denied:,} "
+                "stay denied; no request that is denied now becomes allowed"
+            )
+        if self.without_time:
+            warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")
+        warn_of_rejects(self.rejects)
+
+
+def suggest_least(
+    log: AccessLog, choice: ChosenSource, settings: Settings, options: SuggestOptions, configs: AbstractSet[str]
+) -> ProvedSuggestion:
+    """Return the least ACLs that keep what was used, once they are proved. `configs`: as use_of_acls.
+
+    Raises:
+        SuggestionError: they are not sound.
+        ConfigError: a malformed file, or what decides is unknown, so that nothing is proved.
+        MetadataError, OSError: the log or the source cannot be read.
+
+    """
+    image = choice.image()
+    refuse_unless_known(read_premises(choice, configs), "no rule can be proved to be enough")
+    judging = Judging.of_state(image, settings)
+    kafka = judging.rules.intervals.kafka
+    settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
+    acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
+    counted, judged = log.count_window(judging, options.days, options.until)
+    exist = existing_topics(options.topics, (image,), (choice,))
+    for principal in sorted(options.principals - image.acls.principals()):
+        warn(f"--principal {principal}: no rule is for it")
+    with progress("suggesting"):
+        needs = Needs.of(counted.accesses, judging.rules, judging.settings)
+        unread = UnreadAccesses.sum_of((judged.unread(counted.unread), needs.undecided))
+        question = Question(
+            settings=settings,
+            fold=options.fold,
+            principals=options.principals,
+            topics=frozenset() if exist is None else frozenset(exist),
+            unread=unread,
+            ranges_allow=kafka is None,
+        )
+        suggestion = suggest_acls(needs, [rule.acl for rule in acls], question)
+    with progress("proving"):
+        deciding = (settings,) if kafka is None else tuple(map(settings.of_generation, Generation))
+        proof, *_ = [prove(image.acls, suggestion.acls, counted.accesses, one) for one in deciding]
+    return ProvedSuggestion(
+        suggestion=suggestion,
+        now=len(acls),
+        needs=needs,
+        replayed=proof.replayed,
+        window=judged.window,
+        unread=unread,
+        without_time=counted.rows.without_time,
+        rejects=counted.rejects,
+    )
+
+
+def _suggested_object(rule: SuggestedRule) -> JsonObject:
+    evidence = rule.evidence
+    return {
+        **new_acl_object(rule.acl),
+        "accesses": evidence.accesses,
+        "names": rule.names,
+        "firstAt": shown_time(evidence.first),
+        "lastAt": shown_time(evidence.last),
+        "intents": [intent.value for intent in rule.intents],
+        "replaces": [new_acl_object(acl) for acl in rule.replaces],
+        "why": rule.why or None,
+    }
+
+
+def shown_time(micros: int | None) -> str | None:
+    """Return a time in us since 1970 as text."""
+    return None if micros is None else as_of_text(of_micros(micros))
+
+
+# `aclog simulate`: the accesses of a log that two policies decide differently.
+
+
+@frozen(eq=False, kw_only=True)
+class LogSimulation:
+    """The accesses of a log under two policies, for each generation of Kafka that may decide."""
+
+    simulations: Mapping[Generation | None, Simulation]
+    flips: Mapping[Generation | None, pa.Table]
+    """Of each, the most frequent first."""
+    unread: UnreadAccesses
+    turning: Premises
+    """Unknown settings by which an access may be decided differently, where none is known to be."""
+    rejects: Counter[Reason]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it is sure that every access is decided the same."""
+        return not (any(map(len, self.flips.values())) or self.unread or self.turning)
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield an object for each access that changes; what only one generation of Kafka decides so is marked."""
+        rows = {generation: map(_flip_object, flips.to_pylist()) for generation, flips in self.flips.items()}
+        for row, only in merged(rows, json_text):
+            yield {**row, **generation_object(only)}
+
+    def warn(self) -> None:
+        """Warn of accesses that are not decided, and of lines that are not accesses."""
+        warn_of_rejects(self.rejects)
+        warn_of_unread(self.unread, "rules change that they may need, so that they may be decided differently")
+        if self.turning:
+            warn(self.turning.decided("every access is decided the same"))
+
+
+def simulate(log: AccessLog, states: TwoStates) -> LogSimulation:
+    """Return the accesses that two policies decide differently.
+
+    Raises:
+        MetadataError, OSError: the log or a source cannot be read.
+
+    """
+    each = states.read_each()
+    one = next(iter(each.values()))
+    judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
+    counted = log.count(judging.how(None, timeless=True))
+    simulations = {generation: _simulated(counted, sides) for generation, sides in each.items()}
+    is_changed = any(len(own.flips) for own in simulations.values())
+
+    def differs_when_open() -> bool:
+        """Decide the accesses once more."""
+        return any(len(_simulated(counted, sides, is_open=True).flips) for sides in each.values())
+
+    return LogSimulation(
+        simulations=simulations,
+        flips={generation: _ordered(own) for generation, own in simulations.items()},
+        unread=next((own.unread for own in simulations.values() if own.unread), UnreadAccesses()),
+        turning=ALL_KNOWN if is_changed else one.premises.turning(None, differs_when_open),
+        rejects=counted.rejects,
+    )
+
+
+def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> Simulation:
+    """Decide the accesses by both sides; `is_open`: as if what no rule covers were open to everyone."""
+    before, after = (
+        (Rules.of_image(policy.acls), evolve(policy.settings, allow_everyone=is_open or policy.settings.allow_everyone))
+        for policy in (sides.old, sides.new)
+    )
+    return simulate_changes(counted.accesses, before, after, counted.unread)
+
+
+def _ordered(simulation: Simulation) -> Any:
+    return simulation.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
+
+
+def _flip_object(flip: dict[str, Any]) -> JsonObject:
+    row = {name: flip[name] for name in ("change", *REQUEST_COLUMNS, "count")}
+    for key, name in (("firstAt", "first_at"), ("lastAt", "last_at")):
+        row[key] = None if flip[name] is None else as_of_text(flip[name])
+    for side in ("Before", "After"):
+        for key, name in (("decision", "decision"), ("rule", "rule"), ("ruleId", "rule_id")):
+            row[f"{key}{side}"] = flip[f"{name}_{side.lower()}"]
+    return row

@@ -161,6 +161,11 @@ def utc_text(timestamp: int) -> str:
     return _text(timestamp, UTC)
 
 
+def as_of_text(time: datetime) -> str:
+    """Return a time in the form that --as-of accepts, in the chosen zone."""
+    return time.astimezone(shown_zone()).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 @lru_cache(64)  # the changes of a poll all have the same
 def _text(timestamp: int, zone: tzinfo) -> str:
     try:

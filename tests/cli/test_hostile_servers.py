@@ -93,7 +93,7 @@ class TestMigrate:
         assert "compared: contents 12 differences" in result.out
 
     def test_a_connection_that_ends_is_reported_with_what_is_done(self, controller, monkeypatch):
-        monkeypatch.setattr("aclog.ops.migrate._CREATIONS_PER_REQUEST", 5)
+        monkeypatch.setattr("aclog.ops.migration_targets._CREATIONS_PER_REQUEST", 5)
         create = controller.handlers[CREATE_ACLS]
 
         def once(version, body):

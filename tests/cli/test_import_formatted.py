@@ -15,7 +15,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_segments, read_quorum_state
 from aclog.metalog.records import AccessControlEntryRecord
-from aclog.ops.migrate import LogTarget
+from aclog.ops.migration_targets import LogTarget
 from aclog.snapshots.publisher import recover
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog

@@ -40,7 +40,7 @@ def broker():
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch):
-    monkeypatch.setattr("aclog.cli.sync._SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("aclog.ops.sync._SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -720,7 +720,7 @@ class TestDisk:
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("aclog.cli.sync.write_sync_properties", full)
+        monkeypatch.setattr("aclog.ops.sync.write_sync_properties", full)
         result = polled(broker, directory)
         assert (result.code, "the disk is full" in result.complaint) == (2, True)
         assert list(directory.parent.iterdir()) == []

@@ -8,10 +8,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.sync import AclChanges, acl_changes
 from aclog.client.requests import check_acls
 from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError
+from aclog.ops.sync import AclChanges, acl_changes
 from aclog.snapshots.applier import Applier
 from tests.support.builders.acls import acl
 from tests.support.models import estates

@@ -12,19 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.transfer.rows import (
-    HISTORY,
-    IMAGE,
-    RowReader,
-    acl_record,
-    acl_row,
-    load_schema,
-    read_rows,
-    record_of,
-    row_line,
-    row_of,
-    write_rows,
-)
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object
@@ -36,6 +23,19 @@ from aclog.metalog.records import (
     NoOpRecord,
     OpaqueRecord,
     UserScramCredentialRecord,
+)
+from aclog.ops.export_rows import (
+    HISTORY,
+    IMAGE,
+    RowReader,
+    acl_record,
+    acl_row,
+    load_schema,
+    read_rows,
+    record_of,
+    row_line,
+    row_of,
+    write_rows,
 )
 from tests.support.builders.records import registrations
 

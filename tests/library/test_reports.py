@@ -1,15 +1,19 @@
-"""`aclog.lint`, `test`, `review`, `plan`, `diff` and `check` return what the commands of these names print as JSON."""
+"""`aclog.lint`, `test`, `review`, `plan`, `diff`, `check` and `sync` return what their commands print as JSON."""
 
 import ast
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import frozen
 
 import aclog
+from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog as command
+from tests.support.fakes.broker import FakeBroker
 from tests.support.review.pull_requests import PULL_REQUESTS, apply, write_main
 
 LOG = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -137,6 +141,74 @@ def test_what_cannot_be_done_is_one_line(call: Callable[[], aclog.Report], said:
 def test_an_unknown_argument_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'odd'"):
         aclog.lint("kafka", odd=3)  # type: ignore[call-arg]
+
+
+class TestSync:
+    """Of a fake broker; migrations are in tests/zkstore/migration."""
+
+    @pytest.fixture
+    def broker(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBroker]:
+        monkeypatch.setattr("aclog.ops.sync._SETTLE_SECONDS", 0.0)
+        with FakeBroker([acl(f"topic-{number}") for number in range(20)]) as running:
+            yield running
+
+    def test_a_poll_returns_the_changes_as_the_export_of_the_history_has_them(self, broker: FakeBroker) -> None:
+        first = aclog.sync(str(broker.address), "history")
+        assert (first.passed, first.notes, len(first)) == (True, (), 20)
+        broker.rules = [*broker.rules[2:], acl("later")]
+        second = aclog.sync(bootstrap_server=str(broker.address), to=Path("history"))
+        assert [each["change"] for each in second] == ["REMOVED", "REMOVED", "ADDED"]
+        exported = command("export", "--log", "history", "--history", "--format", "jsonl").ok()
+        assert list(map(json.loads, exported.lines)) == first.to_dicts() + second.to_dicts()
+        assert len(aclog.sync(str(broker.address), "history")) == 0
+
+    def test_a_mass_removal_is_refused_and_can_be_accepted(self, broker: FakeBroker) -> None:
+        aclog.sync(str(broker.address), "history")
+        broker.rules = broker.rules[:5]
+        with pytest.raises(aclog.MetadataError, match="15 of 20 rules would go"):
+            aclog.sync(str(broker.address), "history")
+        with pytest.raises(aclog.MetadataError, match="15 of 20 rules would go"):
+            aclog.sync(str(broker.address), "history", accept_removal=14)
+        report = aclog.sync(str(broker.address), "history", accept_removal=15)
+        assert (len(report), [note for note in report.notes if "is accepted" in note]) == (15, list(report.notes))
+        broker.rules = broker.rules[:4]
+        assert len(aclog.sync(str(broker.address), "history", max_removal=100)) == 1
+
+    @pytest.mark.parametrize(
+        ("arguments", "text"),
+        [
+            ({"max_removal": 0}, "max_removal 0: expected a percentage above 0"),
+            ({"max_removal": "10"}, "max_removal '10': expected a percentage"),
+            ({"accept_removal": 0}, "accept_removal 0: expected a number of at least 1"),
+            ({"command_config": "nowhere"}, "nowhere"),
+        ],
+    )
+    def test_wrong_arguments(self, arguments: dict[str, Any], text: str) -> None:
+        with pytest.raises(aclog.MetadataError, match=text):
+            aclog.sync("127.0.0.1:1", "history", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sides", "text"),
+    [
+        ("odd", {}, "mode 'odd' is not one of"),
+        ("run", {}, "expected exactly one ZooKeeper"),
+        ("run", {"zookeeper": "a:1", "to_zookeeper": "a:1"}, "expected exactly one ZooKeeper"),
+        ("run", {"zookeeper": "a:1"}, "expected exactly one target"),
+        ("run", {"zookeeper": "a:1", "log": "a", "bootstrap_checkpoint": "b"}, "expected exactly one target"),
+        ("run", {"zookeeper": "a:1", "bootstrap_checkpoint": "b", "force": True}, "force: expected only with log"),
+        ("run", {"zookeeper": "a:1", "log": "a", "command_config": "b"}, "command_config: expected only with"),
+        ("compare", {"zookeeper": "a:1", "log": "a", "until_quiet": 1}, "until_quiet 1: expected seconds, and only"),
+        ("run", {"zookeeper": "a:1", "log": "a", "until_quiet": -1}, "until_quiet -1: expected seconds"),
+        ("run", {"zookeeper": "a:1", "log": "a", "replace": "no"}, "replace 'no'"),
+        ("run", {"to_zookeeper": "a:1"}, "to_zookeeper: expected log, and none of"),
+        ("run", {"to_zookeeper": "a:1", "log": "a", "until_quiet": 1}, "to_zookeeper: expected log, and none of"),
+        ("run", {"to_zookeeper": "a:1", "log": "a"}, "a: "),
+    ],
+)
+def test_a_migration_with_wrong_arguments(mode: Any, sides: dict[str, Any], text: str) -> None:
+    with pytest.raises(aclog.MetadataError, match=re.escape(text)):
+        aclog.migrate(mode, **sides)
 
 
 def test_ops_print_no_answers() -> None:

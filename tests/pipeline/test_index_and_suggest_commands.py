@@ -11,6 +11,7 @@ from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags, WindowFlags
 from aclog.cli.index_update import update_index
 from aclog.cli.usage_report import print_suggestion
+from aclog.ops.usage import AccessLog, suggest_least
 from aclog.pipeline.session import each_on_spark
 from aclog.terminal.columns import OutputFormat
 from tests.support.cli.command import aclog
@@ -92,8 +93,9 @@ def test_what_fails_in_a_worker_is_told(spark, tmp_path, acls):
 def test_a_suggestion_is_the_same(spark, tmp_path, acls):
     path = log(tmp_path / "first", 1)
     flags = SuggestFlags(out=tmp_path / "spark.jsonl")
-    window = AccessesFlags(accesses=[str(path)]), WindowFlags()
-    each = partial(each_on_spark, spark)
-    print_suggestion(SourceFlags(acls=str(acls)), window, Settings(), flags, Output(form=OutputFormat.TEXT), each)
+    accesses = AccessLog.of(AccessesFlags(accesses=[str(path)]), partial(each_on_spark, spark))
+    choice, options = SourceFlags(acls=str(acls)).choose(), flags.options(WindowFlags(), None)
+    suggested = suggest_least(accesses, choice, Settings(), options, frozenset())
+    print_suggestion(suggested, flags, Output(form=OutputFormat.TEXT))
     assert aclog("suggest", "--accesses", path, "--acls", acls, "--out", tmp_path / "here.jsonl").code == 0
     assert (tmp_path / "spark.jsonl").read_text() == (tmp_path / "here.jsonl").read_text() != ""

@@ -10,7 +10,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, ConfigError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.files import list_segments
-from aclog.ops.migrate import first_start_file
+from aclog.ops.migration_targets import first_start_file
 from aclog.server.controller.activation import open_controller_log
 from aclog.server.storage import FormatOptions, format_storage
 from aclog.snapshots.checkpoints import FIRST_CHECKPOINT, find_bootstrap, uncommitted_bootstrap

@@ -1,4 +1,4 @@
 """Command-line flags that several commands share: attrs classes whose fields are annotated options.
 
-Begin with `source.py` and `common.py` (`with_flags`).
+Begin with `common.py`; the flags of one command are in `commands.py`.
 """

@@ -26,6 +26,7 @@ from aclog.cli.flags.common import (
     NoPager,
     Output,
     OutputFlags,
+    WindowFlags,
     Workers,
     completions,
     format_option,
@@ -41,6 +42,8 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
 if TYPE_CHECKING:
+    from aclog.ops.usage import SuggestOptions
+    from aclog.sources.acl_lines import NameFile
     from aclog.sources.choice import ChosenSource
 
 
@@ -842,6 +845,18 @@ class SuggestFlags:
         if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 2:
             raise ConfigError(f"--fold {self.fold[:40]!r}: expected a number of at least 2, or none")
         return int(text)
+
+    def options(self, window: WindowFlags, topics: "NameFile | None") -> "SuggestOptions":
+        """Return what is suggested, by the accesses of a window. Raises ConfigError: a flag is not valid."""
+        from aclog.ops.usage import SuggestOptions
+
+        return SuggestOptions(
+            days=window.days,
+            until=window.end(),
+            principals=frozenset(self.principal),
+            fold=self.least(),
+            topics=topics,
+        )
 
 
 # The flags of `aclog diff` besides the two states.

@@ -16,6 +16,7 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_
 from aclog.authorizer.settings import Generation, named_generation
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
+from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, page_output
@@ -894,36 +895,6 @@ def context_authorizer(context: "Context") -> AuthorizerFlags:
     )
 
 
-# How many entries of a state may be removed at once before an operator has to accept it.
-
-
-DEFAULT_PERCENT = 20.0
-_ALWAYS_FINE = 9
-"""Fewer removals than ten are what people do, unless nothing is left."""
-
-
-@frozen(kw_only=True)
-class RemovalLimit:
-    """A share of all entries, in percent: more than that, if it is ten or more, or all of them, is suspicious.
-
-    A source that answers "none" for "I do not know" looks like a removal of everything. `accepted` is how many may go
-    nevertheless, once.
-    """
-
-    percent: float = DEFAULT_PERCENT
-    accepted: int | None = None
-
-    def is_exceeded(self, removed: int, total: int) -> bool:
-        """Return whether the removal of so many of all entries has to be accepted."""
-        if removed <= 0:
-            return False
-        return removed >= total or (removed > _ALWAYS_FINE and 100 * removed > self.percent * total)
-
-    def is_accepted(self, removed: int) -> bool:
-        """Return whether an operator has accepted the removal of so many."""
-        return self.accepted is not None and removed <= self.accepted
-
-
 # The flags of commands that may remove many entries because another place does not show them.
 
 
@@ -951,11 +922,9 @@ class RemovalFlags:
 
     def limit(self) -> RemovalLimit:
         """Return the limit. Raises ConfigError: not a percentage, or nothing to accept."""
-        if self.accept_removal is not None and self.accept_removal < 1:
-            raise ConfigError(f"--accept-removal {self.accept_removal}: expected 1 or more")
-        if not 0 < self.max_removal <= 100:
-            raise ConfigError(f"--max-removal {self.max_removal:g}: expected a percentage above 0 and at most 100")
-        return RemovalLimit(percent=self.max_removal, accepted=self.accept_removal)
+        limit = RemovalLimit(percent=self.max_removal, accepted=self.accept_removal)
+        limit.check()
+        return limit
 
 
 # The flags of commands that follow a cluster until they are stopped.

@@ -35,7 +35,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
       aclog spark history --log DIR --out history.parquet
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_log, spark_session
@@ -68,7 +68,7 @@ def when(
       aclog spark when --log DIR --operation READ --topic 'pii-*' \
 --except-principal User:audit
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.analysis.timeline import question_of
@@ -108,7 +108,7 @@ def authorize(
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
       aclog spark authorize --requests accesses --log DIR --as ocsf --only denied --out x
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
@@ -152,7 +152,7 @@ def ingest(
       aclog spark ingest /var/log/kafka --append --out accesses --summary -
       aclog spark ingest t.csv --kind csv --column principal=user --out accesses
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
@@ -194,7 +194,7 @@ def usage(
 
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
@@ -238,7 +238,7 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --remove old.jsonl --out x
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
-    from aclog.cli.extras import need_spark_extra
+    from aclog.ops.extras import need_spark_extra
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
@@ -280,7 +280,7 @@ def usage_index(
 
       aclog spark usage-index --accesses /mnt/logs --log DIR --index usage
     """
-    from aclog.cli.extras import need_spark_extra, need_usage_extra
+    from aclog.ops.extras import need_spark_extra, need_usage_extra
 
     need_spark_extra()
     need_usage_extra()
@@ -318,7 +318,7 @@ def suggest(
 
       aclog spark suggest --accesses /mnt/logs --log DIR --out want.jsonl
     """
-    from aclog.cli.extras import need_spark_extra, need_usage_extra
+    from aclog.ops.extras import need_spark_extra, need_usage_extra
 
     need_spark_extra()
     need_usage_extra()
@@ -327,10 +327,12 @@ def suggest(
     from aclog.cli.spark.spark_session import spark_session
     from aclog.cli.usage_report import print_suggestion
     from aclog.ops.policies import settings_of
+    from aclog.ops.usage import AccessLog, suggest_least
 
-    settings, how = settings_of(authorizer), output.choose()
+    settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
+    options = flags.options(window, topics)
     with spark_session(master) as spark:
         from aclog.pipeline.session import each_on_spark
 
-        log, each = (accesses, window), partial(each_on_spark, spark)
-        print_suggestion(source, log, settings, flags, how, each, configs=authorizer.configs())
+        log, choice = AccessLog.of(accesses, partial(each_on_spark, spark)), source.choose(topics=topics)
+        print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -25,10 +25,10 @@ from aclog.cli.signals import Stop, on_signals
 from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, ReportFlags, UsageFlags, column_pairs
 from aclog.cli.spark.spark_session import check_log
 from aclog.cli.transfer.output import open_output
-from aclog.cli.usage_report import summary_lines, warn_of_gaps
+from aclog.cli.usage_report import summary_lines
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import read_premises, refuse_unless_known
-from aclog.ops.usage import unknown_kafka, warn_of_unknown_kafka
+from aclog.ops.usage import unknown_kafka, warn_of_gaps, warn_of_unknown_kafka
 from aclog.pipeline.accesses import (
     MALFORMED,
     Appended,

@@ -19,23 +19,6 @@ from aclog.authorizer.acl import record_of as record_of_acl
 from aclog.cli.flags.common import ExportFormat
 from aclog.cli.images import WrittenRules
 from aclog.cli.transfer.output import open_output
-from aclog.cli.transfer.rows import (
-    HISTORY,
-    IMAGE,
-    MAGIC,
-    NO_ID,
-    Row,
-    RowReader,
-    acl_record,
-    acl_row,
-    keyless_rows,
-    read_rows,
-    record_of,
-    record_of_rule,
-    row_line,
-    row_of,
-    write_rows,
-)
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control, encode_control
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, noun
@@ -48,6 +31,22 @@ from aclog.metalog.records import (
     RemoveAccessControlEntryRecord,
     TaggedFields,
     UserScramCredentialRecord,
+)
+from aclog.ops.export_rows import (
+    HISTORY,
+    IMAGE,
+    MAGIC,
+    NO_ID,
+    Row,
+    RowReader,
+    acl_record,
+    change_row,
+    keyless_rows,
+    read_rows,
+    record_of,
+    row_line,
+    row_of,
+    write_rows,
 )
 from aclog.server.controller.activation import FormattedLog, formatted_log
 from aclog.snapshots.history import Change, ChangeKind, history
@@ -427,18 +426,6 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
         changes = takewhile(lambda change: change.end_offset <= end, changes)
     with progress("exporting", "changes", streams=out is None) as advance:
         write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
-
-
-def change_row(change: Change) -> Row:
-    """Return a change as a row of avro/history.avsc."""
-    return {
-        "offset": change.offset,
-        "endOffset": change.end_offset,
-        "timestamp": change.timestamp,
-        "change": change.kind.value,
-        "firstSeen": change.first_seen,
-        "acl": acl_row(record_of_rule(change.rule)),
-    }
 
 
 def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRules) -> None:

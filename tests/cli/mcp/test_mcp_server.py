@@ -12,10 +12,10 @@ import anyio
 import psutil
 import pytest
 
-from aclog.cli import extras
 from aclog.cli.mcp_server import ChildCommands
 from aclog.cli.mcp_tools import AskedState, CommandLine
 from aclog.installation import install_command
+from aclog.ops import extras
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS
 

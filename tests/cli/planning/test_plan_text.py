@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, acl_text
-from aclog.cli import extras
 from aclog.installation import install_command
+from aclog.ops import extras
 from aclog.planning.plan import parse_plan, plan_digest
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -12,7 +12,7 @@ from aclog.analysis.regions import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
 from aclog.cli.flags.common import AccessesFlags
-from aclog.ops.usage import read_rule_uses
+from aclog.ops.unused import read_rule_uses
 from aclog.planning.plan import Batching, PlaceAddress, PlaceKind, PlaceState
 from aclog.planning.report import RuleUse
 from aclog.targets.opening import FoundPlace

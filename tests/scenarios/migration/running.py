@@ -16,6 +16,7 @@ import kazoo.client  # imported once, for all forks
 import kazoo.handlers.threading  # noqa: F401
 
 import aclog.cli.migration
+import aclog.ops.migrate
 import aclog.targets.log
 import aclog.zookeeper.session
 from aclog.__main__ import run

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aclog.cli.app
 import aclog.cli.sync
+import aclog.ops.sync
 import aclog.sources.live
 import aclog.targets.log
 from aclog.__main__ import run
@@ -39,7 +40,7 @@ def ended(child: int) -> str:
 
 def main() -> None:
     aclog.targets.log.MAX_BYTES = 256 + 100 * MOST_RECORDS
-    aclog.cli.sync._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
+    aclog.ops.sync._SETTLE_SECONDS = 0.0  # there is one broker, which is never behind
     child = 0
     for line in sys.stdin:
         command, *words = line.split()

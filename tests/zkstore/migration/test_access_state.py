@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclPermissionType
 from aclog.metalog.batches import build_batch
-from aclog.ops.migrate import AclIds
+from aclog.ops.migration_targets import AclIds
 from aclog.snapshots.applier import Applier
 from aclog.zookeeper.migration import AccessState, difference, record_values, state_of_image
 from tests.zkstore.migration.entries import ACL, CREDENTIAL, TOKEN

@@ -13,6 +13,7 @@ import jsonschema
 import pexpect
 import pytest
 
+import aclog as library
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.schema import schema_of
 from aclog.installation import install_command
@@ -260,14 +261,43 @@ def test_until_quiet_follows_changes(store, migrate, tmp_path, monkeypatch):
         now += 59
         return SECONDS
 
-    monkeypatch.setattr("aclog.cli.migration.time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr("aclog.cli.migration.patience", at_each_look)
+    monkeypatch.setattr("aclog.ops.migrate.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("aclog.ops.migrate.patience", at_each_look)
     done = migrate("--log", log, "--until-quiet", "60").ok()
     assert done.err.count("followed: 1 ACLs added, 0 removed") == 3
     # Two looks after the last change it is time; one more is taken before the switchover, and one after it, by which
     # ZooKeeper has been read again.
     assert seen == [set()] * 6 + [in_store(store)] * 2
     assert held(log) == in_store(store)
+
+
+def test_the_library_returns_what_the_command_prints(store, migrate, connect, tmp_path):
+    def printed(*flags: object) -> list[object]:
+        return json.loads(migrate(*flags, "--format", "json").out)
+
+    log, sides, readable = tmp_path / "log", {"zookeeper": connect, "log": tmp_path / "log"}, in_store(store)
+    store.create("/kafka-acl/Topic/broken", b"broken")
+    plan = library.migrate("dry-run", **sides)
+    assert plan.to_dicts() == printed("--log", log, "--dry-run")
+    assert (plan.passed, {each["kind"] for each in plan}) == (False, {"plan", "leftOut", "obstacle"})
+    with pytest.raises(library.ConfigError, match="skip-unreadable"):
+        library.migrate("run", **sides)
+    assert not log.exists()
+    done = library.migrate("run", **sides, skip_unreadable=True)
+    assert (done.passed, held(log)) == (True, readable)
+    assert done.to_dicts() == library.migrate("compare", **sides).to_dicts() == printed("--log", log, "--compare")
+    store.delete("/kafka-acl/Topic/broken")
+    store.create(PATH, rules(RULE))
+    changed = library.migrate("compare", **sides)
+    assert (changed.passed, changed.to_dicts()) == (False, printed("--log", log, "--compare"))
+    back = {"to_zookeeper": connect, "log": log}
+    with pytest.raises(library.ConfigError, match="not in the log"):
+        library.migrate("run", **back)
+    assert library.migrate("run", **back, replace=True).passed
+    assert not store.exists(PATH)
+    assert library.migrate("dry-run", **back).to_dicts() == json.loads(
+        aclog("migrate", "--to-zookeeper", connect, "--log", log, "--dry-run", "--format", "json").out
+    )
 
 
 def test_without_the_word_nothing_is_switched_over(store, migrate, tmp_path):
@@ -522,7 +552,7 @@ def test_a_permanent_zookeeper_outage_leaves_nothing_visible(own, tmp_path, monk
         server.kill()
         return 0.1
 
-    monkeypatch.setattr("aclog.cli.migration.patience", killed)
+    monkeypatch.setattr("aclog.ops.migrate.patience", killed)
     lost = aclog("migrate", *source, "--log", log, "--until-quiet", "3600")
     assert lost.code == 2
     assert "copied into" in lost.err

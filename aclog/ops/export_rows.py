@@ -28,6 +28,7 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.metalog.text_forms import HIDDEN, record_json
+from aclog.snapshots.history import Change
 from aclog.terminal.columns import json_text
 
 if TYPE_CHECKING:
@@ -48,14 +49,14 @@ _FILES = {IMAGE: "image.avsc", HISTORY: "history.avsc"}
 
 def load_schema(name: str) -> "Schema":
     """Return the schema of this name, from the package data."""
-    text = files("aclog.cli.transfer.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
+    text = files("aclog.ops.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
     return schema
 
 
 def write_rows(file: IO[bytes], name: str, rows: Iterable[Row]) -> None:
     """Write rows of the schema of this name as a container file (deflate). Raises OSError."""
-    import fastavro  # here: JSON lines are exported and imported without it
+    import fastavro  # noqa: PLC0415  # JSON lines are exported and imported without it
 
     fastavro.writer(file, fastavro.parse_schema(load_schema(name)), rows, codec="deflate")
 
@@ -69,7 +70,7 @@ def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
         ConfigError: the file is not Avro, of another schema, or damaged; iterating the rows raises it too.
 
     """
-    import fastavro
+    import fastavro  # noqa: PLC0415
 
     try:
         name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
@@ -82,7 +83,7 @@ def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
 
 
 def _rows(file: IO[bytes], name: str, source: str) -> Iterator[Row]:
-    import fastavro
+    import fastavro  # noqa: PLC0415
 
     number = 0
     try:
@@ -161,6 +162,18 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
 def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
     """Return the record that adds an ACL."""
     return acl.record_of(rule.acl, rule.id or NO_ID)
+
+
+def change_row(change: Change) -> Row:
+    """Return a change as a row of avro/history.avsc."""
+    return {
+        "offset": change.offset,
+        "endOffset": change.end_offset,
+        "timestamp": change.timestamp,
+        "change": change.kind.value,
+        "firstSeen": change.first_seen,
+        "acl": acl_row(record_of_rule(change.rule)),
+    }
 
 
 def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
@@ -305,7 +318,12 @@ _BITS = {"int": 31, "long": 63}
 
 def row_line(row: Row) -> str:
     """Return the row as one line of JSON, without a line end."""
-    return json_text(_without_empty(row))
+    return json_text(row_object(row))
+
+
+def row_object(row: Row) -> dict[str, object]:
+    """Return the object of `row_line`: without nulls and empty lists, with bytes in base64."""
+    return {key: _without_empty(value) for key, value in row.items() if value is not None and value != []}
 
 
 def _without_empty(value: object) -> object:
@@ -313,9 +331,7 @@ def _without_empty(value: object) -> object:
         return b64encode(value).decode("ascii")
     if isinstance(value, list):
         return [_without_empty(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_empty(item) for key, item in value.items() if item is not None and item != []}
-    return value
+    return row_object(value) if isinstance(value, dict) else value
 
 
 class RowReader:
