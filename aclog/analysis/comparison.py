@@ -51,12 +51,18 @@ if TYPE_CHECKING:
 
 
 def differences(
-    old: Policy, new: Policy, *, query: Query | None = None, changed: Iterable[StandardAcl] | None = None
+    old: Policy,
+    new: Policy,
+    *,
+    query: Query | None = None,
+    changed: Iterable[StandardAcl] | None = None,
+    unnamed: bool = False,
 ) -> Iterator[Difference]:
     """Yield regions that contain exactly the requests on which two policies decide differently, in a stable order.
 
     `query` restricts the result to some requests. `changed`: every ACL that only one of the policies has, if known; it
-    saves the comparison of all ACLs. Regions of one direction may overlap.
+    saves the comparison of all ACLs. Regions of one direction may overlap. `unnamed`: only the regions of all
+    principals but some.
 
     A request on which Kafka's authorizer throws, because an ACL on the resource has a principal without a colon, counts
     as not allowed.
@@ -66,16 +72,17 @@ def differences(
     else:
         cells = iter(dict.fromkeys(map(cell_of, changed)))
     restriction = query or Query()
-    return Exploration.of(old, new, restriction).explore(scope_of(old, new, cells).within(restriction))
+    return Exploration.of(old, new, restriction).explore(scope_of(old, new, cells).within(restriction), unnamed=unnamed)
 
 
-def allowed(policy: Policy, query: Query) -> Iterator[Region]:
+def allowed(policy: Policy, query: Query, *, unnamed: bool = False) -> Iterator[Region]:
     """Yield regions that contain exactly the requests of the query that a policy allows, in a stable order.
 
     A request on which Kafka's authorizer throws counts as not allowed (see `differences`). Regions may overlap.
+    `unnamed`: only the regions of all principals but some.
     """
     nothing = Policy(AclsImage.empty())
-    gained = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
+    gained = Exploration.of(nothing, policy, query).explore(whole_scope().within(query), unnamed=unnamed)
     return (difference.region for difference in gained)
 
 

@@ -505,21 +505,21 @@ def permission_key(permission: Permission) -> Hashable:
     return permission.region, permission.rules, permission.denies
 
 
-def permissions(policy: Policy, query: Query) -> Iterator[Permission]:
+def permissions(policy: Policy, query: Query, *, unnamed: bool = False) -> Iterator[Permission]:
     """Yield exactly what a policy allows of a query: by ACLs, by allow.everyone.if.no.acl.found, and to super users.
 
-    Regions may overlap, unless their reasons are of different kinds.
+    Regions may overlap, unless their reasons are of different kinds. `unnamed`: only those of all principals but some.
     """
     supers, others = _split(policy, query.principals)
     if others is not None:
         rest = evolve(query, principals=others)
         strict = _without_default(policy)
         about = RulesAbout.of(policy, rest)
-        yield from (_by_rules(region, about) for region in allowed(strict, rest))
+        yield from (_by_rules(region, about) for region in allowed(strict, rest, unnamed=unnamed))
         if policy.settings.allow_everyone:
-            for difference in differences(strict, policy, query=rest):
+            for difference in differences(strict, policy, query=rest, unnamed=unnamed):
                 yield Permission(region=difference.region, rules=(DEFAULT_ALLOW,))
-    if supers is not None:
+    if supers is not None and not unnamed:
         yield from (Permission(region=region, rules=(SUPER_USER,)) for region in _everything(query, supers))
 
 

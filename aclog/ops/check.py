@@ -246,7 +246,7 @@ def prove_none(
         generation: (
             intent_permissions(policy, question.needs, principals=query.principals, host=query.host)
             if question.needs
-            else permissions(policy, query)
+            else permissions(policy, query, unnamed=question.only_unnamed)
         )
         for generation, policy in policies.items()
     }

@@ -1,29 +1,26 @@
 """The exploration of a scope: the gained and lost requests below each root."""
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from attrs import define, field, frozen
 
+from aclog.analysis.engine.evaluation import Change, Coverage, Ground, Scene, Side, evaluate
 from aclog.analysis.engine.host_classes import HostClasses, OneHost, partition
 from aclog.analysis.policy import Cell, Estate, Policy, range_rules
 from aclog.analysis.regions import (
-    REQUESTED,
     RESOURCE_TYPES,
     Difference,
     Direction,
     Hosts,
-    Literal,
-    NamePart,
     Names,
     Principals,
     Query,
     Region,
     Root,
-    Subtree,
     everyone_but,
     only,
     root_of_names,
@@ -37,36 +34,6 @@ from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import KeyTable, resource_name, split_pair
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Int64s
-
-# The ACLs of one policy that apply to one subject below one root.
-
-
-@frozen(eq=False, kw_only=True)
-class Coverage:
-    """Where a policy has candidate ACLs below a root, for any principal; sufficient for allow.everyone."""
-
-    whole: bool
-    """Whether a prefixed pattern covers the root."""
-    wildcard: bool
-    """Whether there are ACLs on LITERAL `*`."""
-    under: tuple[tuple[str, bool], ...] = ()
-    """The name of each pattern below the root, and whether it is LITERAL."""
-
-
-@frozen(eq=False, kw_only=True)
-class Side:
-    """The ACLs and the default that decide on a subject's requests below a root."""
-
-    cells: tuple[Cell, ...] = ()
-    """The cells of the subject and of `User:*`, except those on LITERAL `*`."""
-    wildcard: tuple[Cell, ...] = ()
-    """The cells on LITERAL `*`."""
-    coverage: Coverage | None = None
-    """None: a request without matching ACL is denied; otherwise it is allowed on names without ACLs."""
-    is_super: bool = False
-    documented: bool = False
-    cidr: bool = False
-
 
 # The engine's view of one policy below a root: the cells by principal, and the names that they cover.
 
@@ -362,218 +329,6 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     return scope.reduced()
 
 
-# The names below a root, as a tree of classes: a single name, or a prefix without the names of its descendants.
-
-
-class Node(NamedTuple):
-    """A class of names that match the same ACLs."""
-
-    name: str
-    literal: bool
-    parent: int
-    """The node of the longest prefix above it; -1 for the root."""
-
-    @property
-    def hidden(self) -> bool:
-        """Whether LITERAL `*` does not cover these names in Kafka: they begin with `*` and are longer."""
-        # The class of the prefix `*` has only longer names: `*` itself is a node of its own wherever it matters.
-        return self.name.startswith(WILDCARD) and not (self.literal and self.name == WILDCARD)
-
-
-@frozen(eq=False)
-class NameTree:
-    """Nodes in the order of their names: each one after its parent."""
-
-    nodes: tuple[Node, ...]
-
-    @classmethod
-    def of(cls, root: Root, names: Iterable[tuple[str, bool]]) -> "NameTree":
-        """Return the tree of the patterns (name, is LITERAL) that lie below the root; others are ignored."""
-        if root.literal:
-            return cls((Node(root.name, literal=True, parent=-1),))
-        below = {(name, literal) for name, literal in names if name and name.startswith(root.name)}
-        below.discard((root.name, False))
-        nodes = [Node(root.name, literal=False, parent=-1)]
-        chain = [0]
-        for name, literal in sorted(below):
-            while not name.startswith(nodes[chain[-1]].name):
-                chain.pop()
-            nodes.append(Node(name, literal, chain[-1]))
-            if not literal:
-                chain.append(len(nodes) - 1)
-        return cls(tuple(nodes))
-
-    def names(self, selection: Sequence[bool]) -> Names:
-        """Return the names of the selected nodes, in as few parts as the tree allows."""
-        parts: list[_Part] = []
-        part_of: list[_Part | None] = []
-        for node, is_chosen in zip(self.nodes, selection, strict=True):
-            part = part_of[node.parent] if node.parent >= 0 else None
-            if is_chosen and part is None:
-                part = _Part(node.name, node.literal, [], [])
-                parts.append(part)
-            elif not is_chosen and part is not None:
-                (part.except_literals if node.literal else part.except_prefixes).append(node.name)
-                part = None
-            part_of.append(part)
-        return tuple(part.frozen() for part in parts)
-
-
-class _Part(NamedTuple):
-    name: str
-    literal: bool
-    except_prefixes: list[str]
-    except_literals: list[str]
-
-    def frozen(self) -> NamePart:
-        """Return the part once all exceptions are known."""
-        if self.literal:
-            return Literal(name=self.name)
-        return Subtree(
-            prefix=self.name,
-            except_prefixes=tuple(self.except_prefixes),
-            except_literals=tuple(self.except_literals),
-        )
-
-
-# The differences between two sides for one subject below one root, by operations, hosts and names.
-
-
-Masks: TypeAlias = tuple[int, ...]
-"""By class of hosts: a mask."""
-
-
-class Change(NamedTuple):
-    """The key of a change: direction, hosts and names, without operations."""
-
-    direction: Direction
-    hosts: Hosts
-    names: Names
-
-
-@frozen(eq=False, kw_only=True)
-class Scene:
-    """The frame of an evaluation: a root, classes of hosts, and operations."""
-
-    root: Root
-    hosts: HostClasses
-    operations: int = REQUESTED
-
-
-def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
-    """Return exactly the differences between two sides, each with its operations as a mask."""
-    tree = NameTree.of(scene.root, _names(scene.root, old, new))
-    before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
-    changes: dict[Change, int] = {}
-    for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
-        column = [
-            tuple(has & ~had for has, had in zip(masks, others, strict=True))
-            for masks, others in zip(more, less, strict=True)
-        ]
-        for operations, hosts, names in _products(scene, tree, column):
-            change = Change(direction, hosts, names)
-            changes[change] = changes.get(change, 0) | operations
-    return changes
-
-
-def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
-    wildcard = False
-    for side in old, new:
-        for cell in side.cells:
-            yield cell.name, cell.literal
-        if side.coverage is not None:
-            yield from side.coverage.under
-        wildcard |= bool(side.wildcard) or (side.coverage is not None and side.coverage.wildcard)
-    if wildcard and WILDCARD.startswith(root.name):
-        # LITERAL `*` ends here: it does not cover longer names that begin with `*`.
-        yield WILDCARD, True
-        yield WILDCARD, False
-
-
-def _allowed(scene: Scene, tree: NameTree, side: Side) -> list[Masks]:
-    """Return the allowed operations at each node of the tree."""
-    count = scene.hosts.count
-    if side.is_super:
-        return [(scene.operations,) * count] * len(tree.nodes)
-    root = tree.nodes[0]
-    here: dict[tuple[str, bool], list[tuple[int, int]]] = defaultdict(list)
-    for cell in side.cells:
-        # A pattern that covers the whole root counts as if it were on the root itself.
-        covers = not cell.literal and root.name.startswith(cell.name)
-        key = (root.name, root.literal) if covers else (cell.name, cell.literal)
-        here[key].append((scene.hosts.matched(cell.host, cidr=side.cidr), cell.mask))
-    wildcard = _with((0,) * count, [(scene.hosts.matched(c.host, cidr=side.cidr), c.mask) for c in side.wildcard])
-    has_wildcard = any(wildcard)
-    inherited: list[Masks] = []
-    column = []
-    for node in tree.nodes:
-        masks = inherited[node.parent] if node.parent >= 0 else (0,) * count
-        own = here.get((node.name, node.literal))
-        if own:
-            masks = _with(masks, own)
-        inherited.append(masks)
-        if has_wildcard and (side.documented or not node.hidden):
-            masks = tuple(mask | more for mask, more in zip(masks, wildcard, strict=True))
-        column.append(tuple(mask & ~(mask >> 16) & scene.operations for mask in masks))
-    if side.coverage is not None:
-        _open_uncovered(scene, tree, side, column)
-    return column
-
-
-def _with(masks: Masks, cells: Iterable[tuple[int, int]]) -> Masks:
-    """Return the masks with more cells; each cell has a mask of host classes and a mask of operations."""
-    more = list(masks)
-    for classes, mask in cells:
-        for number in range(len(more)):
-            if classes >> number & 1:
-                more[number] |= mask
-    return tuple(more)
-
-
-def _open_uncovered(scene: Scene, tree: NameTree, side: Side, column: list[Masks]) -> None:
-    """Allow every operation at the nodes without ACLs."""
-    coverage = side.coverage
-    if coverage is None or coverage.whole:
-        return
-    everything = (scene.operations,) * scene.hosts.count
-    under = set(coverage.under)
-    covered: list[bool] = []
-    for number, node in enumerate(tree.nodes):
-        above = node.parent >= 0 and covered[node.parent]
-        covered.append(above or (node.name, node.literal) in under)
-        if not covered[-1] and not (coverage.wildcard and (side.documented or not node.hidden)):
-            column[number] = everything
-
-
-def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator[tuple[int, Hosts, Names]]:
-    """Yield products of operations, hosts and names that together equal a column of masks."""
-    distinct = set(column)
-    if len(distinct) == 1 and not any(column[0]):
-        return
-    for operations in _alike({mask for masks in distinct for mask in masks}, scene.operations):
-        bit = operations & -operations
-        by_names: dict[tuple[bool, ...], int] = {}
-        for number in range(scene.hosts.count):
-            selection = tuple(bool(masks[number] & bit) for masks in column)
-            if True in selection:
-                by_names[selection] = by_names.get(selection, 0) | 1 << number
-        for selection, classes in by_names.items():
-            names = tree.names(selection)
-            for hosts in scene.hosts.hosts(classes):
-                yield operations, hosts, names
-
-
-def _alike(masks: Iterable[int], operations: int) -> list[int]:
-    """Return groups of operations that occur in the same masks; operations that occur in none are omitted."""
-    groups = [operations]
-    for mask in masks:
-        groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
-    used = 0
-    for mask in masks:
-        used |= mask
-    return [group for group in groups if group & used]
-
-
 # The exploration of a scope: changes by root and principal, with equal ones folded into regions.
 
 
@@ -597,49 +352,74 @@ class Exploration:
     old: View
     new: View
     query: Query
+    _grounds: dict[Root, Ground] = field(factory=dict, init=False)
+    """By root: the evaluation of a principal without ACLs, where many principals are evaluated."""
+    _hosts: dict[Root, set[str]] = field(factory=dict, init=False)
+    """By root: the hosts of the ACLs of everyone."""
 
     @classmethod
     def of(cls, old: Policy, new: Policy, query: Query) -> "Exploration":
         """Return the exploration of two policies."""
         return cls(old=View.of(old), new=View.of(new), query=query)
 
-    def explore(self, scope: Scope) -> Iterator[Difference]:
-        """Yield the differences in a scope, folded, in a stable order."""
+    def explore(self, scope: Scope, *, unnamed: bool = False) -> Iterator[Difference]:
+        """Yield the differences in a scope, folded, in a stable order; `unnamed`: those of all principals but some."""
+        shared = Counter(root for roots in scope.principals.values() for root in roots)
+        if unnamed:
+            return _folded(
+                finding for root in sorted(scope.everyone) for finding in self._of_unnamed(root, scope.changed)
+            )
         findings = chain(
             chain.from_iterable(self._at_root(root, scope.changed) for root in sorted(scope.everyone)),
             chain.from_iterable(
-                self._of_principal(principal, roots)
+                self._of_principal(principal, roots, shared)
                 for principal, roots in sorted(scope.principals.items())
                 if principal in self.query.principals
             ),
         )
         return _folded(findings)
 
-    def _of_principal(self, principal: str, roots: Iterable[Root]) -> Iterator[Finding]:
+    def _of_principal(self, principal: str, roots: Iterable[Root], shared: Counter[Root]) -> Iterator[Finding]:
         for root in sorted(roots):
+            if shared[root] > 1:
+                self._ground(root)
             old, new = self.old.of_principal(root, principal), self.new.of_principal(root, principal)
             for change, operations in self._changes(root, principal, old, new).items():
                 yield Finding(root.kind, change, operations, only(principal))
 
     def _at_root(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
-        others = self._of_others(root, changed)
         subjects = self.query.principals
         everyone: Changes = {}
         if subjects.complement:
-            everyone = self._changes(root, None, NO_CELLS, NO_CELLS)
+            everyone = self._ground(root).changes
+        elif len(subjects.named) > 1:
+            self._ground(root)
+        others = self._of_others(root, changed)
+        if subjects.complement:
             others.update((principal, {}) for principal in subjects.named)
         for change, operations, excepted in _shared(everyone, others):
             yield Finding(root.kind, change, operations, everyone_but(*excepted))
         for principal, changes in others.items():
-            for change, operations in changes.items():
-                rest = operations & ~everyone.get(change, 0)
-                if rest:
-                    yield Finding(root.kind, change, rest, only(principal))
+            if changes is not everyone:
+                for change, operations in changes.items():
+                    rest = operations & ~everyone.get(change, 0)
+                    if rest:
+                        yield Finding(root.kind, change, rest, only(principal))
 
-    def _of_others(self, root: Root, changed: set[str] | None) -> dict[str, Changes]:
+    def _of_unnamed(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
+        """Yield those of `_at_root` that are of all principals but some."""
+        everyone = self._ground(root).changes if self.query.principals.complement else {}
+        if everyone:
+            others = self._of_others(root, changed, unnamed=True)
+            others.update((principal, {}) for principal in self.query.principals.named)
+            for change, operations, excepted in _shared(everyone, others):
+                yield Finding(root.kind, change, operations, everyone_but(*excepted))
+
+    def _of_others(self, root: Root, changed: set[str] | None, *, unnamed: bool = False) -> dict[str, Changes]:
         """Return the changes below a root for each principal of the query whose changes may differ from everyone's.
 
-        `changed` are the principals whose ACLs changed; None: it may be any principal.
+        `changed` are the principals whose ACLs changed; None: it may be any principal. `unnamed`: only changes that
+        principals share with everyone are needed.
         """
         supers = self.old.settings.super_users | self.new.settings.super_users
         by_principal: dict[str, Changes] = {}
@@ -648,9 +428,10 @@ class Exploration:
             if principal in supers:
                 by_principal[principal] = self._changes(root, principal, before, after)
             elif not self.query.principals.complement or before != after or not self._alike(root):
-                if (before, after) not in cache:
-                    cache[before, after] = self._changes(root, principal, before, after)
-                by_principal[principal] = cache[before, after]
+                changes = cache.get((before, after))
+                if changes is None:
+                    changes = cache[before, after] = self._changes(root, principal, before, after, unnamed=unnamed)
+                by_principal[principal] = changes
         return by_principal
 
     def _cells_of_others(
@@ -684,17 +465,43 @@ class Exploration:
         same_settings = old.documented is new.documented and old.cidr is new.cidr
         return same_settings and self.old.of_everyone(root) == self.new.of_everyone(root)
 
-    def _changes(self, root: Root, principal: str | None, old: Cells, new: Cells) -> Changes:
-        """Return the changes below a root for a principal with these cells; None: for a principal without cells."""
-        sides = [
-            view.side(root, cells, is_super=principal in view.settings.super_users)
-            for view, cells in ((self.old, old), (self.new, new))
-        ]
-        if sides[0].is_super and sides[1].is_super:
+    def _ground(self, root: Root) -> Ground:
+        """Return the evaluation of a principal without ACLs."""
+        ground = self._grounds.get(root)
+        if ground is None:
+            scene = self._scene(root, self._hosts_of_everyone(root))
+            sides = (view.side(root, NO_CELLS) for view in (self.old, self.new))
+            ground = self._grounds[root] = Ground.of(scene, *sides)
+        return ground
+
+    def _changes(self, root: Root, principal: str, old: Cells, new: Cells, *, unnamed: bool = False) -> Changes:
+        """Return the changes below a root for a principal with these cells; `unnamed`: at least those of everyone."""
+        is_super = [principal in view.settings.super_users for view in (self.old, self.new)]
+        if all(is_super):
             return {}
-        hosts = chain(old.hosts(), new.hosts(), self.old.of_everyone(root).hosts(), self.new.of_everyone(root).hosts())
-        scene = Scene(root=root, hosts=self._host_classes(hosts), operations=self.query.operations)
+        hosts = {*old.hosts(), *new.hosts()}
+        ground = None if any(is_super) or old.wildcard or new.wildcard else self._grounds.get(root)
+        if ground is not None and ground.is_under(chain(old.named, new.named)):
+            everyone = self._hosts_of_everyone(root)
+            classes = ground.scene.hosts if hosts <= everyone else self._host_classes(hosts | everyone)
+            shared = ground.shared_with(classes, old.named, new.named) if unnamed else None
+            return ground.with_own(classes, old.named, new.named) if shared is None else shared
+        scene = self._scene(root, chain(hosts, self._hosts_of_everyone(root)))
+        sides = (
+            view.side(root, cells, is_super=is_in)
+            for view, cells, is_in in zip((self.old, self.new), (old, new), is_super, strict=True)
+        )
         return evaluate(scene, *sides)
+
+    def _hosts_of_everyone(self, root: Root) -> set[str]:
+        hosts = self._hosts.get(root)
+        if hosts is None:
+            views = (self.old, self.new)
+            hosts = self._hosts[root] = {WILDCARD}.union(*(view.of_everyone(root).hosts() for view in views))
+        return hosts
+
+    def _scene(self, root: Root, hosts: Iterable[str]) -> Scene:
+        return Scene(root=root, hosts=self._host_classes(hosts), operations=self.query.operations)
 
     def _host_classes(self, hosts: Iterable[str]) -> HostClasses:
         if self.query.host is not None:
@@ -707,7 +514,7 @@ def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Cha
     for change, operations in everyone.items():
         lacking: dict[int, list[str]] = {}
         for principal, changes in others.items():
-            missing = operations & ~changes.get(change, 0)
+            missing = 0 if changes is everyone else operations & ~changes.get(change, 0)
             if missing:
                 lacking.setdefault(missing, []).append(principal)
         groups = [operations]

@@ -1,10 +1,12 @@
 """Equivalence classes of client addresses by the hosts of ACLs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache, reduce
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, reduce
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, summarize_address_range
 from itertools import pairwise
-from operator import or_
+from operator import itemgetter, or_
 from typing import NamedTuple, Protocol, TypeAlias
 
 from attrs import define, field, frozen
@@ -16,23 +18,39 @@ from aclog.metalog.errors import ConfigError
 # Classes of client addresses: two addresses are in one class if they match the same ACLs.
 
 
-ELSEWHERE = 1
-"""The bit of the class of all addresses that no ACL names; a partition always has this class."""
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+"""A set of classes as runs of consecutive numbers, sorted: the first number of each, and the number after its last."""
+
+_ELSEWHERE = 0
+"""The class of all addresses that no ACL names; a partition always has this class."""
+
+
+def runs_of(classes: int) -> Runs:
+    """Return the runs of a mask with bit n for class n."""
+    return tuple(match.span() for match in _ONES.finditer(f"{classes:b}"[::-1]))
+
+
+def mask_of(runs: Runs) -> int:
+    """Return the mask with bit n for each class n of the runs."""
+    return reduce(or_, ((1 << end) - (1 << first) for first, end in runs), 0)
+
+
+_ONES = re.compile("1+")
 
 
 class HostClasses(Protocol):
-    """Classes by number; sets of them are masks with bit n for class n."""
+    """Classes by number, from 0."""
 
     @property
     def count(self) -> int:
         """The number of classes."""
         ...
 
-    def matched(self, host: str, *, cidr: bool) -> int:
+    def matched_runs(self, host: str, *, cidr: bool) -> Runs:
         """Return the classes that the host of an ACL matches; `cidr`: it may be a range."""
         ...
 
-    def hosts(self, classes: int) -> list[Hosts]:
+    def hosts_of(self, runs: Runs) -> list[Hosts]:
         """Return the addresses of some classes, in as few disjoint sets as possible."""
         ...
 
@@ -44,13 +62,14 @@ class OneHost:
     host: str
     count: int = 1
 
-    def matched(self, host: str, *, cidr: bool) -> int:
-        """Return 1 if the host of an ACL matches the address."""
-        return int(host in (WILDCARD, self.host) or (cidr and "/" in host and in_cidr(host, self.host)))
+    def matched_runs(self, host: str, *, cidr: bool) -> Runs:
+        """Return the class if the host of an ACL matches the address."""
+        matches = host in (WILDCARD, self.host) or (cidr and "/" in host and in_cidr(host, self.host))
+        return ((0, 1),) if matches else ()
 
-    def hosts(self, classes: int) -> list[Hosts]:
+    def hosts_of(self, runs: Runs) -> list[Hosts]:
         """Return the address."""
-        return [Hosts(entries=(self.host,))] if classes else []
+        return [Hosts(entries=(self.host,))] if runs else []
 
 
 _ZERO = "0.0.0.0"  # noqa: S104  # an address in a set, not to listen on
@@ -63,58 +82,104 @@ class Interval(NamedTuple):
     first: int
     last: int
 
-    def holds(self, number: int) -> bool:
-        """Return whether an address of the same version lies in the interval."""
-        return self.first <= number <= self.last
 
-
-@frozen(eq=False, kw_only=True)
-class Partition:
-    """All addresses, partitioned by the hosts of some ACLs: single addresses, and ranges if they are enabled."""
-
-    count: int
-    _matched: Mapping[str, int]
-    """By address or range."""
-    _intervals: tuple[tuple[Interval, ...], ...]
-    """By class; none for class 0 and for a single IPv6 address."""
-    _texts: Mapping[str, tuple[int, int]]
-    """By IPv6 address: its class, and the class of all others of the same number, as bits.
+class _Text(NamedTuple):
+    """An IPv6 address: its class, and the class of all others of the same number.
 
     An ACL on an address matches its text, while a range matches any scope (`%1`) of its numbers, so such an address
     cannot be cut out of an interval.
     """
 
-    def matched(self, host: str, *, cidr: bool) -> int:
+    own: int
+    others: int
+
+
+@frozen(eq=False, kw_only=True, slots=False)
+class Partition:
+    """All addresses, partitioned by the hosts of some ACLs: single addresses, and ranges if they are enabled.
+
+    Each method takes time proportional to the classes that it is about, except where masks are converted.
+    """
+
+    count: int
+    _matched: Mapping[str, Runs]
+    """By address or range."""
+    _intervals: tuple[tuple[Interval, ...], ...]
+    """By class; none for class 0 and for a single IPv6 address."""
+    _texts: Mapping[str, _Text]
+    _text_of: Mapping[int, str]
+    """By class: its only IPv6 address."""
+    _beside: Mapping[int, tuple[str, ...]]
+    """By class: the IPv6 addresses of other classes that have a number of this one."""
+
+    def matched_runs(self, host: str, *, cidr: bool) -> Runs:
         """Return the classes that the host of an ACL matches."""
         if host == WILDCARD:
-            return (1 << self.count) - 1
-        return self._matched.get(host, 0) if cidr or "/" not in host else 0
+            return ((0, self.count),)
+        return self._matched.get(host, ()) if cidr or "/" not in host else ()
+
+    def matched(self, host: str, *, cidr: bool) -> int:
+        """Return the classes that the host of an ACL matches, as a mask with bit n for class n."""
+        return mask_of(self.matched_runs(host, cidr=cidr))
 
     def classes_of(self, hosts: Hosts) -> int:
-        """Return the classes of a set of addresses, whose texts must all be in the partition."""
-        classes = reduce(or_, (self._matched.get(entry, 0) for entry in hosts.entries), 0)
+        """Return the classes of a set of addresses, whose texts must all be in the partition, as a mask."""
+        classes = reduce(or_, (mask_of(self._matched.get(entry, ())) for entry in hosts.entries), 0)
         if hosts.complement:
             classes = ((1 << self.count) - 1) & ~classes
-        return classes & ~reduce(or_, (self._matched.get(address, 0) for address in hosts.except_addresses), 0)
+        excepted = (mask_of(self._matched.get(address, ())) for address in hosts.except_addresses)
+        return classes & ~reduce(or_, excepted, 0)
 
     def hosts(self, classes: int) -> list[Hosts]:
-        """Return the addresses of some classes, in as few disjoint sets as possible."""
-        if classes == (1 << self.count) - 1:
-            return [EVERYWHERE]
-        if not classes:
-            return []
-        return self._all_but(classes) if classes & ELSEWHERE else self._exactly(classes)
+        """Return the addresses of some classes, given as a mask, in as few disjoint sets as possible."""
+        return self.hosts_of(runs_of(classes))
 
-    def _all_but(self, classes: int) -> list[Hosts]:
-        out, included = self._texts_against(~classes)
-        entries = {*_entries(self._intervals_of(~classes)), *out}
+    def hosts_of(self, runs: Runs) -> list[Hosts]:
+        """Return the addresses of some classes, in as few disjoint sets as possible."""
+        if runs == ((0, self.count),):
+            return [EVERYWHERE]
+        if not runs:
+            return []
+        return self._all_but(self._others(runs)) if runs[0][0] == _ELSEWHERE else self._exactly(runs)
+
+    def classes_in(self, coarser: "Partition") -> list[int]:
+        """Return for each class the one that contains it in a partition by some of the same hosts."""
+        classes = [0] * self.count
+        for number, intervals in enumerate(self._intervals):
+            if intervals:
+                classes[number] = coarser._class_at(intervals[0])
+        for text, (own, others) in self._texts.items():
+            known = coarser._texts.get(text)
+            classes[own] = classes[others] if known is None else known.own
+        return classes
+
+    def _class_at(self, interval: Interval) -> int:
+        """Return the class of an interval that lies in one class."""
+        at = bisect_right(self._sorted, interval[:2], key=lambda each: each[0][:2]) - 1
+        if at < 0:
+            return _ELSEWHERE
+        near, number = self._sorted[at]
+        return number if near.version == interval.version and near.last >= interval.first else _ELSEWHERE
+
+    @cached_property
+    def _sorted(self) -> list[tuple[Interval, int]]:
+        """The intervals of all classes except class 0, with their class."""
+        return sorted((each, number) for number, intervals in enumerate(self._intervals) for each in intervals)
+
+    def _others(self, runs: Runs) -> Runs:
+        ends = (0, *(each for run in runs for each in run), self.count)
+        return tuple((first, end) for first, end in zip(ends[::2], ends[1::2], strict=True) if first < end)
+
+    def _all_but(self, runs: Runs) -> list[Hosts]:
+        out, included = self._texts_against(runs)
+        entries = {*_entries(self._intervals_of(runs)), *out}
         parts = [Hosts(entries=tuple(sorted(entries)), complement=True)]
         # An omitted range would take along addresses that belong to the result.
         return [*parts, Hosts(entries=included)] if included else parts
 
-    def _exactly(self, classes: int) -> list[Hosts]:
-        intervals = list(self._intervals_of(classes))
-        texts, out = self._texts_against(classes)
+    def _exactly(self, runs: Runs) -> list[Hosts]:
+        intervals = list(self._intervals_of(runs))
+        texts, out = self._texts_against(runs)
         if not out:
             return [Hosts(entries=tuple(sorted({*_entries(intervals), *texts})))]
         if any((each.version, each.first) == (4, 0) for each in intervals):
@@ -122,17 +187,31 @@ class Partition:
         ranges = Hosts(entries=tuple(sorted(_entries(intervals, as_ranges=True))), except_addresses=out)
         return [ranges, Hosts(entries=texts)] if texts else [ranges]
 
-    def _texts_against(self, classes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _texts_against(self, runs: Runs) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the IPv6 addresses of some classes outside their ranges, and those of other classes inside."""
-        texts = self._texts.items()
-        alone = sorted(text for text, (own, others) in texts if own & classes and not others & classes)
-        inside = sorted(text for text, (own, others) in texts if others & classes and not own & classes)
-        return tuple(alone), tuple(inside)
+        if not self._texts:
+            return (), ()
+        alone: list[str] = []
+        inside: list[str] = []
+        for number in _numbers(runs):
+            text = self._text_of.get(number)
+            if text is not None and not _has(runs, self._texts[text].others):
+                alone.append(text)
+            inside += (text for text in self._beside.get(number, ()) if not _has(runs, self._texts[text].own))
+        return tuple(sorted(alone)), tuple(sorted(inside))
 
-    def _intervals_of(self, classes: int) -> Iterator[Interval]:
-        for number, intervals in enumerate(self._intervals):
-            if classes >> number & 1:
-                yield from intervals
+    def _intervals_of(self, runs: Runs) -> Iterator[Interval]:
+        for number in _numbers(runs):
+            yield from self._intervals[number]
+
+
+def _numbers(runs: Runs) -> Iterator[int]:
+    return (number for first, end in runs for number in range(first, end))
+
+
+def _has(runs: Runs, number: int) -> bool:
+    at = bisect_right(runs, number, key=itemgetter(0)) - 1
+    return at >= 0 and number < runs[at][1]
 
 
 def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Iterator[str]:
@@ -147,6 +226,9 @@ def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Itera
         else:
             joined.append(each)
     for version, first, last in joined:
+        if version == 4 and first == last and not as_ranges:
+            yield f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}.{first & 255}"
+            continue
         if (version, first) == (4, 0) and not as_ranges:
             yield _ZERO
         if (version, last) == (4, 0):
@@ -182,7 +264,7 @@ def partition(hosts: Iterable[str], *, cidr: bool) -> Partition:
 
     `cidr`: the host of an ACL may be a range.
     """
-    named = sorted(host for host in hosts if host != WILDCARD)
+    named = sorted({host for host in hosts if host != WILDCARD})
     addresses = list(filter(is_address, named))
     return _partition(addresses, _ranges(named) if cidr else {})
 
@@ -209,50 +291,100 @@ def _ranges(hosts: Iterable[str]) -> dict[str, Interval]:
 class _Classes:
     """Classes under construction: each has the addresses inside the same ranges, or a single address."""
 
-    matched: dict[str, int] = field(factory=dict)
-    """By address and by range: classes, as bits."""
     intervals: list[list[Interval]] = field(factory=lambda: [[]])
-    _numbers: dict[tuple[_Around, str], int] = field(factory=lambda: {((), ""): 0})
+    _numbers: dict[tuple[_Around, str], int] = field(factory=lambda: {((), ""): _ELSEWHERE})
 
     def add(self, interval: Interval | None, around: _Around, *, address: str) -> int:
-        """Add an interval to the class of its surrounding ranges, or of a single address; return the class as a bit."""
+        """Add an interval to the class of its surrounding ranges, or of a single address; return its number."""
         number = self._numbers.setdefault((around, address), len(self._numbers))
         if number == len(self.intervals):
             self.intervals.append([])
         if number and interval is not None:
             self.intervals[number].append(interval)
-        if address:
-            self.matched[address] = 1 << number
-        return 1 << number
+        return number
 
 
 def _partition(addresses: Iterable[str], ranges: Mapping[str, Interval]) -> Partition:
     spans = sorted(set(ranges.values()), key=lambda span: (span.version, span.first, -span.last))
     points = {int(IPv4Address(each)): each for each in addresses if ":" not in each}
-    inside = [0] * len(spans)
+    inside: list[list[tuple[int, int]]] = [[] for _ in spans]
     classes = _Classes()
+    matched: dict[str, Runs] = {}
     for interval, around in _stretches(spans, points):
         single = interval.version == 4 and interval.first == interval.last
-        bit = classes.add(interval, around, address=points.get(interval.first, "") if single else "")
+        address = points.get(interval.first, "") if single else ""
+        number = classes.add(interval, around, address=address)
+        if address:
+            matched[address] = ((number, number + 1),)
         for span in around:
-            inside[span] |= bit
-    texts = {}
+            _include(inside[span], number)
+    texts: dict[str, _Text] = {}
+    beside: dict[int, list[str]] = {}
+    enclosing = _Enclosing.of(spans)
     for text in (each for each in addresses if ":" in each):
-        number = address_number(text)
-        numbers = (n for n, span in enumerate(spans) if number and span.version == 6 and span.holds(number.number))
-        around = tuple(numbers)
+        around = enclosing.around(text)
         others = classes.add(None, around, address="")
         own = classes.add(None, around, address=text)
+        matched[text] = ((own, own + 1),)
         for span in around:
-            inside[span] |= own
-        texts[text] = own, others
+            _include(inside[span], own)
+        texts[text] = _Text(own, others)
+        beside.setdefault(others, []).append(text)
     at = {span: number for number, span in enumerate(spans)}
     return Partition(
         count=len(classes.intervals),
-        matched=classes.matched | {text: inside[at[span]] for text, span in ranges.items()},
+        matched=matched | {text: tuple(inside[at[span]]) for text, span in ranges.items()},
         intervals=tuple(map(tuple, classes.intervals)),
         texts=texts,
+        text_of={each.own: text for text, each in texts.items()},
+        beside={number: tuple(each) for number, each in beside.items()},
     )
+
+
+def _include(runs: list[tuple[int, int]], number: int) -> None:
+    """Add a class to the runs of a range.
+
+    The classes inside a range have consecutive numbers, in the order of addresses, and IPv6 addresses follow them all:
+    a class that is in the runs already is in the last one.
+    """
+    if runs and runs[-1][0] <= number <= runs[-1][1]:
+        runs[-1] = runs[-1][0], max(runs[-1][1], number + 1)
+    else:
+        runs.append((number, number + 1))
+
+
+@frozen
+class _Enclosing:
+    """The range that directly encloses each range, and each IPv6 address."""
+
+    spans: Sequence[Interval]
+    above: Sequence[int]
+    """By range; -1 for an outermost one."""
+
+    @staticmethod
+    def of(spans: Sequence[Interval]) -> "_Enclosing":
+        """Return the enclosing ranges of sorted ranges."""
+        above: list[int] = []
+        opened: list[int] = []
+        for number, span in enumerate(spans):
+            while opened and (spans[opened[-1]].version, spans[opened[-1]].last) < (span.version, span.first):
+                opened.pop()
+            above.append(opened[-1] if opened else -1)
+            opened.append(number)
+        return _Enclosing(spans, above)
+
+    def around(self, text: str) -> _Around:
+        """Return the ranges that contain an IPv6 address, by number."""
+        address = address_number(text)
+        if address is None:
+            return ()
+        around: list[int] = []
+        at = bisect_right(self.spans, (6, address.number), key=lambda span: span[:2]) - 1
+        while at >= 0 and self.spans[at].version == 6:
+            if self.spans[at].last >= address.number:
+                around.append(at)
+            at = self.above[at]
+        return tuple(reversed(around))
 
 
 def _stretches(spans: list[Interval], points: Iterable[int]) -> Iterator[tuple[Interval, _Around]]:
