@@ -14,6 +14,7 @@ from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, 
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
+    AbsentFileError,
     FileTree,
     LocatedRule,
     ReadContext,
@@ -98,6 +99,8 @@ class ReadFiles:
     """Notes: the number of files and rules, and the ones left out."""
     unread: tuple[Unread, ...]
     """What may hold rules and was not read."""
+    nothing_read: str | None
+    """Why no file was read, where that is no error."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -125,11 +128,12 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     if is_one and (first := next((each for each in context.unread if each.kind in _REFUSED), None)) is not None:
         raise ConfigError(f"{first.file}:{first.line}: {first.reason}")
     readable = _without_changed(claimed, context, paths)
-    if not readable and not context.may_be_empty:
-        raise ConfigError(_nothing_claimed(context, form, paths))
+    nothing = None if readable else _nothing_claimed(context, form, paths)
+    if nothing is not None and not context.may_be_empty:
+        raise ConfigError(nothing)
     stated = StatedRules.of_rules(_rules(readable, context))
     notes = tuple(_notes(context, stated, claimed))
-    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread))
+    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread), nothing_read=nothing)
 
 
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
@@ -182,10 +186,10 @@ def _claimed(
     for file in files:
         try:
             claimant = format_of(file, readers)
-        except FileNotFoundError:
+        except AbsentFileError as error:
             if is_one:
                 raise
-            _judge_link(file, context)
+            _judge_absent(file, error, context)
             continue
         except ConfigError as error:
             if is_one:
@@ -208,11 +212,11 @@ def _judge_parts(form: AclsFormat, file: SourceFile, context: ReadContext) -> No
         judge_broken(file, context)
 
 
-def _judge_link(file: SourceFile, context: ReadContext) -> None:
-    """Judge a symbolic link that leads nowhere by its name: nothing else is known of it."""
+def _judge_absent(file: SourceFile, error: AbsentFileError, context: ReadContext) -> None:
+    """Judge a symbolic link that leads nowhere, or a submodule, by its name: nothing else is known of it."""
     if file.has_suffix(*_FORMAT_SUFFIXES) or "." not in file.base_name:
-        why = "a symbolic link that leads nowhere: remove it, or add the file"
-        context.not_read(UnreadKind.LINK, FileOrigin(file=file.name, line=1), why)
+        place = FileOrigin(file=file.name, line=1)
+        context.not_read(UnreadKind.LINK, place, str(error).removeprefix(f"{file.name}: "))
     else:
         context.ignore("symbolic link that leads nowhere")
 
@@ -253,6 +257,9 @@ def _notes(
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
+    if context.left_out:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.left_out.items()))
+        yield f"{context.tree.name}: not looked at: {kinds}"
     if context.ignored:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"
