@@ -16,7 +16,7 @@ from aclog.analysis.review.review import (
     markdown_lines,
     text_lines,
 )
-from aclog.cli.flags.common import parse_modules
+from aclog.cli.flags.common import AcceptUnread, Exclude, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
@@ -79,6 +79,9 @@ class ChangeFlags:
         ),
     ] = field(factory=list)
 
+    exclude: Exclude = field(factory=list)
+    accept_unread: AcceptUnread = field(factory=list)
+
     def change(self) -> ReviewedChange:
         """Return what is reviewed. Raises ConfigError: a module without its directory."""
         return ReviewedChange(
@@ -87,6 +90,8 @@ class ChangeFlags:
             head=self.head,
             form=self.acls_format,
             modules=parse_modules(self.modules),
+            exclude=tuple(self.exclude),
+            accept_unread=tuple(self.accept_unread),
         )
 
 

@@ -20,6 +20,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, FoundRules, LineTable, NameFile, accept, blocks, display_name, line_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
+from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, parse_git_place
 from aclog.sources.notes import Notify
 from aclog.sources.read_options import ReadOptions
@@ -142,6 +143,9 @@ class AclsSource:
     """Whether they are read as of a git commit."""
     _image: Image | None = field(default=None, init=False)
     _origins: Origins = field(default=NO_ORIGINS, init=False)
+    _unread: tuple[Unread, ...] = field(default=(), init=False)
+    nothing_read: str | None = field(default=None, init=False)
+    """Why no file was read, where that is no error; None before there is an image."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -158,6 +162,15 @@ class AclsSource:
     def origins(self) -> Origins:
         """The locations of the image's rules; empty before there is one."""
         return self._origins
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The content that was not read, may hold rules and is not accepted; empty before there is an image."""
+        return self._unread
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return the premise that unread content states no rule."""
+        return tuple(unread_premises(self.name, self._unread))
 
     def image(self) -> Image:
         """Return a state with these ACLs and nothing else.
@@ -178,6 +191,8 @@ class AclsSource:
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image, self._origins = Image(acls=acls), rules.origins
+            self._unread = not_accepted(rules.unread, self.options.accept_unread)
+            self.nothing_read = rules.nothing_read
         return self._image
 
     def freshness(self) -> None:
@@ -298,6 +313,16 @@ class ChosenSource:
         return self.origins if is_stated else NO_ORIGINS
 
     @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The content of the source that was not read, may hold rules and is not accepted."""
+        return self.source.unread if isinstance(self.source, AclsSource) else ()
+
+    @property
+    def nothing_read(self) -> str | None:
+        """Why no file was read, of a source that may be empty."""
+        return self.source.nothing_read if isinstance(self.source, AclsSource) else None
+
+    @property
     def git_place(self) -> GitPlace | None:
         """The commit and path that are read; None if it is no commit."""
         is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
@@ -373,6 +398,12 @@ class SourceSelection:
     """The directory of each Terraform module that is not among them, by its source."""
     topics: NameFile | None = None
     """The topics that exist."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read."""
+    accept_unread: frozenset[str] = frozenset()
+    """Labels of content that may stay unread."""
+    may_be_empty: bool = False
+    """Whether a directory without a file of rules is a state without rules."""
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -453,6 +484,9 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
         form=selection.form,
         modules=selection.modules,
         topics=None if selection.topics is None else selection.topics.names,
+        exclude=selection.exclude,
+        accept_unread=selection.accept_unread,
+        may_be_empty=selection.may_be_empty,
     )
     if selection.ref is not None:
         return AclsSource(selection.ref, options=options, notify=notify, is_ref=True)

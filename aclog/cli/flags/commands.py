@@ -596,6 +596,8 @@ class AclSourceFlags:
     ref: common.GitRef = None
     acls_format: common.AclsFormatFlag = None
     modules: common.Modules = field(factory=list)
+    exclude: common.Exclude = field(factory=list)
+    accept_unread: common.AcceptUnread = field(factory=list)
     topics_file: common.TopicsFile = None
     bootstrap_controller: common.BootstrapController = None
     bootstrap_server: common.BootstrapServer = None

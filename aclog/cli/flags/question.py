@@ -909,6 +909,8 @@ class SecondStateFlags:
             ref=self.to_ref,
             acls_format=self._acls_format(first),
             modules=first.modules,
+            exclude=first.exclude,
+            accept_unread=first.accept_unread,
             bootstrap_controller=self.to_bootstrap_controller,
             bootstrap_server=self.to_bootstrap_server,
             command_config=self.to_command_config or first.command_config,
