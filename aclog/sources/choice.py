@@ -21,7 +21,7 @@ from aclog.sources.acl_lines import STDIN, FoundRules, LineTable, NameFile, acce
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
 from aclog.sources.git import GitPlace, parse_git_place
-from aclog.sources.notes import Notify
+from aclog.sources.notes import Notify, symbol_gaps
 from aclog.sources.read_options import ReadOptions
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
@@ -142,6 +142,8 @@ class AclsSource:
     """Whether they are read as of a git commit."""
     _image: Image | None = field(default=None, init=False)
     _origins: Origins = field(default=NO_ORIGINS, init=False)
+    _symbolic: tuple[StandardAcl, ...] = field(default=(), init=False)
+    """The image's rules with symbols."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -178,7 +180,17 @@ class AclsSource:
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image, self._origins = Image(acls=acls), rules.origins
+            self._symbolic = acls.symbolic()
         return self._image
+
+    @property
+    def symbolic(self) -> tuple[StandardAcl, ...]:
+        """The rules of the returned image that have symbols; empty before there is one."""
+        return self._symbolic
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return what the rules of the returned image leave unknown: their symbols."""
+        return symbol_gaps(self._symbolic, self._origins)
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""

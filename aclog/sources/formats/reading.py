@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import FileOrigin
+from aclog.authorizer.acl import FileOrigin, origin_text
+from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
@@ -88,6 +89,10 @@ _NEVER_EMPTY: Mapping[AclsFormat, tuple[str, ...]] = MappingProxyType(
 """Suffixes of files that are never intentionally empty; an empty YAML or Terraform file is valid."""
 
 
+_SYMBOLIC = frozenset({AclsFormat.JSONL, AclsFormat.TERRAFORM})
+"""The formats whose readers make symbols (aclog.authorizer.symbols)."""
+
+
 @frozen(kw_only=True)
 class ReadFiles:
     """The result of reading a tree."""
@@ -161,7 +166,10 @@ def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext
 
 def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
     for form, files in claimed.items():
-        yield from READERS[form].read(files, context)
+        for rule in READERS[form].read(files, context):
+            if form not in _SYMBOLIC and is_symbolic(rule.acl):
+                raise ConfigError(f"{origin_text(rule.origin)}: a text with the character U+FDD0, which no text has")
+            yield rule
 
 
 def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:

@@ -12,7 +12,8 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.control import refusal
+from aclog.authorizer.control import malformed
+from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
@@ -142,6 +143,11 @@ class AclSchema:
             self.permission_type,
         )
 
+    @property
+    def symbolic(self) -> tuple[str, ...]:
+        """The attributes whose values may be known after apply only."""
+        return self.resource_name, self.principal, self.host
+
     def rule(self, texts: Mapping[str, str], hidden: Collection[str], error: MakeError) -> StandardAcl:
         """Return the rule of the attributes; hidden ones are not shown in errors.
 
@@ -166,7 +172,7 @@ class AclSchema:
             operation=_word(self.operation, self.operations),
             permission_type=_word(self.permission_type, self.permission_types),
         )
-        refused = refusal(acl)
+        refused = malformed(acl)
         if refused is not None:
             raise error("", f"no Kafka accepts this rule: {refused}")
         return acl
@@ -297,15 +303,15 @@ def _acl(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Va
         name = inner.labels[0] if inner.type == "dynamic" and inner.labels else inner.type
         if name not in schema.others:
             raise ConfigError(f"{inner.file}:{inner.line}: {block.labels[0]} has no block {name}")
-    values = {name: _value(module, block, name, schema.defaults.get(name), local) for name in schema.names}
+    values = {name: _value(module, block, schema, name, local) for name in schema.names}
     texts = {name: value.text for name, value in values.items()}
     hidden = [name for name, value in values.items() if value.sensitive]
     return schema.rule(texts, hidden, lambda name, what: _error(block, name, what))
 
 
-def _value(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> Value:
-    """Return the string that an attribute is."""
-    attribute = block.body.attributes.get(name)
+def _value(module: Module, block: Block, schema: AclSchema, name: str, local: Mapping[str, Value]) -> Value:
+    """Return the string that an attribute is; a symbol, if only Terraform knows it."""
+    attribute, default = block.body.attributes.get(name), schema.defaults.get(name)
     value = None
     if attribute is not None:
         try:
@@ -318,14 +324,19 @@ def _value(module: Module, block: Block, name: str, default: str | None, local: 
         if default is None:
             raise _error(block, name, f"{name} is missing" if value is None else f"{name} is null")
         return string(default)
+    if value.unknown is not None and name in schema.symbolic and value.symbol:
+        return string(principal_symbol(value.symbol) if name == schema.principal else value.symbol)
     if value.unknown is not None:
         here = str(_error(block, name, ""))
         what = value.unknown.what if here.startswith(f"{value.unknown.where}:") else str(value.unknown)
         raise _error(block, name, f"{name} depends on {what}: read a plan or a state instead (terraform show -json)")
     try:
-        return convert(value, STRING)
+        value = convert(value, STRING)
     except ValueFault as fault:
         raise _error(block, name, f"{name}: {fault}") from fault
+    if is_symbol(value.text):
+        raise _error(block, name, f"{name} has the character U+FDD0, which no text has")
+    return value
 
 
 def _error(block: Block, name: str, what: str) -> ConfigError:
