@@ -20,6 +20,7 @@ from aclog.authorizer.acls_image import Action, RuleChange
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
+from aclog.sources.formats.unread import Unread
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance
 
@@ -210,6 +211,8 @@ class FoundRules:
     rules: Iterable[StandardAclWithId]
     origins: Origins
     notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    """Content that may hold rules and was not read."""
 
 
 def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:

@@ -20,6 +20,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, FoundRules, LineTable, NameFile, accept, blocks, display_name, line_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
+from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
 from aclog.sources.read_options import ReadOptions
@@ -144,6 +145,7 @@ class AclsSource:
     _origins: Origins = field(default=NO_ORIGINS, init=False)
     _symbolic: tuple[StandardAcl, ...] = field(default=(), init=False)
     """The image's rules with symbols."""
+    _unread: tuple[Unread, ...] = field(default=(), init=False)
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -160,6 +162,15 @@ class AclsSource:
     def origins(self) -> Origins:
         """The locations of the image's rules; empty before there is one."""
         return self._origins
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The content that was not read, may hold rules and is not accepted; empty before there is an image."""
+        return self._unread
+
+    def gaps(self) -> tuple[Premise, ...]:
+        """Return the premise that unread content states no rule."""
+        return tuple(unread_premises(self.name, self._unread))
 
     def image(self) -> Image:
         """Return a state with these ACLs and nothing else.
@@ -181,6 +192,7 @@ class AclsSource:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image, self._origins = Image(acls=acls), rules.origins
             self._symbolic = acls.symbolic()
+            self._unread = not_accepted(rules.unread, self.options.accept_unread)
         return self._image
 
     @property
@@ -310,6 +322,11 @@ class ChosenSource:
         return self.origins if is_stated else NO_ORIGINS
 
     @property
+    def unread(self) -> tuple[Unread, ...]:
+        """The content of the source that was not read, may hold rules and is not accepted."""
+        return self.source.unread if isinstance(self.source, AclsSource) else ()
+
+    @property
     def git_place(self) -> GitPlace | None:
         """The commit and path that are read; None if it is no commit."""
         is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
@@ -385,6 +402,12 @@ class SourceSelection:
     """The directory of each Terraform module that is not among them, by its source."""
     topics: NameFile | None = None
     """The topics that exist."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read."""
+    accept_unread: frozenset[str] = frozenset()
+    """Labels of content that may stay unread."""
+    may_be_empty: bool = False
+    """Whether a directory without a file of rules is a state without rules."""
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -465,6 +488,9 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
         form=selection.form,
         modules=selection.modules,
         topics=None if selection.topics is None else selection.topics.names,
+        exclude=selection.exclude,
+        accept_unread=selection.accept_unread,
+        may_be_empty=selection.may_be_empty,
     )
     if selection.ref is not None:
         return AclsSource(selection.ref, options=options, notify=notify, is_ref=True)

@@ -25,6 +25,12 @@ class ReadOptions:
     """The directory of each Terraform module that is not among the files, by its source."""
     topics: Callable[[], Sequence[str]] | None = None
     """The existing topics; None if unknown."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read, as lines of a .gitignore at the root of the tree."""
+    accept_unread: frozenset[str] = frozenset()
+    """Labels of content that may stay unread (aclog.sources.formats.unread.parse_accepted)."""
+    may_be_empty: bool = False
+    """Whether a directory without a file of rules is a state without rules, instead of an error."""
     strict: bool = False
     """Whether all rules must come: a stated rule that its tool makes nothing of is refused, a file that is empty beside
     others though its format has something in every file, and a path that is neither a regular file nor a directory."""

@@ -1,6 +1,6 @@
 """Rules in GitOps files: of a directory, or of one file that is not of JSON lines."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
@@ -39,7 +39,14 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
     """Return the rules of a tree. Raises as content_rules."""
     source = tree.beside if isinstance(tree, _OneFile) else tree
     whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
-    context = ReadContext(tree=whole, topics=options.topics, modules=modules, strict=options.strict)
+    context = ReadContext(
+        tree=whole,
+        topics=options.topics,
+        modules=modules,
+        exclude=_excluded(options.exclude),
+        may_be_empty=options.may_be_empty,
+        strict=options.strict,
+    )
     files: ReadFiles = read_tree(context, options.form)
     rules = files.stated.rules()
     for rule in rules:
@@ -47,7 +54,15 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
             check(rule.acl)
         except ConfigError as error:
             raise ConfigError(f"{origin_text(files.stated.of(rule.acl)[0])}: {error}") from error
-    return FoundRules(rules=rules, origins=files.stated, notes=files.notes)
+    return FoundRules(rules=rules, origins=files.stated, notes=files.notes, unread=files.unread)
+
+
+def _excluded(globs: Sequence[str]) -> Callable[[str], bool]:
+    if not globs:
+        return lambda _: False
+    from pathspec import GitIgnoreSpec  # here: few trees have files that are not read
+
+    return GitIgnoreSpec.from_lines(globs).match_file
 
 
 @frozen

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    FileOrigin,
+    PatternType,
+    ResourceType,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, plain_text
 from aclog.sources.formats.rule import (
@@ -16,9 +23,10 @@ from aclog.sources.formats.rule import (
     Statement,
     compiled,
     concrete,
-    leave_out_resource,
     named_value,
 )
+from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.verdicts import judge_resource, rule_in_text
 
 # The ACLs of an authorization or a role (V1KafkaPrincipalAcl).
 
@@ -157,9 +165,9 @@ def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resourc
             for document in file.documents:
                 for kind, resource in _resources(document):
                     _add(kind, resource, resources, context)
-        elif "KafkaPrincipal" in file.text:
-            line = file.text.count("\n", 0, template.start()) + 1
-            raise file.error(line, "a template: render it first, and pass Jikkou's output")
+        elif (line := rule_in_text(file.text)) is not None:
+            why = "a template that may state rules: render it first, and pass Jikkou's output"
+            context.not_read(UnreadKind.TEMPLATE, FileOrigin(file=file.name, line=line), why)
         else:
             context.ignore("template")
     return resources
@@ -183,7 +191,8 @@ def _add(kind: str, resource: Node, resources: Resources, context: ReadContext) 
     elif kind.startswith("KafkaPrincipal"):
         raise resource.error(f"unknown kind {kind[:60]!r}: expected {AUTHORIZATION} or {ROLE}")
     else:
-        leave_out_resource(Resource(resource, "", kind), context)
+        version = resource.get("apiVersion")
+        judge_resource(Resource(resource, "" if version is None else version.raw, kind), context)
 
 
 def annotation(resource: Node, key: str) -> Node | None:

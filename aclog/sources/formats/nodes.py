@@ -106,6 +106,15 @@ class Node:
         return "null" if self.value is None else f"{self.raw[:60]!r}"
 
 
+def plain_value(node: Node) -> object:
+    """Return a value without its location: two that state the same are equal."""
+    if isinstance(node.value, Mapping):
+        return {key: plain_value(member) for key, member in node.value.items()}
+    if isinstance(node.value, tuple):
+        return [plain_value(item) for item in node.value]
+    return node.raw, type(node.value), node.tag
+
+
 # Scalars as the tools on the JVM read them: a plain number is a number first, and text again only then.
 
 

@@ -13,9 +13,9 @@ from aclog.sources.formats.rule import (
     Resource,
     SourceFile,
     Statement,
-    leave_out_resource,
     resources,
 )
+from aclog.sources.formats.verdicts import judge_resource
 
 # Access control entries: permissions on a resource, in ns4kafka's own terms.
 
@@ -305,7 +305,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         if not _makes_rules(resource):
             if resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside ns4kafka's resources: move it to a separate file")
-            leave_out_resource(resource, context)
+            judge_resource(resource, context)
         elif resource.kind == "Namespace":
             namespaces.add(parse_namespace(resource))
         elif resource.kind == "KafkaStream":

@@ -13,15 +13,16 @@ from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
     FileTree,
     LocatedRule,
     ReadContext,
     SourceFile,
     StatedRules,
-    check_no_rules,
-    leave_out,
 )
+from aclog.sources.formats.unread import Unread, UnreadKind, unread_text
+from aclog.sources.formats.verdicts import YAML_SUFFIXES, judge_broken, judge_file
 
 # JSON lines, the output of `acls list --format jsonl`, in a directory of files.
 
@@ -100,13 +101,15 @@ class ReadFiles:
     stated: StatedRules
     notes: tuple[str, ...]
     """Notes: the number of files and rules, and the ones left out."""
+    unread: tuple[Unread, ...]
+    """What may hold rules and was not read."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     """Return the rules of a tree.
 
     A file that is given alone is read in the given format; in a directory, and with AUTO, each file by the format that
-    claims it, and files that none claims are counted.
+    claims it. Files that none claims are counted, or reported as unread.
 
     Raises:
         ConfigError: no file is of the format, or something on the way to a rule is not understood; with file and line.
@@ -114,19 +117,45 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         OSError: a file cannot be read.
 
     """
-    tree = context.tree
-    paths = tree.paths()
+    tree, paths = context.tree, context.paths()
     files = [SourceFile(tree, path) for path in paths]
+    is_one = _is_one_file(tree, paths)
     if context.strict and len(files) > 1:
         _check_not_emptied(files, form)
-    if form is not AclsFormat.AUTO and paths == [tree.name.rsplit("/", 1)[-1]]:
+    if form is not AclsFormat.AUTO and is_one:
         claimed: dict[AclsFormat, list[SourceFile]] = {form: files}
+        _judge_parts(form, files[0], context)
     else:
-        claimed = _claimed(files, form, context)
-    if not claimed:
-        raise ConfigError(_nothing_claimed(tree, form, len(files)))
-    stated = StatedRules.of_rules(_rules(claimed, context))
-    return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed)))
+        claimed = _claimed(files, form, context, is_one=is_one)
+    if is_one and (first := next((each for each in context.unread if each.kind in _REFUSED), None)) is not None:
+        raise ConfigError(f"{first.file}:{first.line}: {first.reason}")
+    readable = _without_changed(claimed, context, paths)
+    if not readable and not context.may_be_empty:
+        raise ConfigError(_nothing_claimed(context, form, paths))
+    stated = StatedRules.of_rules(_rules(readable, context))
+    notes = tuple(_notes(context, stated, claimed))
+    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread))
+
+
+_REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
+"""What is wrong with a file that is given alone: the user named it, so nothing else of it counts."""
+_OF_YAML = frozenset(READERS) - {AclsFormat.JSONL, AclsFormat.KAFKA_ACLS, AclsFormat.TERRAFORM}
+
+
+def _is_one_file(tree: FileTree, paths: Sequence[str]) -> bool:
+    return paths == [tree.name.rsplit("/", 1)[-1]]
+
+
+def _without_changed(
+    claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext, paths: Sequence[str]
+) -> Mapping[AclsFormat, Sequence[SourceFile]]:
+    """Return the files that each format reads, without those whose resources a kustomization changes."""
+    users = claimed.get(AclsFormat.STRIMZI, ())
+    changed = Kustomizations(context, paths).not_to_read([each.path for each in users])
+    if not changed:
+        return claimed
+    kept = {form: [each for each in files if each.path not in changed] for form, files in claimed.items()}
+    return {form: files for form, files in kept.items() if files}
 
 
 def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
@@ -150,18 +179,62 @@ def is_claimed(file: SourceFile) -> bool:
     return any(reader.claims(file) for form, reader in READERS.items() if form is not AclsFormat.JSONL)
 
 
-def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext) -> dict[AclsFormat, list[SourceFile]]:
+def _claimed(
+    files: Iterable[SourceFile], form: AclsFormat, context: ReadContext, *, is_one: bool
+) -> dict[AclsFormat, list[SourceFile]]:
     readers: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     for file in files:
-        claimant = format_of(file, readers)
-        if claimant is None:
-            if form is AclsFormat.AUTO:
-                check_no_rules(file)
-            leave_out(file, context)
-        else:
+        try:
+            claimant = format_of(file, readers)
+        except FileNotFoundError:
+            if is_one:
+                raise
+            _judge_link(file, context)
+            continue
+        except ConfigError as error:
+            if is_one:
+                raise
+            _judge_unreadable(file, error, context)
+            continue
+        if claimant is not None:
             claimed.setdefault(claimant, []).append(file)
+            _judge_parts(claimant, file, context)
+        elif form is AclsFormat.AUTO:
+            judge_file(file, context)
+        else:
+            context.ignore("other file")
     return claimed
+
+
+def _judge_parts(form: AclsFormat, file: SourceFile, context: ReadContext) -> None:
+    """Judge the documents of a file that its format does not see: those that are not YAML."""
+    if form in _OF_YAML and file.has_suffix(*YAML_SUFFIXES):
+        judge_broken(file, context)
+
+
+def _judge_link(file: SourceFile, context: ReadContext) -> None:
+    """Judge a symbolic link that leads nowhere by its name: nothing else is known of it."""
+    if file.has_suffix(*_FORMAT_SUFFIXES) or "." not in file.base_name:
+        why = "a symbolic link that leads nowhere: remove it, or add the file"
+        context.not_read(UnreadKind.LINK, FileOrigin(file=file.name, line=1), why)
+    else:
+        context.ignore("symbolic link that leads nowhere")
+
+
+def _judge_unreadable(file: SourceFile, error: ConfigError, context: ReadContext) -> None:
+    """Judge a file whose content cannot be taken apart: damaged, too large, or not in UTF-8."""
+    try:
+        judge_file(file, context)
+    except ConfigError:
+        if file.has_suffix(*_FORMAT_SUFFIXES, ".gz"):
+            why = str(error).removeprefix(f"{file.name}: ")
+            context.not_read(UnreadKind.ENCODED, FileOrigin(file=file.name, line=1), why)
+        else:
+            context.ignore("other file")
+
+
+_FORMAT_SUFFIXES = (*YAML_SUFFIXES, ".jsonl", ".ndjson", ".csv", ".acls", ".tf", ".tofu", ".tfvars", ".tfstate", ".hcl")
 
 
 def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
@@ -172,20 +245,22 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
             yield rule
 
 
-def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
-    what = "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
-    is_one = tree.paths() == [tree.name.rsplit("/", 1)[-1]]
-    problem = f"not {what}" if is_one else f"none of its {count:,} files is {what}"
-    return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format)"
+def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:
+    tree, what = context.tree, "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
+    problem = f"not {what}" if _is_one_file(tree, paths) else f"none of its {len(paths):,} files is {what}"
+    unread = f"; {unread_text(context.unread)}, such as {context.unread[0].text()}" if context.unread else ""
+    return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){unread}"
 
 
 def _notes(
     context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]]
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
-    listed = ", ".join(f"{form} {number:,}" for form, number in used.items())
+    listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
+    if context.unread:
+        yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.ignored:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"

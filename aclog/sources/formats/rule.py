@@ -1,6 +1,5 @@
 """ACLs as files state them, with their lines, and code shared by all formats."""
 
-import codecs
 import os
 import re
 import stat
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -30,6 +29,10 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.unread import Located, Unread, UnreadKind
+
+if TYPE_CHECKING:
+    from aclog.sources.formats.yaml_nodes import BrokenDocument
 
 # A rule, and the line that states it.
 
@@ -411,11 +414,28 @@ class ReadContext:
     """Returns the existing topics; None if unknown."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each module of Terraform that is not in the tree, by its source."""
+    exclude: Callable[[str], bool] = field(default=lambda _: False)
+    """Whether a file, by its path in the tree, is not read."""
+    may_be_empty: bool = False
+    """Whether a tree without a file of rules is a state without rules."""
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
     ignored: Counter[str] = field(factory=Counter, init=False)
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
+    unread: list[Unread] = field(factory=list, init=False)
+    """What may hold rules and was not read, in the order of reading."""
+
+    def paths(self) -> list[str]:
+        """Return the files of the tree that are read, sorted. Raises as FileTree.paths."""
+        paths = self.tree.paths()
+        read = [path for path in paths if not self.exclude(path)]
+        self.ignored.update({"excluded file": len(paths) - len(read)} if len(read) < len(paths) else {})
+        return read
+
+    def not_read(self, kind: UnreadKind, place: Located, reason: str, *, name: str = "") -> None:
+        """Report content that may hold rules and that is not read; see aclog.sources.formats.unread."""
+        self.unread.append(Unread(kind=kind, file=place.file, line=place.line, reason=reason, name=name))
 
     def ignore(self, kind: str) -> None:
         """Count something that cannot make a rule."""
@@ -475,12 +495,21 @@ class SourceFile:
             line = self.content.count(b"\n", 0, error.start) + 1
             raise ConfigError(f"{self.name}:{line}: byte {error.start} is not UTF-8") from error
 
-    @cached_property
+    @property
     def documents(self) -> list[Node]:
-        """Its YAML documents (JSON is YAML). Raises as `content`; ConfigError: not YAML."""
-        from aclog.sources.formats.yaml_nodes import parse_documents  # here: rules as JSON lines take no YAML
+        """Its YAML documents (JSON is YAML), without those of `broken_documents`. Raises as `content`."""
+        return self._parsed[0]
 
-        return parse_documents(self.content, self.name)
+    @property
+    def broken_documents(self) -> "list[BrokenDocument]":
+        """The documents that are not YAML, such as templates: who reads the file judges them. Raises as `content`."""
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> "tuple[list[Node], list[BrokenDocument]]":
+        from aclog.sources.formats.yaml_nodes import parse_each_document  # here: rules as JSON lines take no YAML
+
+        return parse_each_document(self.content, self.name)
 
     def mentions(self, *words: bytes) -> bool:
         """Return whether one of some words of ASCII may be in a YAML or JSON file, as it is or with escapes."""
@@ -525,129 +554,3 @@ def unzipped(content: bytes, name: str) -> bytes:
             raise ConfigError(f"{name}: truncated gzip file")
         rest = decompressor.unused_data.lstrip(b"\0")  # padding, as gzip itself skips
     return b"".join(members)
-
-
-# Counts resources that cannot make rules, by kind.
-
-
-_LONGEST = 60
-"""The longest kind in messages, in characters."""
-_RULE_KIND = re.compile(r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*", re.IGNORECASE)
-"""Kinds that make ACLs, including those of unknown operators and misspelled ones."""
-_OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
-"""Where a KafkaUser has passwords, and no rules."""
-_WORDS = (b"Kafka", b"kafka", b"AccessControl", b"accesscontrol")
-_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache")
-_KIND_LINE = re.compile(
-    rb"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(KafkaUser|KafkaPrincipal\w+|AccessControlEntry)\b", re.MULTILINE
-)
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_SUFFIXES = (".yaml", ".yml", ".json", ".csv", ".txt", ".acls", ".tfstate", ".gz")
-_POINTERS = {
-    b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS",
-    b"\0GITCRYPT": "encrypted by git-crypt",
-}
-"""How files begin whose content is not there."""
-_MARKS = (b"ACLs for ", b"KafkaPrincipal", b"KafkaUser", b"kafka_acl", b"principal")
-
-
-def leave_out(file: SourceFile, context: ReadContext) -> None:
-    """Count a file that no format claims: the resources in it, or else the file."""
-    entries = _resources(file)
-    if not entries or not all(each.kind for each in entries):
-        context.ignore("other file")
-        return
-    for each in entries:
-        _count(each, context)
-
-
-def check_no_rules(file: SourceFile) -> None:
-    """Refuse a file that holds rules and that no format claims.
-
-    Raises:
-        ConfigError: it is in UTF-16, as redirected output in Windows' shell; a template of resources; or resources
-            of a kind that makes rules, of an unknown version; with its line.
-        OSError: it cannot be read.
-
-    """
-    pointer = next((what for begin, what in _POINTERS.items() if file.content.startswith(begin)), None)
-    if pointer is not None and ("." not in file.base_name or file.has_suffix(*_SUFFIXES)):
-        raise file.error(1, f"{pointer}: replace the pointer by its content first")
-    start = file.content[:4]
-    is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    if is_wide and file.has_suffix(".txt", ".csv", ".acls"):
-        raise file.error(1, "text in UTF-16: save it as UTF-8")
-    if is_wide or b"\0" in start:
-        narrow = file.content.replace(b"\0", b"")
-        if any(mark in narrow for mark in _MARKS):
-            raise file.error(1, "text in UTF-16 that may contain rules: save it as UTF-8")
-    match = _KIND_LINE.search(file.content) if file.has_suffix(*_TEMPLATES) else None
-    if match is not None:
-        line = file.content.count(b"\n", 0, match.start(1)) + 1
-        raise file.error(line, f"a {match[1].decode()} in a template: render it first, and give the result")
-    if file.base_name in _KUSTOMIZATIONS and b"KafkaUser" in file.content:
-        line = file.content.count(b"\n", 0, file.content.index(b"KafkaUser")) + 1
-        raise file.error(line, "a patch of KafkaUsers: pipe the output of `kustomize build` (--acls -)")
-    if file.has_suffix(".yaml", ".yml", ".json") and file.mentions(*_WORDS):
-        for document in _documents(file):
-            _check_no_rules(document)
-
-
-def _check_no_rules(node: Node) -> None:
-    """Refuse a resource that may make rules, at any depth."""
-    if isinstance(node.value, tuple):
-        for item in node.value:
-            _check_no_rules(item)
-    if not isinstance(node.value, dict):
-        return
-    kind, version = node.get("kind"), node.get("apiVersion")
-    if kind is not None and _RULE_KIND.fullmatch(kind.raw) and (node.get("spec") or node.get("items")):
-        text = "no apiVersion" if version is None else f"apiVersion {version.raw[:_LONGEST]}"
-        if version is None or not _OF_CREDENTIALS.match(version.raw) or not kind.raw.startswith("KafkaUser"):
-            raise node.error(
-                f"{kind.raw[:_LONGEST]} of {text} may make rules, and is unknown: expected KafkaUser of "
-                "kafka.strimzi.io/v1, KafkaPrincipalAuthorization of kafka.jikkou.io/v1, or AccessControlEntry of v1"
-            )
-    for member in node.value.values():
-        _check_no_rules(member)
-
-
-def leave_out_resource(resource: Resource, context: ReadContext) -> None:
-    """Count a resource without rules, and settings of a Strimzi Kafka about access.
-
-    Raises:
-        ConfigError: it may make rules, and no format supports it.
-
-    """
-    _check_no_rules(resource.node)
-    _count(resource, context)
-
-
-def _count(resource: Resource, context: ReadContext) -> None:
-    context.ignore(resource.kind[:_LONGEST] or "document without a kind")
-    node = resource.node if resource.kind == "Kafka" else None
-    for key in ("spec", "kafka", "authorization"):
-        node = None if node is None else node.get(key)
-    if node is None:
-        return
-    kind, users = node.get("type"), node.get("superUsers")
-    if kind is not None and kind.raw != "simple":
-        context.ignore(f"authorization of a Kafka by {kind.raw[:_LONGEST]}")
-    for _ in users.value if users is not None and isinstance(users.value, tuple) else ():
-        context.ignore("super user of a Kafka")
-
-
-def _resources(file: SourceFile) -> list[Resource]:
-    if not file.has_suffix(".yaml", ".yml", ".json") or b"kind" not in file.content:
-        return []
-    try:
-        return list(resources(file.documents))
-    except ConfigError:
-        return []  # such as a template: no format claims it
-
-
-def _documents(file: SourceFile) -> list[Node]:
-    try:
-        return file.documents
-    except ConfigError:
-        return []

@@ -7,16 +7,16 @@ from attrs import frozen
 
 from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import (
     LocatedRule,
     ReadContext,
     Resource,
     SourceFile,
     Statement,
-    leave_out_resource,
     resources,
 )
+from aclog.sources.formats.verdicts import judge_resource
 
 # The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
 
@@ -168,7 +168,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    places: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str], Node] = {}
     for file in files:
         for resource in resources(file.documents):
             if _is_user(resource):
@@ -178,7 +178,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
             elif resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: move it to a separate file")
             else:
-                leave_out_resource(resource, context)
+                judge_resource(resource, context)
     if not places:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
@@ -193,12 +193,13 @@ def _check_version(resource: Resource) -> None:
         raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")
 
 
-def _check_first(resource: Resource, places: dict[tuple[str, str], str]) -> None:
-    """Refuse a second resource of the name: applied after the first, it replaces it."""
+def _check_first(resource: Resource, places: dict[tuple[str, str], Node]) -> None:
+    """Refuse a second resource of the name with another content: applied after the first, it replaces it."""
     namespace = resource.namespace
     identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name)
-    if identity in places:
+    first = places.setdefault(identity, resource.node)
+    if first is not resource.node and plain_value(first) != plain_value(resource.node):
         raise resource.node.error(
-            f"KafkaUser {resource.name[:60]} is in {places[identity]} already: one would replace the other in a cluster"
+            f"KafkaUser {resource.name[:60]} is in {first.file}:{first.line} already, and differs: one would replace "
+            "the other in a cluster"
         )
-    places[identity] = f"{resource.node.file}:{resource.node.line}"

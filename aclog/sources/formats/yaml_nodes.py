@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import ClassVar, cast
 
 import yaml
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, Scalar
@@ -52,10 +52,52 @@ class _CoreLoader(yaml.CSafeLoader):
     }
 
 
-def parse_documents(content: bytes, file: str, *, core: bool = False) -> list[Node]:
+@frozen(kw_only=True)
+class BrokenDocument:
+    """A document that is not YAML."""
+
+    line: int
+    """Its first line, from 1."""
+    text: str
+    error: ConfigError
+    """With the line of the mistake."""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without the file and the line."""
+        return str(self.error).partition(": ")[2]
+
+
+def parse_each_document(content: bytes, file: str) -> tuple[list[Node], list[BrokenDocument]]:
+    """Return the documents of a file that are not empty, and those that are not YAML."""
+    try:
+        return parse_documents(content, file), []
+    except ConfigError:
+        pass
+    nodes, broken, first = list[Node](), list[BrokenDocument](), 0
+    for part in _split(content):
+        try:
+            nodes += parse_documents(part, file, first_line=first)
+        except ConfigError as error:
+            broken.append(BrokenDocument(line=first + 1, text=part.decode(errors="replace"), error=error))
+        first += part.count(b"\n")
+    return nodes, broken
+
+
+def _split(content: bytes) -> Iterator[bytes]:
+    """Yield the parts of a file that begin with `---`, which begins a document wherever a line begins with it."""
+    begin = 0
+    for match in _DOCUMENT.finditer(content):
+        yield content[begin : match.start() + 1]
+        begin = match.start() + 1
+    yield content[begin:]
+
+
+def parse_documents(content: bytes, file: str, *, core: bool = False, first_line: int = 0) -> list[Node]:
     """Return the documents of a file that are not empty.
 
     `core`: by the core schema of YAML 1.2. Its keys are texts, and it has neither tags of other types nor merge keys.
+    `first_line`: how many lines of the file are before the content.
 
     Raises:
         ConfigError: not YAML, a duplicate key, a recursive alias, or nested too deeply; with the line.
@@ -63,20 +105,20 @@ def parse_documents(content: bytes, file: str, *, core: bool = False) -> list[No
             begins with a zero, which is another one in YAML 1.1.
 
     """
-    _check_depth(content, file)
+    _check_depth(content, file, first_line)
     try:
         loader = (_CoreLoader if core else yaml.CSafeLoader)(content)
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file, content) from error
+        raise _syntax_error(error, file, content, first_line) from error
     try:
-        return [node for node in _Nodes(loader, file, core).documents() if not node.is_null]
+        return [node for node in _Nodes(loader, file, core, first_line + 1).documents() if not node.is_null]
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file, content) from error
+        raise _syntax_error(error, file, content, first_line) from error
     finally:
         loader.dispose()
 
 
-def _check_depth(content: bytes, file: str) -> None:
+def _check_depth(content: bytes, file: str, first_line: int) -> None:
     """Refuse nesting that would overflow the stack of the library's composer, which recurses in C."""
     if max(map(_most_levels, _DOCUMENT.split(content))) <= _SAFE_LEVELS:
         return
@@ -86,11 +128,12 @@ def _check_depth(content: bytes, file: str) -> None:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > _SAFE_LEVELS:
-                    raise _too_deep(file, event.start_mark.line if event.start_mark is not None else 0)
+                    line = event.start_mark.line if event.start_mark is not None else 0
+                    raise _too_deep(file, first_line + line + 1)
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file, content) from error
+        raise _syntax_error(error, file, content, first_line) from error
 
 
 def _most_levels(document: bytes) -> int:
@@ -100,14 +143,14 @@ def _most_levels(document: bytes) -> int:
 
 
 def _too_deep(file: str, line: int) -> ConfigError:
-    return ConfigError(f"{file}:{line + 1}: nested more than {_DEEPEST} levels deep")
+    return ConfigError(f"{file}:{line}: nested more than {_DEEPEST} levels deep")
 
 
-def _syntax_error(error: yaml.YAMLError, file: str, content: bytes) -> ConfigError:
+def _syntax_error(error: yaml.YAMLError, file: str, content: bytes, first_line: int) -> ConfigError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return ConfigError(f"{file}:{error.problem_mark.line + 1}: not YAML: {error.problem}")
+        return ConfigError(f"{file}:{first_line + error.problem_mark.line + 1}: not YAML: {error.problem}")
     if isinstance(error, yaml.reader.ReaderError):
-        line = content.count(b"\n", 0, error.position) + 1
+        line = first_line + content.count(b"\n", 0, error.position) + 1
         return ConfigError(f"{file}:{line}: not YAML: byte {error.position}: {error.reason}")
     return ConfigError(f"{file}: not YAML: {str(error).splitlines()[0]}")
 
@@ -119,6 +162,8 @@ class _Nodes:
     loader: yaml.CSafeLoader
     file: str
     core: bool
+    first: int
+    """The number of the first line."""
     _done: dict[int, Node] = field(factory=dict, init=False)
     _open: set[int] = field(factory=set, init=False)
     _merged: int = field(default=0, init=False)
@@ -144,11 +189,11 @@ class _Nodes:
         if id(node) in self._open:
             raise self._error(node, "an alias of the value that it is in")
         if len(self._open) == _DEEPEST:
-            raise _too_deep(self.file, node.start_mark.line)
+            raise _too_deep(self.file, node.start_mark.line + self.first)
         self._open.add(id(node))
         result = Node(
             file=self.file,
-            line=node.start_mark.line + 1 if line is None else line,
+            line=node.start_mark.line + self.first if line is None else line,
             value=self._value(node),
             raw=node.value if isinstance(node, yaml.ScalarNode) else "",
             tag=None if node.tag.startswith(_TAGS) else node.tag,
@@ -225,7 +270,7 @@ class _Nodes:
             if key.value in members:
                 first = members[key.value].line
                 raise self._error(key, f"duplicate key {key.value[:60]!r}: first on line {first}")
-            members[key.value] = self._node(value, key.start_mark.line + 1)
+            members[key.value] = self._node(value, key.start_mark.line + self.first)
         return {**merged, **members} if merged else members
 
     def _check_core_key(self, key: yaml.ScalarNode) -> None:
@@ -248,4 +293,4 @@ class _Nodes:
                 into.setdefault(key, member)
 
     def _error(self, node: yaml.Node, what: str) -> ConfigError:
-        return ConfigError(f"{self.file}:{node.start_mark.line + 1}: {what}")
+        return ConfigError(f"{self.file}:{node.start_mark.line + self.first}: {what}")

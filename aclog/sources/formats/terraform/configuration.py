@@ -2,7 +2,6 @@
 
 import json
 import posixpath
-import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from aclog.sources.formats.terraform.hcl import (
     read_template,
 )
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
+from aclog.sources.formats.terraform.others import judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
     DYNAMIC,
     MAPPINGS,
@@ -244,14 +244,6 @@ SCHEMAS: Mapping[str, AclSchema] = MappingProxyType(
 )
 """By the kind of resource; `confluentcloud` is what Confluent's provider was called before."""
 
-_MAKES_ACLS = re.compile(r"kafka\w*acl|acl\w*kafka")
-
-
-def may_make_rules(kind: str) -> bool:
-    """Return whether a kind of resource that has no schema here is, by its name, for ACLs of Kafka."""
-    return kind not in SCHEMAS and _MAKES_ACLS.search(kind) is not None
-
-
 # Rules of a Terraform configuration: every root module of a tree, expanded.
 
 
@@ -349,13 +341,10 @@ def _error(block: Block, name: str, what: str) -> ConfigError:
 
 def _count_others(modules: Modules, context: ReadContext) -> None:
     for source in modules.read():
-        for (kind, name), block in source.resources.items():
-            if may_make_rules(kind):
-                raise ConfigError(
-                    f"{block.file}:{block.line}: {kind}.{name} may make rules, and aclog does not support its kind: "
-                    f"expected one of {', '.join(SCHEMAS)}"
-                )
-        for kind, _ in (*source.resources, *source.data):
+        for (kind, _), block in source.resources.items():
+            if kind not in SCHEMAS:
+                judge_block(kind, block, context)
+        for kind, _ in source.data:
             if kind not in SCHEMAS:
                 context.ignore(kind)
 
@@ -416,12 +405,12 @@ def _show_output(file: SourceFile, top: LocatedObject, context: ReadContext) -> 
             raise file.error(top.line_of(key), "a module is not an object")
         for resource in _objects(file, module, "resources"):
             address = str(resource.get("address"))
-            if resource.get("mode") == "managed":
-                _check_kind(file, resource)
-            if resource.get("mode") == "managed" and resource.get("type") in SCHEMAS:
+            if resource.get("mode") != "managed":
+                context.ignore(str(resource.get("type")))
+            elif resource.get("type") in SCHEMAS:
                 yield _rule(file, resource, resource.get("values"), address, unknowns.get(address))
             else:
-                context.ignore(str(resource.get("type")))
+                judge_object(str(resource.get("type")), file.name, resource, resource.get("values"), context)
         pending.extend(reversed(_objects(file, module, "child_modules")))
 
 
@@ -439,10 +428,11 @@ def _unknown_after(top: LocatedObject) -> Mapping[str, object]:
 def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterator[LocatedRule]:
     for resource in _objects(file, top, "resources"):
         kind = resource.get("type")
-        if resource.get("mode") == "managed":
-            _check_kind(file, resource)
-        if resource.get("mode") != "managed" or kind not in SCHEMAS:
+        if resource.get("mode") != "managed":
             context.ignore(str(kind))
+            continue
+        if kind not in SCHEMAS:
+            judge_object(str(kind), file.name, resource, resource.get("instances"), context)
             continue
         name = ".".join(str(resource[key]) for key in ("module", "type", "name") if key in resource)
         for instance in _objects(file, resource, "instances"):
@@ -454,12 +444,6 @@ def _state(file: SourceFile, top: LocatedObject, context: ReadContext) -> Iterat
             address = name if index is None else f"{name}[{json.dumps(index, ensure_ascii=False)}]"
             typed = LocatedObject([*instance.items(), ("type", kind)], instance.line, [])
             yield _rule(file, typed, instance.get("attributes"), address, None)
-
-
-def _check_kind(file: SourceFile, resource: LocatedObject) -> None:
-    kind = str(resource.get("type"))
-    if may_make_rules(kind):
-        raise file.error(resource.line, f"a {kind[:60]} may make rules: expected one of {', '.join(SCHEMAS)}")
 
 
 def _objects(file: SourceFile, owner: LocatedObject, key: str) -> list[LocatedObject]:

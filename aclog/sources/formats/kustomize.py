@@ -1,0 +1,221 @@
+"""Kustomizations: the KafkaUsers that they change, which are then not those of the files.
+
+The output of `kustomize build` is not evaluated. A file of resources is read as it is unless a kustomization changes it
+on every way from a root; what a kustomization makes or takes from elsewhere is unread.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.rule import ReadContext, SourceFile
+from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.verdicts import KUSTOMIZATIONS, rule_in
+
+_ADVICE = "give the output of `kustomize build` (--acls -)"
+_LISTS = ("resources", "bases", "components")
+_PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902")
+_CHANGES = ("namePrefix", "nameSuffix", "replacements", "vars", "transformers", "configurations", "openapi")
+_MAKERS = ("generators", "helmCharts", "helmChartInflationGenerator", "inflate")
+_WORD = re.compile(r"[A-Za-z]+")
+_USER = "KafkaUser"
+_GROUP = "kafka.strimzi.io"
+_MOST = 10_000
+"""Kustomizations on all ways from a root: bases that take others twice multiply."""
+
+
+@frozen(kw_only=True)
+class _Kustomization:
+    """A kustomization, and the directory that it is in."""
+
+    directory: str
+    file: SourceFile
+    node: Node
+
+    def entries(self) -> Iterator[tuple[str, Node]]:
+        """Yield the resources, with the key that lists them."""
+        for key in _LISTS:
+            member = self.node.get(key)
+            for item in member.value if member is not None and isinstance(member.value, tuple) else ():
+                yield key, item
+
+    def path(self, text: str) -> str:
+        """Return a path in the tree."""
+        return posixpath.normpath(posixpath.join(self.directory, text))
+
+
+@define(eq=False)
+class Kustomizations:
+    """The kustomizations of a tree. Owned by the reading of the tree."""
+
+    context: ReadContext
+    paths: Sequence[str]
+    """The files of the tree that are read."""
+    _known: dict[str, _Kustomization | None] = field(factory=dict, init=False)
+
+    def not_to_read(self, with_rules: Sequence[str]) -> frozenset[str]:
+        """Return the files whose resources are not as they are in a cluster, and report what is unread therefore.
+
+        `with_rules`: the files of the tree that have KafkaUsers.
+        """
+        found = [each for path in self.paths if (each := self._at(posixpath.dirname(path), path)) is not None]
+        if not found:
+            return frozenset()
+        patches = {path for each in found for path in self._patch_files(each)}
+        taken = {each.path(item.raw) for each in found for _, item in each.entries()}
+        roots = [each for each in found if (each.directory or ".") not in {posixpath.normpath(path) for path in taken}]
+        ways = _Ways(self, frozenset(with_rules))
+        for root in roots or found:
+            ways.follow(root, None)
+        for path, change in ways.changed:
+            name = self.context.tree.display(path)
+            why = f"{change.what} of a kustomization changes, or may change, the KafkaUsers of {name}: {_ADVICE}"
+            self.context.not_read(UnreadKind.KUSTOMIZATION, change.node, why, name=change.what)
+        return frozenset(({path for path, _ in ways.changed} - ways.unchanged) | patches)
+
+    def at(self, directory: str) -> _Kustomization | None:
+        """Return the kustomization of a directory; None: there is none. Raises as FileTree.read."""
+        for name in KUSTOMIZATIONS:
+            path = posixpath.normpath(posixpath.join(directory, name))
+            if self.context.tree.is_file(path):
+                return self._at(directory, path)
+        return None
+
+    def _at(self, directory: str, path: str) -> _Kustomization | None:
+        if posixpath.basename(path) not in KUSTOMIZATIONS:
+            return None
+        if path not in self._known:
+            file = SourceFile(self.context.tree, path)
+            documents = file.documents
+            self._known[path] = (
+                _Kustomization(directory=posixpath.normpath(directory or "."), file=file, node=documents[0])
+                if documents
+                else None
+            )
+        return self._known[path]
+
+    def _patch_files(self, each: _Kustomization) -> Iterator[str]:
+        """Yield the files of patches, which are no resources of their own."""
+        for item, _ in _patches(each):
+            text = item.get("path") if isinstance(item.value, Mapping) else item
+            if text is not None and isinstance(text.value, str) and "\n" not in text.raw:
+                yield each.path(text.raw)
+
+    def concerns_users(self, each: _Kustomization, item: Node) -> bool:
+        """Return whether a patch may change a KafkaUser."""
+        target = item.get("target")
+        if target is not None:
+            for key, own in (("kind", _USER), ("group", _GROUP)):
+                stated = target.get(key)
+                if stated is not None and stated.raw != own and _WORD.fullmatch(stated.raw.replace(".", "")):
+                    return False  # a selector is a regular expression: a plain word selects no other one
+            return True
+        text = item if not isinstance(item.value, Mapping) else item.get("patch") or item.get("path")
+        if text is None or not isinstance(text.value, str):
+            return True
+        return any(kind in ("", _USER, "List", f"{_USER}List") for kind in self._kinds(each, text))
+
+    def _kinds(self, each: _Kustomization, text: Node) -> list[str]:
+        """Return the kinds of the resources in a patch, as text or as a file; an empty one if they are not known."""
+        from aclog.sources.formats.yaml_nodes import parse_documents
+
+        try:
+            if "\n" in text.raw or ":" in text.raw:
+                documents = parse_documents(text.raw.encode(), text.file)
+            else:
+                file = SourceFile(self.context.tree, each.path(text.raw))
+                documents = parse_documents(file.content, file.name)
+        except (ConfigError, OSError):
+            return [""]
+        kinds = [node.get("kind") for node in documents]
+        return ["" if kind is None else kind.raw for kind in kinds] or [""]
+
+
+@frozen
+class _Change:
+    """A part of a kustomization that changes KafkaUsers, or makes some."""
+
+    node: Node
+    what: str
+    """Its key."""
+
+
+def _patches(each: _Kustomization) -> Iterator[tuple[Node, str]]:
+    for key in _PATCHES:
+        member = each.node.get(key)
+        for item in member.value if member is not None and isinstance(member.value, tuple) else ():
+            yield item, key
+
+
+@define(eq=False)
+class _Ways:
+    """All ways from root kustomizations to files with KafkaUsers."""
+
+    of: Kustomizations
+    with_rules: frozenset[str]
+    changed: list[tuple[str, _Change]] = field(factory=list, init=False)
+    """Files whose KafkaUsers are changed on a way, and by what."""
+    unchanged: set[str] = field(factory=set, init=False)
+    """Files whose KafkaUsers reach a root as they are."""
+    _steps: int = field(default=0, init=False)
+
+    def follow(self, each: _Kustomization, change: _Change | None) -> None:
+        """Follow the resources of a kustomization; `change`: that of the nearest to the root."""
+        self._steps += 1
+        if self._steps > _MOST:
+            raise each.node.error(f"kustomizations take others on more than {_MOST:,} ways: give the files of one")
+        own = change or next(self._changes(each), None)
+        if self._steps == 1 or change is None:
+            self._report_makers(each)
+        for key, item in each.entries():
+            if isinstance(item.value, str):
+                self._follow_entry(each, item, own or (_Change(item, key) if key == "components" else None))
+
+    def _follow_entry(self, each: _Kustomization, item: Node, change: _Change | None) -> None:
+        context, path = self.of.context, each.path(item.raw)
+        if "://" in item.raw or "?ref=" in item.raw or item.raw.startswith(("github.com/", "git@")):
+            why = f"resources of {item.raw[:80]!r}, which are not here, may have rules: {_ADVICE}"
+            context.not_read(UnreadKind.KUSTOMIZATION, item, why, name="remote")
+            return
+        try:
+            inner = self.of.at(path) if context.tree.entries(path) else None
+            users = path in self.with_rules or (inner is None and path.startswith("..") and self._has_rules(path))
+        except (ConfigError, OSError):
+            return
+        if inner is not None and inner is not each:
+            self.follow(inner, change)
+        elif users and path.startswith(".."):
+            why = f"takes KafkaUsers of {context.tree.display(path)}, outside of {context.tree.name}: {_ADVICE}"
+            context.not_read(UnreadKind.KUSTOMIZATION, item, why, name="outside")
+        elif users and change is not None:
+            if (path, change) not in self.changed:
+                self.changed.append((path, change))
+        elif users:
+            self.unchanged.add(path)
+
+    def _has_rules(self, path: str) -> bool:
+        context = self.of.context
+        if not context.tree.is_file(path):
+            return False
+        return any(rule_in(each) is not None for each in SourceFile(context.tree, path).documents)
+
+    def _changes(self, each: _Kustomization) -> Iterator[_Change]:
+        """Yield what changes KafkaUsers, or may."""
+        for item, key in _patches(each):
+            if self.of.concerns_users(each, item):
+                yield _Change(item, key)
+        for key in _CHANGES:
+            member = each.node.get(key)
+            if member is not None and member.value not in ("", (), {}):
+                yield _Change(member, key)
+
+    def _report_makers(self, each: _Kustomization) -> None:
+        for key in _MAKERS:
+            member = each.node.get(key)
+            if member is not None and member.value not in ((), {}):
+                why = f"{key} of a kustomization may make rules: {_ADVICE}"
+                self.of.context.not_read(UnreadKind.KUSTOMIZATION, member, why, name=key)

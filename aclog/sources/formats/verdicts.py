@@ -1,0 +1,448 @@
+"""The verdict on content that no format reads: known to hold no rule, or unread.
+
+Content is known to hold no rule by a positive list: a kind of Kubernetes or of a tool of Kafka that makes no ACL, or a
+structure without a key of a rule. A word in a name or in a text is never enough for that verdict; it may be for the
+other one.
+"""
+
+import base64
+import binascii
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from attrs import evolve
+
+from aclog.authorizer.acl import AclOperation, FileOrigin
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, folded_name, resources
+from aclog.sources.formats.unread import UnreadKind
+
+# Keys and values by which a structure states a rule, in the spellings of all tools.
+
+
+_LONGEST = 60
+"""The longest name in messages, in characters."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ACL_WORDS = frozenset({"acl", "acls"})
+_PARTS_OF_ACLS = frozenset({"principal", "principals", "operation", "operations", "permission", "resource"})
+_PRINCIPALS = frozenset(
+    {"principal", "principals", "grantedto", "user", "users", "username", "kafkauser", "account", "serviceaccount"}
+)
+_OPERATIONS = frozenset(
+    {"operation", "operations", "operationtype", "permission", "permissions", "permissiontype", "action", "actions"}
+    | {"access", "accesses", "accesspolicy", "accessrole", "role", "roles", "grant", "grants", "allow", "deny"}
+)
+_RESOURCES = frozenset(
+    {"topic", "topics", "topicname", "topicnames", "topicpattern", "group", "groups", "consumergroup", "cluster"}
+    | {"transactionalid", "transactionalids", "resource", "resources", "resourcename", "resourcetype", "pattern"}
+    | {"patterntype", "resourcepatterntype"}
+)
+_CLIENTS = frozenset({"produces", "consumes", "producers", "consumers"})
+"""Keys of clients whose items are principals or topics."""
+_OPERATION_NAMES = frozenset(folded_name(each.name) for each in AclOperation if each > AclOperation.ANY) | {
+    *("PRODUCE", "CONSUME", "PRODUCER", "CONSUMER", "READWRITE", "PUB", "SUB", "PUBSUB", "ADMIN", "OWNER", "*"),
+    *("ACCESSROLEPRODUCER", "ACCESSROLECONSUMER", "ACCESSROLEADMIN", "ACCESSROLETOPICADMIN"),
+}
+_RULE_KINDS = re.compile(
+    r"kafka_?(user|principal\w*|\w*acl)s?(list)?|accesscontrol\w*|redpandarole(list)?", re.IGNORECASE
+)
+"""Kinds that make ACLs, including those of unknown operators and misspelled ones."""
+_OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
+"""Where a KafkaUser has passwords, and no rules."""
+
+
+def rule_in(node: Node) -> Node | None:
+    """Return the first value that states a rule as far as its keys show, at any depth; None: there is none."""
+    return next(_rules_in(node), None)
+
+
+def _rules_in(node: Node) -> Iterator[Node]:
+    if isinstance(node.value, tuple):
+        for item in node.value:
+            yield from _rules_in(item)
+    if not isinstance(node.value, Mapping):
+        return
+    yield from _own_rules(node, node.value)
+    for member in node.value.values():
+        yield from _rules_in(member)
+
+
+def _own_rules(node: Node, members: Mapping[str, Node]) -> Iterator[Node]:
+    """Yield the members of a mapping by which it states a rule."""
+    kind, version = node.get("kind"), node.get("apiVersion")
+    if kind is not None and _RULE_KINDS.fullmatch(kind.raw) and (node.get("spec") or node.get("items")):
+        is_credential = version is not None and _OF_CREDENTIALS.match(version.raw) and kind.raw.startswith("KafkaUser")
+        yield from () if is_credential else (kind,)
+    keys = {"".join(_words(key)): member for key, member in members.items()}
+    for key, member in members.items():
+        words = _words(key)
+        if _ACL_WORDS.intersection(words) and (_PARTS_OF_ACLS.intersection(words) or any(_texts(member))):
+            if _PARTS_OF_ACLS.intersection(words) or not _is_scalar(member) or _names_operation(member):
+                yield member
+        elif "".join(words) in _CLIENTS and not _is_scalar(member) and any("/" not in each for each in _texts(member)):
+            yield member  # with `/` they are types of media, of the description of an interface
+    others = keys.keys() & (_PRINCIPALS | _RESOURCES)
+    for key in sorted(keys.keys() & _OPERATIONS) if others else ():
+        if _names_operation(keys[key]):
+            yield keys[key]
+
+
+def _words(key: str) -> list[str]:
+    """Return the words of a key in any spelling, in lower case: `aclPrincipal`, `acl_principal` and `acl-principal`."""
+    return [word.lower() for word in _WORD.findall(key)]
+
+
+def _is_scalar(node: Node) -> bool:
+    return not isinstance(node.value, Mapping | tuple)
+
+
+def _texts(node: Node) -> Iterator[str]:
+    """Yield the texts at any depth that are neither empty, nor numbers, nor true or false."""
+    if isinstance(node.value, Mapping):
+        for member in node.value.values():
+            yield from _texts(member)
+    elif isinstance(node.value, tuple):
+        for item in node.value:
+            yield from _texts(item)
+    elif isinstance(node.value, str) and node.value:
+        yield node.value
+    elif node.tag is not None:
+        yield node.raw
+
+
+def _names_operation(node: Node) -> bool:
+    """Return whether one of the texts is an operation of a rule, or comes from elsewhere."""
+    keys = node.value.keys() if isinstance(node.value, Mapping) else ()
+    for text in (*_texts(node), *keys):
+        if "{{" in text or "${" in text:
+            return True
+        if any(folded_name(part.strip().replace("-", "")) in _OPERATION_NAMES for part in re.split(r"[,|:;\s]", text)):
+            return True
+    return False
+
+
+# Text that states rules: of a template, of a broken document, or inside of another resource.
+
+
+_CHANGES_ACLS = re.compile(
+    r"kafka[-_]?acls?\b[^\n]*(?:\\\r?\n[^\n]*)*?\s--(?:add|remove|allow-principal|deny-principal|allowprincipal)\b"
+    r"|\b(?:rpk\s+(?:security\s+)?acl|confluent\s+kafka\s+acl|aclog\s+acls)\s+(?:create|delete|add|remove)\b"
+)
+"""A command that changes ACLs, on lines that are continued."""
+_PROGRAM = re.compile(
+    r"\b(?:new\s+)?(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|\.(?:createAcls|create_acls)\s*\("
+)
+"""A call that makes an ACL, in a program."""
+_KIND = re.compile(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?([^\s"',}#]*)""")
+_ACL_NAME = re.compile(r"(?<![A-Za-z])[aA]cls?(?![a-z])|(?<=[a-z])Acls?(?![a-z])|\bACLS?\b|(?<=_)ACLS?(?![A-Z])")
+_KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
+
+
+def rule_in_text(text: str) -> int | None:
+    """Return the line, from 1, at which a text in YAML, HCL or a template may state a rule; None: nowhere."""
+    match = _CHANGES_ACLS.search(text)
+    if match is not None:
+        return _line(text, match.start())
+    for match in _KIND.finditer(text):
+        if _RULE_KINDS.fullmatch(match[1]) or match[1].startswith("{{"):
+            return _line(text, match.start())
+    match = _ACL_NAME.search(text)
+    if match is not None:
+        return _line(text, match.start())
+    first = {"".join(_words(match[1])): match.start() for match in reversed(list(_KEY.finditer(text)))}
+    clients = first.keys() & _CLIENTS if first.keys() & {"services", "projects", "topics"} else frozenset()
+    pairs = first.keys() & _OPERATIONS if first.keys() & (_PRINCIPALS | _RESOURCES) else frozenset()
+    stated = [key for key in pairs if _OPERATION_VALUE.match(text, first[key])]
+    places = [first[key] for key in (*clients, *stated)]
+    return _line(text, min(places)) if places else None
+
+
+_OPERATION_VALUE = re.compile(
+    r"[\w.\"'-]+[ \t]*[:=]\s*(?:-\s*|\[\s*)?[\"']?(?:\{\{|\$\{|(?i:"
+    + "|".join(
+        sorted(
+            (each.name.replace("_", "_?") for each in AclOperation if each > AclOperation.ANY), key=len, reverse=True
+        )
+    )
+    + r"|allow|deny|produce|consume)\b)"
+)
+"""A key with the first value that it has: an operation, or a value that comes from elsewhere."""
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def embedded_in(node: Node) -> Node | None:
+    """Return the first text inside of a document that states rules itself, at any depth; None: there is none."""
+    for scalar in _scalars(node):
+        text = scalar.value
+        if isinstance(text, str) and len(text) > _SHORTEST and _states_rules(text):
+            return scalar
+    return None
+
+
+_SHORTEST = len("kind: KafkaUser")
+
+
+def _scalars(node: Node) -> Iterator[Node]:
+    if isinstance(node.value, Mapping):
+        for member in node.value.values():
+            yield from _scalars(member)
+    elif isinstance(node.value, tuple):
+        for item in node.value:
+            yield from _scalars(item)
+    else:
+        yield node
+
+
+def _states_rules(text: str) -> bool:
+    if _CHANGES_ACLS.search(text):
+        return True
+    if "\n" not in text and "{" not in text:
+        return False
+    from aclog.sources.formats.yaml_nodes import parse_documents  # here: few documents hold another one
+
+    try:
+        documents = parse_documents(text.encode(errors="replace"), "")
+    except ConfigError:
+        return bool(_KEY.search(text)) and rule_in_text(text) is not None
+    return any(rule_in(each) is not None for each in documents)
+
+
+# Resources in Kubernetes' manner that make no ACL: all kinds of a group, or some.
+
+
+_GROUPS = frozenset(
+    {
+        *("apps", "batch", "autoscaling", "policy", "extensions", "cert-manager.io", "monitoring.coreos.com"),
+        *(
+            "gateway.networking.k8s.io",
+            "snapshot.storage.k8s.io",
+            "metrics.k8s.io",
+            "core.strimzi.io",
+            "acme.cert-manager.io",
+        ),
+        *(
+            f"{name}.k8s.io"
+            for name in (
+                *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
+                *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "networking", "node"),
+                *("rbac.authorization", "resource", "scheduling", "storage", "internal.apiserver", "storagemigration"),
+            )
+        ),
+    }
+)
+"""Groups without a kind that makes ACLs: Kubernetes' own, and those of well-known extensions."""
+_KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "": frozenset(
+            {
+                *("Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node"),
+                *("PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController"),
+                *("ResourceQuota", "Secret", "Service", "ServiceAccount", "Status"),
+                # of ns4kafka, which has the same version
+                *("Topic", "Connector", "ConnectCluster", "RoleBinding", "Schema"),
+            }
+        ),
+        "kafka.strimzi.io": frozenset(
+            {
+                *("Kafka", "KafkaTopic", "KafkaConnect", "KafkaConnectS2I", "KafkaConnector", "KafkaBridge"),
+                *("KafkaMirrorMaker", "KafkaMirrorMaker2", "KafkaNodePool", "KafkaRebalance"),
+            }
+        ),
+        "kustomize.config.k8s.io": frozenset(),
+    }
+)
+"""Kinds that make no ACL, of groups with other kinds that may."""
+
+
+def is_known(resource: Resource) -> bool:
+    """Return whether a resource is of a kind that makes no ACL."""
+    group = resource.api_version.rpartition("/")[0]
+    return bool(resource.api_version) and (group in _GROUPS or resource.kind in _KINDS.get(group, ()))
+
+
+def judge_resource(resource: Resource, context: ReadContext) -> None:
+    """Count a resource that no format reads, or report it as unread."""
+    if not is_known(resource):
+        stated = rule_in(resource.node)
+        if stated is not None:
+            version = f"apiVersion {resource.api_version[:_LONGEST]}" if resource.api_version else "no apiVersion"
+            why = f"a {resource.kind[:_LONGEST]} of {version} may make rules, and no format reads it"
+            context.not_read(UnreadKind.RESOURCE, stated, why, name=resource.kind[:_LONGEST])
+            return
+    embedded = embedded_in(resource.node) or embedded_in(_decoded(resource))
+    if embedded is not None:
+        why = f"text inside of a {resource.kind[:_LONGEST]} that states rules, or a command that does"
+        context.not_read(UnreadKind.EMBEDDED, embedded, why, name=resource.kind[:_LONGEST])
+        return
+    _count(resource, context)
+
+
+def _decoded(resource: Resource) -> Node:
+    """Return the resource; of a Secret, with its data decoded."""
+    data = resource.node.get("data") if resource.kind == "Secret" else None
+    if data is None or not isinstance(data.value, Mapping):
+        return resource.node
+    return evolve(data, value={key: _plain(each) for key, each in data.value.items()})
+
+
+def _plain(node: Node) -> Node:
+    try:
+        return evolve(node, value=base64.b64decode(node.raw, validate=True).decode())
+    except (binascii.Error, ValueError):
+        return node
+
+
+def _count(resource: Resource, context: ReadContext) -> None:
+    context.ignore(resource.kind[:_LONGEST] or "document without a kind")
+    node = resource.node if resource.kind == "Kafka" else None
+    for key in ("spec", "kafka", "authorization"):
+        node = None if node is None else node.get(key)
+    if node is None:
+        return
+    kind, users = node.get("type"), node.get("superUsers")
+    if kind is not None and kind.raw != "simple":
+        context.ignore(f"authorization of a Kafka by {kind.raw[:_LONGEST]}")
+    for _ in users.value if users is not None and isinstance(users.value, tuple) else ():
+        context.ignore("super user of a Kafka")
+
+
+# Files that no format claims.
+
+
+YAML_SUFFIXES = (".yaml", ".yml", ".json")
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""Names of files."""
+_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache", ".ftl", ".libsonnet")
+_TABLES = (".csv", ".txt", ".acls", ".tfstate", ".jsonl", ".ndjson")
+_PROSE = (".md", ".rst", ".adoc", ".html", ".htm", ".ipynb", ".patch", ".diff", ".lock", ".svg", ".log", ".txt")
+_POINTERS = {
+    b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS: replace it by its content first",
+    b"\0GITCRYPT": "encrypted by git-crypt: decrypt it first",
+}
+"""How files begin whose content is not there."""
+_MARKS = (b"ACLs for ", b"KafkaPrincipal", b"KafkaUser", b"kafka_acl", b"principal")
+_TEMPLATE = re.compile(r"\{\{|\{%|<%")
+_HEAD = 8_192
+
+
+def judge_file(file: SourceFile, context: ReadContext) -> None:
+    """Count a file that no format claims, or report it as unread. Raises OSError, ConfigError: it cannot be read."""
+    encoded = _encoding_problem(file)
+    if encoded is not None:
+        context.not_read(UnreadKind.ENCODED, FileOrigin(file=file.name, line=1), encoded)
+        return
+    if b"\0" in file.content[:_HEAD]:
+        context.ignore("other file")
+        return
+    if file.has_suffix(*YAML_SUFFIXES) or file.base_name in KUSTOMIZATIONS:
+        judge_documents(file, context)
+        return
+    text = file.content.decode(errors="replace")
+    line = _program_line(text) if not file.has_suffix(*_PROSE) else None
+    kind, why = UnreadKind.PROGRAM, "a script or a program that changes ACLs"
+    if line is None and file.has_suffix(*_TEMPLATES):
+        line = rule_in_text(text)
+        kind, why = UnreadKind.TEMPLATE, "a template that may state rules: render it first, and give the result"
+    if line is None:
+        context.ignore("other file")
+    else:
+        context.not_read(
+            kind, FileOrigin(file=file.name, line=line), why, name=_suffix(file) if kind is UnreadKind.PROGRAM else ""
+        )
+
+
+def _program_line(text: str) -> int | None:
+    match = _CHANGES_ACLS.search(text) or _PROGRAM.search(text)
+    return None if match is None else _line(text, match.start())
+
+
+def _suffix(file: SourceFile) -> str:
+    return file.base_name.rpartition(".")[2][:_LONGEST] if "." in file.base_name else ""
+
+
+def _encoding_problem(file: SourceFile) -> str | None:
+    pointer = next((what for begin, what in _POINTERS.items() if file.content.startswith(begin)), None)
+    if pointer is not None and (
+        "." not in file.base_name or file.has_suffix(*YAML_SUFFIXES, *_TABLES, ".gz", ".tf", ".tfvars")
+    ):
+        return pointer
+    start = file.content[:4]
+    is_wide = start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_wide and file.has_suffix(".txt", ".csv", ".acls"):
+        return "text in UTF-16: save it as UTF-8"
+    if is_wide or b"\0" in start:
+        narrow = file.content.replace(b"\0", b"")
+        if any(mark in narrow for mark in _MARKS):
+            return "text in UTF-16 that may contain rules: save it as UTF-8"
+    return None
+
+
+def judge_documents(file: SourceFile, context: ReadContext) -> None:
+    """Judge all documents of a YAML or JSON file that no format claims. Raises OSError."""
+    judge_broken(file, context)
+    if file.base_name in KUSTOMIZATIONS:
+        context.ignore("kustomization")  # aclog.sources.formats.kustomize judges it
+        return
+    for node in file.documents:
+        try:
+            entries = list(resources([node]))
+        except ConfigError:
+            entries = []  # a kind that is no text
+        if entries and all(each.kind for each in entries):
+            for each in entries:
+                judge_resource(each, context)
+        else:
+            _judge_document(file, node, context)
+
+
+def _judge_document(file: SourceFile, node: Node, context: ReadContext) -> None:
+    stated, name = rule_in(node), file.base_name[:_LONGEST]
+    if stated is not None:
+        why = "keys of a rule in a document of an unknown tool, such as values of Helm, a playbook or a Pulumi program"
+        context.not_read(UnreadKind.DOCUMENT, stated, why, name=name)
+        return
+    embedded = embedded_in(node)
+    if embedded is not None:
+        why = "text inside of a document that states rules, or a command that does"
+        context.not_read(UnreadKind.EMBEDDED, embedded, why, name=name)
+        return
+    context.ignore("other file")
+
+
+def judge_broken(file: SourceFile, context: ReadContext) -> None:
+    """Count the documents of a file that are not YAML; report those that may hold rules as unread. Raises OSError."""
+    for document in file.broken_documents:
+        is_template = _TEMPLATE.search(document.text) is not None
+        line = None if is_template and _is_of_known_kind(document.text) else rule_in_text(document.text)
+        if line is None:
+            context.ignore("template" if is_template else "document that is not YAML")
+            continue
+        place = FileOrigin(file=file.name, line=document.line + line - 1)
+        if is_template:
+            why = "a template that may state rules: render it first, and give the result"
+            context.not_read(UnreadKind.TEMPLATE, place, why)
+        else:
+            context.not_read(UnreadKind.BROKEN, place, f"a document that may state rules: {document.problem}")
+
+
+def _is_of_known_kind(text: str) -> bool:
+    """Return whether a template makes resources of kinds only that make no ACL, without text that states rules."""
+    found = _KIND_LINE.findall(text)
+    versions = _VERSION_LINE.findall(text)
+    if not found or len(found) != len(versions) or _CHANGES_ACLS.search(text):
+        return False
+    nowhere = Node(file="", line=1, value=None)
+    return all(
+        kind not in ("ConfigMap", "Secret") and is_known(Resource(nowhere, version, kind))
+        for kind, version in zip(found, versions, strict=True)
+    )
+
+
+_KIND_LINE = re.compile(r"""^kind:[ \t]*["']?([^\s"'#]*)""", re.MULTILINE)
+_VERSION_LINE = re.compile(r"""^apiVersion:[ \t]*["']?([^\s"'#]*)""", re.MULTILINE)
