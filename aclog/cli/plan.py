@@ -7,7 +7,7 @@ from click.exceptions import Exit
 
 from aclog.analysis.review.review import markdown_lines, text_lines
 from aclog.cli.extras import need_usage_extra
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, parse_modules
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, module_inputs, parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
@@ -158,6 +158,7 @@ def wanted_of(flags: WantFlags) -> DesiredRules:
         path=flags.want,
         form=flags.want_format or AclsFormat.AUTO,
         modules=parse_modules(flags.modules),
+        inputs=module_inputs(flags.var_files, flags.variables, flags.workspace),
         topics=flags.topics_file,
     )
 

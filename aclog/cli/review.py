@@ -16,7 +16,7 @@ from aclog.analysis.review.review import (
     markdown_lines,
     text_lines,
 )
-from aclog.cli.flags.common import parse_modules
+from aclog.cli.flags.common import VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
@@ -78,6 +78,9 @@ class ChangeFlags:
             help="Where the Terraform module of this source is; can be repeated.",
         ),
     ] = field(factory=list)
+    var_files: VarFiles = field(factory=list)
+    variables: Vars = field(factory=list)
+    workspace: Workspace = None
 
     def change(self) -> ReviewedChange:
         """Return what is reviewed. Raises ConfigError: a module without its directory."""
@@ -87,6 +90,7 @@ class ChangeFlags:
             head=self.head,
             form=self.acls_format,
             modules=parse_modules(self.modules),
+            inputs=module_inputs(self.var_files, self.variables, self.workspace),
         )
 
 

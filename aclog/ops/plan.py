@@ -16,7 +16,7 @@ from aclog.planning.report import PlanReport, RuleUses
 from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.read_options import ReadOptions
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
 from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import BYTES, progress
@@ -53,6 +53,8 @@ class DesiredRules:
     form: AclsFormat = AclsFormat.AUTO
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each Terraform module that is not among the files, by its source."""
+    inputs: ModuleInputs = NO_INPUTS
+    """What the root modules of Terraform get."""
     topics: str | None = None
     """A file of the topics that exist."""
 
@@ -103,6 +105,7 @@ def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) ->
         options = ReadOptions(
             form=goal.form,
             modules=goal.modules,
+            inputs=goal.inputs,
             topics=topics,
             advance=advance,
             strict=True,  # a rule that never comes is no less wanted

@@ -56,7 +56,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
-from aclog.authorizer.standard import ALL_KNOWN
+from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
@@ -71,6 +71,7 @@ from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, g
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import format_of
 from aclog.sources.formats.rule import DirectoryTree, FileTree, SourceFile
+from aclog.sources.formats.unread import UNREAD
 from aclog.sources.git import (
     GitPlace,
     GitTree,
@@ -84,6 +85,7 @@ from aclog.sources.git import (
     way_out,
 )
 from aclog.sources.named_source import NamedSource
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs
 from aclog.sources.repository import SETTINGS_FILE, RepositorySettings
 from aclog.sources.rule_tests import RuleTestFile, read_test_file
 from aclog.terminal.output import note, warn
@@ -107,6 +109,8 @@ class ReviewedChange:
     form: AclsFormat | None = None
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each Terraform module that is not among the files, by its source."""
+    inputs: ModuleInputs = NO_INPUTS
+    """What the root modules of Terraform get, besides that of the settings."""
 
 
 def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
@@ -494,6 +498,7 @@ class SideReader:
             ref=ref,
             form=form or AclsFormat.AUTO,
             modules={**{name: directory for name, _, directory in of_settings}, **self.change.modules},
+            inputs=self.change.inputs.over(source.inputs()),
             topics=self.topics,
         )
 
@@ -638,7 +643,7 @@ class HeadTests:
         head = self.sides.head
         policies = self.sides.policies(head, settings.authorizer)
         numbered = {generation: with_ids(policy) for generation, policy in policies.items()}
-        run = EachRun.of(numbered, ALL_KNOWN if head.choice is None else gaps_of(head.choice.source))
+        run = EachRun.of(numbered, _gaps(head))
         outcomes = [run.run(case) for case in file.cases]
         failed = [outcome for outcome in outcomes if not outcome.passed]
         items = [_test_item(outcome, numbered, head.placement.origins) for outcome in failed]
@@ -788,11 +793,16 @@ def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrig
     }
 
 
+def _gaps(side: Side) -> Premises:
+    """Return what the rules of a side leave unknown; what was not read is reported for itself."""
+    return ALL_KNOWN if side.choice is None else gaps_of(side.choice.source).without({UNREAD})
+
+
 def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     if side.choice is None:
         return LintReport(findings=(), rules=0)
     policies = sides.policies(side)
-    policy, premises = next(iter(policies.values())), gaps_of(side.choice.source)
+    policy, premises = next(iter(policies.values())), _gaps(side)
     return run_lint(side.choice, side.image, policy, inputs, policies=policies, premises=premises)
 
 

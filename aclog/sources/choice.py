@@ -23,7 +23,7 @@ from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
 from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
-from aclog.sources.read_options import ReadOptions
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note
@@ -169,8 +169,8 @@ class AclsSource:
         return self._unread
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return the premise that unread content states no rule."""
-        return tuple(unread_premises(self.name, self._unread))
+        """Return the premises that unread content states no rule, and about the symbols of the rules."""
+        return (*unread_premises(self.name, self._unread), *symbol_gaps(self._symbolic, self._origins))
 
     def image(self) -> Image:
         """Return a state with these ACLs and nothing else.
@@ -199,10 +199,6 @@ class AclsSource:
     def symbolic(self) -> tuple[StandardAcl, ...]:
         """The rules of the returned image that have symbols; empty before there is one."""
         return self._symbolic
-
-    def gaps(self) -> tuple[Premise, ...]:
-        """Return what the rules of the returned image leave unknown: their symbols."""
-        return symbol_gaps(self._symbolic, self._origins)
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""
@@ -400,6 +396,8 @@ class SourceSelection:
     """The format of the files of `acls` or `ref`."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each Terraform module that is not among them, by its source."""
+    inputs: ModuleInputs = NO_INPUTS
+    """Values of Terraform's variables, and the workspace."""
     topics: NameFile | None = None
     """The topics that exist."""
     exclude: tuple[str, ...] = ()
@@ -487,6 +485,7 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
     options = ReadOptions(
         form=selection.form,
         modules=selection.modules,
+        inputs=selection.inputs,
         topics=None if selection.topics is None else selection.topics.names,
         exclude=selection.exclude,
         accept_unread=selection.accept_unread,

@@ -136,9 +136,9 @@ def test_what_must_not_change_may_be_what_a_symbol_names(repository: Repository)
 def test_tests_hold_whatever_a_symbol_turns_out_to_be(rules: Path, tmp_path: Path) -> None:
     cases = tmp_path / "cases.yaml"
     cases.write_text(
-        f"""tests:
-- {{name: other, principal: "User:alice", cannot: {{READ: ["topic:other"]}}}}
-- {{name: write, principal: "User:alice", cannot: {{WRITE: ["topic:orders"]}}}}
+        """tests:
+- {name: other, principal: "User:alice", cannot: {READ: ["topic:other"]}}
+- {name: write, principal: "User:alice", cannot: {WRITE: ["topic:orders"]}}
 """
     )
     aclog("test", cases, "--acls", rules).ok()

@@ -593,6 +593,9 @@ class AclSourceFlags:
     ref: common.GitRef = None
     acls_format: common.AclsFormatFlag = None
     modules: common.Modules = field(factory=list)
+    var_files: common.VarFiles = field(factory=list)
+    variables: common.Vars = field(factory=list)
+    workspace: common.Workspace = None
     topics_file: common.TopicsFile = None
     bootstrap_controller: common.BootstrapController = None
     bootstrap_server: common.BootstrapServer = None

@@ -137,6 +137,9 @@ def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFl
     return evolve(
         flags,
         modules=[*flags.modules, *(text for text in source.modules if text.rpartition("=")[0] not in named)],
+        var_files=[*source.var_files, *flags.var_files],
+        variables=[*source.variables, *flags.variables],
+        workspace=flags.workspace or source.workspace,
     )
 
 

@@ -15,7 +15,10 @@ from aclog.cli.flags.common import (
     Output,
     OutputFlags,
     TopicsFile,
+    VarFiles,
+    Vars,
     Workers,
+    Workspace,
     format_option,
 )
 from aclog.cli.options import Option
@@ -101,6 +104,9 @@ class WantFlags:
         ),
     ] = None
     modules: Modules = field(factory=list)
+    var_files: VarFiles = field(factory=list)
+    variables: Vars = field(factory=list)
+    workspace: Workspace = None
     topics_file: TopicsFile = None
 
 

@@ -21,6 +21,7 @@ from aclog.sources.formats.rule import (
     SourceFile,
     StatedRules,
 )
+from aclog.sources.formats.terraform.inputs import is_variables_file, judge_variables
 from aclog.sources.formats.unread import Unread, UnreadKind, unread_text
 from aclog.sources.formats.verdicts import YAML_SUFFIXES, judge_broken, judge_file
 
@@ -184,6 +185,7 @@ def _claimed(
 ) -> dict[AclsFormat, list[SourceFile]]:
     readers: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
+    variables = list[SourceFile]()
     for file in files:
         try:
             claimant = format_of(file, readers)
@@ -200,10 +202,14 @@ def _claimed(
         if claimant is not None:
             claimed.setdefault(claimant, []).append(file)
             _judge_parts(claimant, file, context)
+        elif form is AclsFormat.AUTO and is_variables_file(file):
+            variables.append(file)
         elif form is AclsFormat.AUTO:
             judge_file(file, context)
         else:
             context.ignore("other file")
+    for file in variables if AclsFormat.TERRAFORM not in claimed else ():  # a module judges those around it
+        judge_variables(file, context)
     return claimed
 
 
@@ -259,6 +265,7 @@ def _notes(
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
+    yield from context.notes
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.ignored:

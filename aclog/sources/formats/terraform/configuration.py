@@ -1,7 +1,6 @@
 """Terraform as a format: its files, its plans and states, and their ACLs."""
 
 import json
-import posixpath
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,15 +18,13 @@ from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
 from aclog.sources.formats.terraform.file_functions import FUNCTIONS, ModuleFiles, file_functions
 from aclog.sources.formats.terraform.hcl import (
-    Attribute,
     Block,
     Digits,
     LocatedObject,
     parse_located,
-    read_body,
-    read_json_values,
     read_template,
 )
+from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
 from aclog.sources.formats.terraform.others import judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
@@ -45,8 +42,8 @@ from aclog.sources.formats.terraform.values import (
 # Root modules: their variables' values come from files.
 
 
-def root_module(modules: Modules, directory: str) -> Module:
-    """Return the root module in a directory, with the values that its files give its variables.
+def root_module(modules: Modules, directory: str, stack: Stack | None = None) -> Module:
+    """Return the root module in a directory, with the values that files and flags give its variables.
 
     Raises:
         ConfigError: a file is wrong, with the line; OSError: one cannot be read.
@@ -55,36 +52,15 @@ def root_module(modules: Modules, directory: str) -> Module:
     files = ModuleFiles(modules.context.tree, directory)
     functions = {**FUNCTIONS, **file_functions(files)}
     functions["templatefile"] = _templatefile(files, dict(functions), modules.budget)
+    source = modules.source(directory)
     return Module(
         modules=modules,
-        source=modules.source(directory),
+        source=source,
         root=directory,
         functions=functions,
         progress=Progress(modules.budget),
-        assignments=_assignments(modules.context, directory),
+        assignments=assignments(modules.context, source, stack),
     )
-
-
-def _assignments(context: ReadContext, directory: str) -> dict[str, tuple[Attribute, Scope]]:
-    """Return the values of variables, in Terraform's order of precedence: later files win."""
-    names = context.tree.entries(directory)
-    automatic = sorted(name for name in names if name.endswith((".auto.tfvars", ".auto.tfvars.json")))
-    assignments: dict[str, tuple[Attribute, Scope]] = {}
-    for name in ("terraform.tfvars", "terraform.tfvars.json", *automatic):
-        if name in names:
-            file = SourceFile(context.tree, posixpath.join(directory, name))
-            scope = Scope(file.name, NoNames(), {})
-            assignments.update({key: (attribute, scope) for key, attribute in _values(file).items()})
-    return assignments
-
-
-def _values(file: SourceFile) -> dict[str, Attribute]:
-    if file.path.endswith(".json"):
-        return read_json_values(file.content, file.name)
-    body = read_body(file.content, file.name)
-    for block in body.blocks:
-        raise ConfigError(f"{block.file}:{block.line}: {block.type}: a file of variables holds no blocks")
-    return dict(body.attributes)
 
 
 def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Budget) -> Function:
@@ -258,11 +234,20 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
 
     """
     modules = Modules(context)
-    directories = {file.path.rpartition("/")[0] or "." for file in files}
+    configuration = [file for file in files if is_module_file(file.base_name)]
+    directories = {file.path.rpartition("/")[0] or "." for file in configuration}
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
-    for directory in modules.roots(directories):
-        root = root_module(modules, directory)
+    stacks = list(read_stacks([file for file in files if file.base_name == STACK_FILE], modules))
+    staged = {each.target for each in stacks}
+    roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
+    roots += [root_module(modules, each.target, each) for each in stacks]
+    for root in roots:
         yield from _rules(root, alone, "")
+    report_unread_files(roots, context)
+    declared = {name for root in roots for name in root.source.variables}
+    for name in context.inputs.values:
+        if roots and name not in declared:
+            context.notes.append(f"--var {name}: no root module declares it, so it has no effect")
     _count_others(modules, context)
 
 
@@ -490,8 +475,12 @@ _MOST_FRAMES = 20_000
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether a file is of a module, a plan or a state."""
-    return is_module_file(file.base_name) or claims_json(file)
+    """Return whether a file is of a module, a stack of Terragrunt, a plan or a state."""
+    return _is_configuration(file) or claims_json(file)
+
+
+def _is_configuration(file: SourceFile) -> bool:
+    return is_module_file(file.base_name) or file.base_name == STACK_FILE
 
 
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
@@ -502,9 +491,9 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    configuration = [file for file in files if is_module_file(file.base_name)]
+    configuration = [file for file in files if _is_configuration(file)]
     for file in files:
-        if is_module_file(file.base_name):
+        if _is_configuration(file):
             continue
         if configuration:
             context.ignore("plan or state beside a configuration")

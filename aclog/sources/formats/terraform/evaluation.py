@@ -174,6 +174,10 @@ class Progress:
         self._done[key] = result
         return result
 
+    def is_done(self, key: Hashable) -> bool:
+        """Return whether a value was found."""
+        return key in self._done
+
     @contextmanager
     def _opened(self, key: Hashable, name: str, where: str) -> Iterator[None]:
         if key in self._open:

@@ -599,7 +599,7 @@ class Module:
         if name == "path.cwd":
             return unknown_name(Unknown("path.cwd, which depends on where Terraform runs", where), name, STRING)
         if name == "terraform.workspace":
-            return string("default")
+            return string(self.modules.context.inputs.workspace)
         raise scope.refusal(reference.line, f"{name}: there is no such name")
 
     def _variable(self, name: str, line: int, scope: Scope) -> Value:
@@ -630,6 +630,14 @@ class Module:
     def _given_value(self, name: str) -> Value | None:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
         return None if assignment is None else evaluate(assignment[0].value, assignment[1])
+
+    def defaulted(self) -> set[str]:
+        """Return the evaluated variables of a root module without a value from outside."""
+        return {
+            name
+            for name in self.source.variables
+            if name not in self.assignments and self.progress.is_done((self._id, "var", name))
+        }
 
     def _place_of(self, name: str, otherwise: str) -> str:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
