@@ -40,6 +40,7 @@ from aclog.authorizer.acl import ResourceType, StandardAcl, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
+from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import printable
 
 if TYPE_CHECKING:
@@ -325,7 +326,10 @@ def turning(premises: SidePremises, comparison: Comparison, direction: Direction
         old, new = opened(comparison.old), opened(comparison.new)
         return bool(Comparison.of(old, new, changes=comparison.changes, direction=direction).differences)
 
-    return premises.turning(direction, differs_when_open)
+    turning = premises.turning(direction, differs_when_open)
+    if not comparison.changes and comparison.old.settings == comparison.new.settings:
+        return turning.without({SYMBOLS})  # the same rules, whatever each symbol turns out to be
+    return turning
 
 
 def turning_same(premises: Premises, comparison: Comparison) -> Premises:

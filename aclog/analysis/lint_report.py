@@ -32,6 +32,7 @@ from aclog.authorizer.acl import (
     origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.symbols import is_symbol
 from aclog.metalog.errors import ConfigError, plural, printable
 
 # The catalogue: every lint of the modules of lints.
@@ -107,7 +108,9 @@ def lint(
     lints = [each for each in LINTS if each.id in select and not each.of_history]
     for done, each in enumerate(lints):
         progress(done, len(lints))
-        yield from each.find(table, lint_context)
+        for finding in each.find(table, lint_context):
+            if not each.judges or not any(is_symbol(getattr(acl, each.judges)) for acl in finding.rules):
+                yield finding
         if (text := each.not_judged(table)) is not None:
             note(f"lint {each.id}: {text}")
     progress(len(lints), len(lints))

@@ -16,6 +16,7 @@ from aclog.authorizer.acl import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
+    AclPermissionType,
     Origin,
     Origins,
     PatternType,
@@ -34,6 +35,7 @@ from aclog.authorizer.index.scan_order import name_ranks
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import Generation, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
+from aclog.authorizer.symbols import is_symbol, known_beginning
 from aclog.metalog.errors import ConfigError
 
 # ACLs whose host is a range of addresses: the only ones on which generations of Kafka differ.
@@ -87,6 +89,45 @@ def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
             raise ConfigError(f"--map-names {text!r}: names that begin with {old!r} are mapped twice")
         maps[old] = NameMap(old=old, new=new)
     return tuple(maps.values())
+
+
+def bounds(policy: "Policy") -> "tuple[Policy, ...]":
+    """Return policies between which the policy is, for each request, whatever its symbols turn out to be.
+
+    One has each symbol of an ALLOW widened to all that it may be, the other each symbol of a DENY. None are returned if
+    a rule may also close a name to others, so that more rules do not always allow more.
+    """
+    symbolic = policy.acls.symbolic()
+    if policy.settings.allow_everyone and any(is_symbol(acl.resource_name) for acl in symbolic):
+        return ()
+    return tuple(
+        Policy(
+            _widened(policy.acls, allows=allows).with_options(documented=policy.acls.documented, cidr=policy.acls.cidr),
+            policy.settings,
+        )
+        for allows in (True, False)
+    )
+
+
+def _widened(acls: AclsImage, *, allows: bool) -> AclsImage:
+    rules = dict.fromkeys(
+        _widest(rule.acl) if (rule.acl.permission_type == AclPermissionType.ALLOW) is allows else rule.acl
+        for rule in acls
+    )
+    return AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
+
+
+def _widest(acl: StandardAcl) -> StandardAcl:
+    """Return a rule that covers a rule with symbols, whatever they turn out to be."""
+    if is_symbol(acl.principal):
+        acl = evolve(acl, principal=WILDCARD_PRINCIPAL)
+    if is_symbol(acl.host):
+        acl = evolve(acl, host=WILDCARD)
+    if is_symbol(acl.resource_name):
+        beginning = known_beginning(acl.resource_name)
+        pattern = PatternType.PREFIXED if beginning else PatternType.LITERAL
+        acl = evolve(acl, resource_name=beginning or WILDCARD, pattern_type=pattern)
+    return acl
 
 
 def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:

@@ -31,7 +31,7 @@ from aclog.authorizer.acl import (
     parse_cidr,
     place_object,
 )
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import printable, without_marks
 
 # A set of client addresses: some addresses and ranges, or all except some.
 
@@ -361,7 +361,7 @@ def _but_text(part: Subtree, unsaid: str | None = None) -> str:
 
 
 def _name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    return name if _PLAIN.fullmatch(name) else json.dumps(without_marks(name), ensure_ascii=False)
 
 
 def _listed(members: Sequence[str]) -> str:

@@ -17,7 +17,8 @@ from uuid import UUID
 
 from attrs import frozen
 
-from aclog.metalog.errors import ConfigError, printable
+from aclog.authorizer.symbols import is_symbol, is_symbolic, symbol_of_json, symbolic_fields
+from aclog.metalog.errors import ConfigError, printable, without_marks
 from aclog.metalog.json_object import json_string, text_field
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.metalog.records import AccessControlEntryRecord
@@ -262,9 +263,12 @@ class StandardAclWithId:
         return _code(AclPermissionType, self.acl.permission_type)
 
     def to_dict(self) -> dict[str, str | None]:
-        """Return the object of `aclog acls list --format jsonl`: names in upper case, the id in 22 characters."""
+        """Return the object of `aclog acls list --format jsonl`: names in upper case, the id in 22 characters.
+
+        A rule with symbols has the key `symbolic` with the names of these fields, separated by commas.
+        """
         acl = self.acl
-        return {
+        row: dict[str, str | None] = {
             "resourceType": code_name(ResourceType, acl.resource_type),
             "resourceName": acl.resource_name,
             "patternType": code_name(PatternType, acl.pattern_type),
@@ -274,6 +278,7 @@ class StandardAclWithId:
             "permissionType": code_name(AclPermissionType, acl.permission_type),
             "id": None if self.id is None else uuid_text(self.id),
         }
+        return {**row, **_symbols_as_texts(acl)} if is_symbolic(acl) else row
 
 
 @frozen(kw_only=True)
@@ -318,7 +323,7 @@ def acl_text(acl: StandardAcl) -> str:
     return (
         f"{code_name(AclPermissionType, acl.permission_type)} {acl.principal} {code_name(AclOperation, acl.operation)} "
         f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
-        f"{acl.resource_name!r} from {acl.host}"
+        f"{without_marks(acl.resource_name)!r} from {acl.host}"
     )
 
 
@@ -404,7 +409,7 @@ def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
 
 def object_of_rule(acl: StandardAcl) -> dict[str, str]:
     """Return the JSON object of an ACL without an id, with the keys of `acls list --format jsonl`."""
-    return {
+    row = {
         "resourceType": code_name(ResourceType, acl.resource_type),
         "resourceName": acl.resource_name,
         "patternType": code_name(PatternType, acl.pattern_type),
@@ -413,13 +418,28 @@ def object_of_rule(acl: StandardAcl) -> dict[str, str]:
         "operation": code_name(AclOperation, acl.operation),
         "permissionType": code_name(AclPermissionType, acl.permission_type),
     }
+    return {**row, **_symbols_as_texts(acl)} if is_symbolic(acl) else row
+
+
+_SYMBOLIC = "symbolic"
+"""The key with the names of the fields that are symbols."""
+
+
+def _symbols_as_texts(acl: StandardAcl) -> dict[str, str]:
+    """Return the fields of a rule that may be symbols as text, and the key that names those that are."""
+    return {
+        "resourceName": without_marks(acl.resource_name),
+        "principal": without_marks(acl.principal),
+        "host": without_marks(acl.host),
+        _SYMBOLIC: ",".join(symbolic_fields(acl)),
+    }
 
 
 def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
     """Return the ACL in an object of the usual form, with ASCII texts and known names; None for any other."""
     try:
         name, principal, host = value["resourceName"], value["principal"], value["host"]
-        if not (name.isascii() and principal.isascii() and host.isascii()):
+        if not (name.isascii() and principal.isascii() and host.isascii()) or _SYMBOLIC in value:
             return None
         return StandardAcl(
             resource_type=_RESOURCE_TYPES[value["resourceType"]],
@@ -437,13 +457,21 @@ def _plain_acl(value: Mapping[str, Any]) -> StandardAcl | None:
 def _checked_acl(value: dict[str, object]) -> StandardAcl:
     return StandardAcl(
         resource_type=enum_field(value, "resourceType", ResourceType),
-        resource_name=text_field(value, "resourceName"),
+        resource_name=_name_field(value, "resourceName"),
         pattern_type=enum_field(value, "patternType", PatternType),
-        principal=text_field(value, "principal"),
-        host=text_field(value, "host"),
+        principal=_name_field(value, "principal"),
+        host=_name_field(value, "host"),
         operation=enum_field(value, "operation", AclOperation),
         permission_type=enum_field(value, "permissionType", AclPermissionType),
     )
+
+
+def _name_field(value: dict[str, object], key: str) -> str:
+    """Return a text field, which is a symbol if the key `symbolic` lists it. Raises ConfigError: it has a mark."""
+    text = text_field(value, key)
+    if is_symbol(text):
+        raise ConfigError(f"{key} has the character U+FDD0, which no text has")
+    return symbol_of_json(key, text) if key in str(value.get(_SYMBOLIC) or "").split(",") else text
 
 
 def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
@@ -573,7 +601,7 @@ def acl_flags(acl: StandardAcl) -> str | None:
     """Return the flags, quoted for a shell; None if no flags can express the ACL, such as one with a blank name."""
     who = _WHO.get(acl.permission_type)
     principal, host, resource = _word(acl.principal), _word(acl.host), _resource_flags(acl)
-    if who is None or principal is None or host is None or resource is None:
+    if who is None or principal is None or host is None or resource is None or is_symbolic(acl):
         return None
     if ":" not in acl.principal or not _accepts(acl.resource_type, acl.operation):
         return None
@@ -922,10 +950,11 @@ def rule_json(rule: StandardAclWithId) -> str:
     """Return the ACL as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
     kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
     text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
+    symbols = f',"{_SYMBOLIC}":"{",".join(symbolic_fields(rule.acl))}"' if is_symbolic(rule.acl) else ""
     return (
         f'{{"resourceType":"{kind}","resourceName":{json_string(name)},"patternType":"{pattern}",'
         f'"principal":{json_string(principal)},"host":{json_string(host)},"operation":"{operation}",'
-        f'"permissionType":"{permission}","id":{text_id}}}'
+        f'"permissionType":"{permission}","id":{text_id}{symbols}}}'
     )
 
 

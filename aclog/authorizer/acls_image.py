@@ -1,5 +1,6 @@
 """The ACL part of a metadata image: all ACLs at one moment, immutable, their content as bytes, and their changes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from functools import cache
@@ -47,10 +48,11 @@ from aclog.authorizer.index.layout import (
 from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import is_set
+from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
-from aclog.metalog.errors import ConfigError, DecodeError, ReplayError
+from aclog.metalog.errors import SYMBOL_MARK, ConfigError, DecodeError, ReplayError
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
@@ -82,6 +84,9 @@ def check_by_resource_type(operation: int, resource_type: int) -> None:
             f"operation {code_name(AclOperation, operation)} on resource type "
             f"{code_name(ResourceType, resource_type)}: ANY and UNKNOWN cannot be authorized"
         )
+
+
+_MARK = re.compile(re.escape(SYMBOL_MARK.encode()))
 
 
 @define(eq=False)
@@ -118,6 +123,14 @@ class AclsImage:
     def empty(cls) -> Self:
         """Return the image without ACLs."""
         return cls(index=_empty_index())
+
+    def symbolic(self) -> tuple[StandardAcl, ...]:
+        """Return the ACLs with symbols (aclog.authorizer.symbols); files may have some, logs and clusters have none."""
+        base = self.index.base
+        marked = any(map(_MARK.search, (base.resources.data, base.pairs.data)))
+        if not marked and not self.overlay_size:
+            return ()
+        return tuple(rule.acl for rule in self if is_symbolic(rule.acl))
 
     def with_options(self, *, documented: bool, cidr: bool) -> Self:
         """Return the same ACLs with other semantics."""

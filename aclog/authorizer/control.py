@@ -24,6 +24,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclRequestError
 from aclog.authorizer.settings import RANGES_LEVEL, Generation, no_colon
+from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
@@ -41,7 +42,15 @@ _COMBINATIONS = 1024
 
 
 def refusal(acl: StandardAcl, *, cidr: bool = False) -> str | None:
-    """Return Kafka's message about an ACL that CreateAcls refuses; None for a valid one. `cidr` as control_check."""
+    """Return Kafka's message about an ACL that CreateAcls refuses; None for a valid one. `cidr` as control_check.
+
+    A rule with symbols is refused as well: what it will be is unknown.
+    """
+    return symbol_refusal(acl) or malformed(acl, cidr=cidr)
+
+
+def malformed(acl: StandardAcl, *, cidr: bool = False) -> str | None:
+    """Return the message as `refusal`, as if each symbol were a valid name."""
     return filter_value(acl) or broker_check(acl) or controller_check(acl, cidr=cidr)
 
 

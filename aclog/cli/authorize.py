@@ -54,13 +54,15 @@ def authorize(
       aclog authorize --snapshot FILE --requests requests.jsonl.gz > answers.jsonl
     """
     from aclog.cli.explain import Decided, asked_of, authorizer_of, decide, decide_requests, print_decision
-    from aclog.ops.policies import each_generation, read_premises
+    from aclog.ops.policies import each_generation, read_premises, refuse_symbols
 
     how = output.choose(is_live=requests is not None)
     choice = source.choose()
     if requests is None:
         question = request.request()
-        image, premises = choice.image(), read_premises(choice, authorizer.configs())
+        image = choice.image()
+        refuse_symbols(image, choice.origins, "no decision is known")
+        premises = read_premises(choice, authorizer.configs())
         each = each_generation(image, authorizer, [(question.resource_type, question.operation)])
         decided = {}
         for generation, own in each.stated.items():
@@ -79,5 +81,7 @@ def authorize(
     if request.is_given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     choice.refuse_shared_stdin(requests)
-    image, premises = choice.image(), read_premises(choice, authorizer.configs())
+    image = choice.image()
+    refuse_symbols(image, choice.origins, "no decision is known")
+    premises = read_premises(choice, authorizer.configs())
     raise Exit(decide_requests(image, authorizer, requests, how, answered=choice.warn_of_age, premises=premises))

@@ -226,6 +226,7 @@ class Finding:
             path=flags.want,
             form=flags.want_format or AclsFormat.AUTO,
             modules=parse_modules(source.modules),
+            inputs=source.inputs(),
             topics=source.topics_file,
         )
         return DriftFinder(address=place_address(target), want=want, journal=flags.journal, others=flags.other_journals)
@@ -433,6 +434,7 @@ def source_words(source: SourceFlags) -> Iterator[str]:
         "--acls": source.acls,
         "--ref": source.ref,
         "--acls-format": source.acls_format,
+        "--workspace": source.workspace,
         "--topics": source.topics_file,
         "--bootstrap-controller": source.bootstrap_controller,
         "--bootstrap-server": source.bootstrap_server,
@@ -441,8 +443,10 @@ def source_words(source: SourceFlags) -> Iterator[str]:
     for flag, value in flags.items():
         if value is not None:
             yield from (flag, str(value))
-    for module in source.modules:
-        yield from ("--module", module)
+    repeated = {"--module": source.modules, "--var-file": source.var_files, "--var": source.variables}
+    for flag, texts in repeated.items():
+        for text in texts:
+            yield from (flag, text)
 
 
 def settings_words(flags: AuthorizerFlags) -> Iterator[str]:

@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation
+from aclog.authorizer.symbols import is_symbolic, symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
@@ -204,6 +205,8 @@ class WrittenRules:
 
     def check(self, acl: StandardAcl) -> None:
         """Check an ACL that is to be written. Raises ConfigError: CreateAcls would refuse it, and it is not kept."""
+        if is_symbolic(acl):
+            raise ConfigError(f"{acl_text(acl)}: {symbol_refusal(acl)}")
         refused = None if self.keep_odd_rules else refusal(acl)
         if refused is not None:
             raise ConfigError(f"{refused} (CreateAcls refuses it; --keep-odd-rules writes it)")

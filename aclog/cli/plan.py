@@ -6,7 +6,7 @@ from pathlib import Path
 from click.exceptions import Exit
 
 from aclog.analysis.review.review import markdown_lines, text_lines
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, parse_modules
+from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, module_inputs, parse_modules
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
@@ -161,6 +161,7 @@ def wanted_of(flags: WantFlags) -> DesiredRules:
         modules=parse_modules(flags.modules),
         exclude=tuple(flags.exclude),
         accept_unread=parse_accepted(flags.accept_unread),
+        inputs=module_inputs(flags.var_files, flags.variables, flags.workspace),
         topics=flags.topics_file,
     )
 

@@ -16,7 +16,7 @@ from aclog.analysis.review.review import (
     markdown_lines,
     text_lines,
 )
-from aclog.cli.flags.common import AcceptUnread, Exclude, parse_modules
+from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
@@ -78,6 +78,9 @@ class ChangeFlags:
             help="Where the Terraform module of this source is; can be repeated.",
         ),
     ] = field(factory=list)
+    var_files: VarFiles = field(factory=list)
+    variables: Vars = field(factory=list)
+    workspace: Workspace = None
 
     exclude: Exclude = field(factory=list)
     accept_unread: AcceptUnread = field(factory=list)
@@ -92,6 +95,7 @@ class ChangeFlags:
             modules=parse_modules(self.modules),
             exclude=tuple(self.exclude),
             accept_unread=tuple(self.accept_unread),
+            inputs=module_inputs(self.var_files, self.variables, self.workspace),
         )
 
 

@@ -36,7 +36,20 @@ def printable_json(text: str) -> str:
 
 
 def _escaped(text: str, escape: Callable[[str], str]) -> str:
-    return text if text.isprintable() else "".join(each if each.isprintable() else escape(each) for each in text)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else escape(each) for each in without_marks(text))
+
+
+SYMBOL_MARK = "\ufdd0"
+"""Stands before each `${` of a symbol (aclog.authorizer.symbols): a noncharacter of Unicode, which no name has."""
+
+
+def without_marks(text: str) -> str:
+    """Return a text with its symbols as people write them: `User:${confluent_service_account.app.id}`."""
+    if SYMBOL_MARK not in text:
+        return text
+    return text.replace(f"{SYMBOL_MARK}:", "").replace(f"{SYMBOL_MARK}${{", "${")
 
 
 def _json_escape(character: str) -> str:

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from aclog.analysis.comparison import opened
 from aclog.analysis.lint.finding import SEPARATORS, Facts, Finding, LintContext
+from aclog.analysis.lint.related import DeadDeny
 from aclog.analysis.lint.single import GROWN_REACH, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.lint_report import (
     ALL,
@@ -32,6 +33,7 @@ from aclog.authorizer.acl import ChangePlace, FileOrigin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
+from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import existing_topics, policies_of, read_premises
@@ -282,6 +284,8 @@ def sure(find: Find, premises: Premises) -> Find:
     """Return what finds the same, but reports a rule as redundant only if it is so regardless of unknown settings."""
     if ALLOW_EVERYONE_CONFIG in premises.names:
         find = partial(_find_sure, find)
+    if SYMBOLS in premises.names:
+        find = partial(_find_dead, find)
     unknown = premises.turning(allowed=True)
     return partial(_find_useful, unknown, find) if unknown else find
 
@@ -301,6 +305,13 @@ def _find_useful(
     names = " and ".join(unknown.names)
     left_out = f"whether rules are redundant is not judged: {names} {'are' if unknown.unknown[1:] else 'is'} not known"
     return [each for each in findings if not each.neutral], [*undecided, left_out]
+
+
+def _find_dead(
+    find: Find, policy: Policy, context: LintContext, select: frozenset[str]
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings except those of a DENY that blocks nothing (Find): an ALLOW with a symbol may need it."""
+    return find(policy, context, select - {DeadDeny.id})
 
 
 def _find_in_each(

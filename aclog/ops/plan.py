@@ -17,7 +17,7 @@ from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import Unread, not_accepted, unread_text
-from aclog.sources.read_options import ReadOptions
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
 from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import BYTES, progress
@@ -58,6 +58,8 @@ class DesiredRules:
     """Globs of files that are not read."""
     accept_unread: frozenset[str] = frozenset()
     """Labels of content that may stay unread."""
+    inputs: ModuleInputs = NO_INPUTS
+    """What the root modules of Terraform get."""
     topics: str | None = None
     """A file of the topics that exist."""
 
@@ -122,6 +124,7 @@ def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) ->
             form=goal.form,
             modules=goal.modules,
             exclude=goal.exclude,
+            inputs=goal.inputs,
             topics=topics,
             advance=advance,
             strict=True,  # a rule that never comes is no less wanted

@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import Comparison, SidePremises
 from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
-from aclog.authorizer.acl import TwoOrigins
+from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import (
     SUPER_USERS_CONFIG,
@@ -22,6 +22,7 @@ from aclog.authorizer.settings import (
     super_user_mistakes,
 )
 from aclog.authorizer.standard import Premises
+from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
 from aclog.snapshots.image import Image
@@ -89,6 +90,17 @@ def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
     for premise in premises.without({UNREAD}).unknown:  # which was noted when the source was read
         note(premise.note())
     return premises
+
+
+def refuse_symbols(image: Image, origins: Origins, what: str) -> None:
+    """Refuse rules with values known after apply only.
+
+    Raises:
+        ConfigError: there is one; the text has its location, the value and `what`, which cannot be done.
+
+    """
+    for acl in image.acls.symbolic():
+        raise ConfigError(f"{acl_text(acl)}{places_text(acl, origins)}: {what}: {symbol_refusal(acl)}")
 
 
 def refuse_unless_known(premises: Premises, what: str) -> None:

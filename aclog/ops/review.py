@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,6 +46,7 @@ from aclog.authorizer.acl import (
     ChangePlace,
     FileOrigin,
     Origins,
+    PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
@@ -56,18 +57,20 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
-from aclog.authorizer.standard import ALL_KNOWN
+from aclog.authorizer.standard import ALL_KNOWN, Premises
+from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
 from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
+from aclog.planning.plan import PatternSet
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
-from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
+from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import parse_accepted
+from aclog.sources.formats.unread import UNREAD, parse_accepted
 from aclog.sources.git import (
     GitPlace,
     changed_files,
@@ -80,6 +83,7 @@ from aclog.sources.git import (
     way_out,
 )
 from aclog.sources.named_source import NamedSource
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs
 from aclog.sources.repository import SETTINGS_FILE, RepositorySettings
 from aclog.sources.rule_tests import RuleTestFile, read_test_file
 from aclog.terminal.output import note, warn
@@ -107,6 +111,8 @@ class ReviewedChange:
     """Globs of files that are not read."""
     accept_unread: tuple[str, ...] = ()
     """Content that may stay unread, as `--accept-unread` takes it."""
+    inputs: ModuleInputs = NO_INPUTS
+    """What the root modules of Terraform get, besides that of the settings."""
 
 
 def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
@@ -196,7 +202,10 @@ def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proo
 
 
 def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
-    refuting = {generation: list(_refuting(resource, each)) for generation, each in compared.items()}
+    refuting = {
+        generation: list(chain(_refuting(resource, each), _symbols_refuting(resource, each)))
+        for generation, each in compared.items()
+    }
     by = [generation for generation, lines in refuting.items() if lines]
     return Proof(
         text=f"{resource_text(resource)} is decided as before",
@@ -213,6 +222,42 @@ def _refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str
     changes = ((change.added, change.acl) for change in comparison.changes)
     for row in islice(rows(regions, comparison.old, comparison.new, changes), _MAX_ROWS):
         yield from row_lines(ReportRow(row=row, origins=comparison.origins))
+
+
+def _symbols_refuting(resource: ResourcePattern, comparison: Comparison) -> Iterator[str]:
+    """Yield the changed rules that may change what is decided on a resource, by what a symbol turns out to be."""
+    symbolic = {*comparison.old.acls.symbolic(), *comparison.new.acls.symbolic()}
+    if not symbolic:
+        return
+    target = PatternSet.of((resource,))
+    has_other = any(_may_meet(each, target) for each in symbolic)
+    for change in comparison.changes:
+        if _may_meet(change.acl, target) and (has_other or is_symbol(change.acl.resource_name)):
+            sign = "+" if change.added else "-"
+            yield f"{sign} {acl_text(change.acl)}: its effect depends on values known after apply only"
+
+
+def _may_meet(acl: StandardAcl, target: PatternSet) -> bool:
+    """Return whether a rule shares a name with some patterns; a symbol may be any name with its known beginning."""
+    if not is_symbol(acl.resource_name):
+        return target.meets(acl.resource_type, acl.resource_name, acl.pattern_type)
+    beginning = known_beginning(acl.resource_name)
+    return not beginning or target.meets(acl.resource_type, beginning, PatternType.PREFIXED)
+
+
+def symbol_doubts(compared: Compared) -> Iterator[str]:
+    """Yield that rules changed without an effective change, where a symbol may turn out to have one."""
+    for each in compared.values():
+        symbolic = (*each.new.acls.symbolic(), *each.old.acls.symbolic())
+        if each.changes and not each.differences and symbolic:
+            symbols = list(dict.fromkeys(symbol for acl in symbolic for symbol in symbols_of(acl)))
+            more = f" and {len(symbols) - _SYMBOLS_SHOWN:,} more" if symbols[_SYMBOLS_SHOWN:] else ""
+            listed = ", ".join(symbols[:_SYMBOLS_SHOWN])
+            yield f"rules change, and the effect depends on values known after apply only: {listed}{more}"
+            return
+
+
+_SYMBOLS_SHOWN = 3
 
 
 # A review as JSON lines: the verdict, then each difference, finding and failure with its `kind`.
@@ -481,6 +526,7 @@ class SideReader:
             modules={**{name: directory for name, _, directory in of_settings}, **self.change.modules},
             exclude=(*source.exclude, *self.change.exclude),
             accept_unread=parse_accepted((*source.accept_unread, *self.change.accept_unread)),
+            inputs=self.change.inputs.over(source.inputs()),
             topics=self.topics,
             may_be_empty=True,
         )
@@ -630,7 +676,7 @@ class HeadTests:
         head = self.sides.head
         policies = self.sides.policies(head, settings.authorizer)
         numbered = {generation: with_ids(policy) for generation, policy in policies.items()}
-        run = EachRun.of(numbered, ALL_KNOWN)
+        run = EachRun.of(numbered, _gaps(head))
         outcomes = [run.run(case) for case in file.cases]
         failed = [outcome for outcome in outcomes if not outcome.passed]
         items = [_test_item(outcome, numbered, head.placement.origins) for outcome in failed]
@@ -737,7 +783,11 @@ def review_change(
         flipped=[] if accesses is None else _flipped(compared, accesses),
         own_checks=tuple(own_checks(sides, settings)),
         unread=unread_items(sides),
-        doubts=(*sides.doubts, *_doubts_of(accesses, compared)),
+        doubts=(
+            *sides.doubts,
+            *symbol_doubts(compared),
+            *_doubts_of(accesses, compared),
+        ),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
     )
@@ -753,11 +803,17 @@ def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrig
     }
 
 
+def _gaps(side: Side) -> Premises:
+    """Return what the rules of a side leave unknown; what was not read is reported for itself."""
+    return ALL_KNOWN if side.choice is None else gaps_of(side.choice.source).without({UNREAD})
+
+
 def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     if side.choice is None:
         return LintReport(findings=(), rules=0)
     policies = sides.policies(side)
-    return run_lint(side.choice, side.image, next(iter(policies.values())), inputs, policies=policies)
+    policy, premises = next(iter(policies.values())), _gaps(side)
+    return run_lint(side.choice, side.image, policy, inputs, policies=policies, premises=premises)
 
 
 def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:

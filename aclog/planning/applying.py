@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import content_of, ranges_among
+from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import MetadataError
 from aclog.planning.journal import (
     Entry,
@@ -243,6 +244,10 @@ class Applying:
         return Outcome(apply=apply, completed=len(remaining.steps), completed_before=remaining.completed)
 
     def _check_plan(self) -> None:
+        for acl in (*(step.acl for step in self.plan.steps), *self.plan.adopt):
+            why = symbol_refusal(acl)
+            if why is not None:
+                raise RefusedError(f"{acl_text(acl)}: {why}")
         if self.plan.transient and not self.options.accept_transient:
             raise RefusedError(
                 f"{len(self.plan.transient):,} sets of requests would be denied transiently, though they are allowed "

@@ -23,7 +23,7 @@ from aclog.authorizer.acl import (
     resource_of,
 )
 from aclog.authorizer.acls_image import Action, RuleChange, acl_of_content, content_of, ranges_among
-from aclog.authorizer.control import refusal
+from aclog.authorizer.control import malformed
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.errors import ConfigError, EncodeError
 from aclog.planning.effect import transient_denials
@@ -209,7 +209,7 @@ class PlannedChange:
         """
         for acl in self.added:
             for each in generations:
-                why = refusal(acl, cidr=each.has_ranges)
+                why = malformed(acl, cidr=each.has_ranges)
                 if why is not None:
                     by = f" of {each}" if len(generations) > 1 else ""
                     raise RefusedError(f"{acl_text(acl)}{places_text(acl, origins)}: CreateAcls{by} refuses it: {why}")

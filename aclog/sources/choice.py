@@ -22,8 +22,8 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
 from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, parse_git_place
-from aclog.sources.notes import Notify
-from aclog.sources.read_options import ReadOptions
+from aclog.sources.notes import Notify, symbol_gaps
+from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note
@@ -143,6 +143,8 @@ class AclsSource:
     """Whether they are read as of a git commit."""
     _image: Image | None = field(default=None, init=False)
     _origins: Origins = field(default=NO_ORIGINS, init=False)
+    _symbolic: tuple[StandardAcl, ...] = field(default=(), init=False)
+    """The image's rules with symbols."""
     _unread: tuple[Unread, ...] = field(default=(), init=False)
     nothing_read: str | None = field(default=None, init=False)
     """Why no file was read, where that is no error; None before there is an image."""
@@ -169,8 +171,8 @@ class AclsSource:
         return self._unread
 
     def gaps(self) -> tuple[Premise, ...]:
-        """Return the premise that unread content states no rule."""
-        return tuple(unread_premises(self.name, self._unread))
+        """Return the premises that unread content states no rule, and about the symbols of the rules."""
+        return (*unread_premises(self.name, self._unread), *symbol_gaps(self._symbolic, self._origins))
 
     def image(self) -> Image:
         """Return a state with these ACLs and nothing else.
@@ -191,9 +193,15 @@ class AclsSource:
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image, self._origins = Image(acls=acls), rules.origins
+            self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
             self.nothing_read = rules.nothing_read
         return self._image
+
+    @property
+    def symbolic(self) -> tuple[StandardAcl, ...]:
+        """The rules of the returned image that have symbols; empty before there is one."""
+        return self._symbolic
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""
@@ -396,6 +404,8 @@ class SourceSelection:
     """The format of the files of `acls` or `ref`."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each Terraform module that is not among them, by its source."""
+    inputs: ModuleInputs = NO_INPUTS
+    """Values of Terraform's variables, and the workspace."""
     topics: NameFile | None = None
     """The topics that exist."""
     exclude: tuple[str, ...] = ()
@@ -483,6 +493,7 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
     options = ReadOptions(
         form=selection.form,
         modules=selection.modules,
+        inputs=selection.inputs,
         topics=None if selection.topics is None else selection.topics.names,
         exclude=selection.exclude,
         accept_unread=selection.accept_unread,

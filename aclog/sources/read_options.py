@@ -2,18 +2,54 @@
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import DirectoryTree, FileTree
+from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
 from aclog.sources.git import GitTree, path_from_top
 from aclog.terminal.notices import Advance
 
 # How GitOps files are read.
+
+
+@frozen(kw_only=True)
+class ModuleInputs:
+    """What Terraform's command line gives root modules."""
+
+    var_files: tuple[str, ...] = ()
+    """Files of variables, in the order in which they are read."""
+    values: Mapping[str, str] = {}
+    """Values of variables, by name."""
+    workspace: str | None = None
+    """None: `default`."""
+
+    def over(self, others: "ModuleInputs") -> "ModuleInputs":
+        """Return these beside others, over which they win."""
+        return ModuleInputs(
+            var_files=(*others.var_files, *self.var_files),
+            values={**others.values, **self.values},
+            workspace=self.workspace or others.workspace,
+        )
+
+
+NO_INPUTS = ModuleInputs()
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+def parse_values(texts: Iterable[str], flag: str = "--var") -> dict[str, str]:
+    """Return the value of each variable; the last of several wins. Raises ConfigError: not NAME=VALUE."""
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _NAME.fullmatch(name.strip()):
+            raise ConfigError(f"{flag} {text[:60]!r}: expected NAME=VALUE")
+        values[name.strip()] = value
+    return values
 
 
 @frozen(kw_only=True)
@@ -23,6 +59,7 @@ class ReadOptions:
     form: AclsFormat = AclsFormat.AUTO
     modules: Mapping[str, str] = {}
     """The directory of each Terraform module that is not among the files, by its source."""
+    inputs: ModuleInputs = NO_INPUTS
     topics: Callable[[], Sequence[str]] | None = None
     """The existing topics; None if unknown."""
     exclude: tuple[str, ...] = ()
@@ -118,3 +155,39 @@ def _path(commit: GitTree | None, directory: str) -> str:
 
 def _absolute(path: str) -> str:
     return os.path.normpath(Path(path).absolute())
+
+
+# Files of variables that the user names (`--var-file`).
+
+
+def root_inputs(inputs: ModuleInputs, *, commit: GitTree | None) -> tuple[RootInputs, list[str]]:
+    """Return what root modules get, with the content of the files, and notes on files that a commit lacks.
+
+    If the tree is of a commit, files in its repository are those of the commit.
+
+    Raises:
+        ConfigError, OSError: a file cannot be read.
+
+    """
+    files, notes = [], []
+    for name in inputs.var_files:
+        inside = None if commit is None else _inside(name)
+        if commit is None or inside is None:
+            files.append((name, Path(name).read_bytes()))
+        elif commit.is_file(inside):
+            files.append((_shown(commit, inside), commit.read(inside)))
+        else:
+            notes.append(f"{_shown(commit, inside)}: there is no such file, so it sets no variable")
+    return RootInputs(files=files, values=inputs.values, workspace=inputs.workspace or "default"), notes
+
+
+def _shown(commit: GitTree, path: str) -> str:
+    return commit.display(path).replace(":/", ":", 1)
+
+
+def _inside(path: str) -> str | None:
+    """Return a path from the top of the repository; None: it is outside."""
+    try:
+        return f"/{path_from_top(path)}"
+    except ConfigError:
+        return None

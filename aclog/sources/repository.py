@@ -18,6 +18,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import AbsentFileError, Destination, DirectoryTree, FileTree, destination
 from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.git import GitTree, parse_git_place
+from aclog.sources.read_options import ModuleInputs, parse_values
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
 from aclog.terminal.output import note
 
@@ -99,9 +100,17 @@ class SourceSettings:
     """Globs of files that are not read."""
     accept_unread: tuple[str, ...] = ()
     """Content that may stay unread, as for `--accept-unread`."""
+    var_files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    """NAME=VALUE, as for `--var`."""
+    workspace: str | None = None
     topics: str | None = None
     groups: str | None = None
     accesses: str | None = None
+
+    def inputs(self) -> ModuleInputs:
+        """Return what the root modules of Terraform get."""
+        return ModuleInputs(var_files=self.var_files, values=parse_values(self.variables), workspace=self.workspace)
 
 
 @frozen(kw_only=True)
@@ -345,7 +354,19 @@ def _table_suppression(table: TomlTable) -> Suppression:
 # The file may be untrusted, as part of a pull request: its paths must lie in its repository, or nothing is read.
 
 
-_SOURCE = ("acls", "format", "modules", "exclude", "accept-unread", "topics", "groups", "accesses")
+_SOURCE = (
+    "acls",
+    "format",
+    "modules",
+    "exclude",
+    "accept-unread",
+    "var-files",
+    "vars",
+    "workspace",
+    "topics",
+    "groups",
+    "accesses",
+)
 _AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
 _TEST = ("files", "min-coverage")
@@ -424,6 +445,9 @@ def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
         modules=tuple(f"{source}={paths.joined(table, 'modules', path)}" for source, path in modules.items()),
         exclude=table.texts("exclude") or (),
         accept_unread=_accepted(table),
+        var_files=tuple(paths.joined(table, "var-files", path) for path in table.texts("var-files") or ()),
+        variables=tuple(f"{name}={value}" for name, value in table.mapping("vars").items()),
+        workspace=table.text("workspace"),
         topics=_path(table, "topics", paths),
         groups=_path(table, "groups", paths),
         accesses=_path(table, "accesses", paths),

@@ -12,7 +12,7 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
 from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
 from aclog.sources.git import GitTree, ignored_files
-from aclog.sources.read_options import ReadOptions, with_modules
+from aclog.sources.read_options import ReadOptions, root_inputs, with_modules
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Suffixes of files that hold no JSON lines."""
@@ -39,8 +39,11 @@ def content_rules(
 def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a tree. Raises as content_rules."""
     source = tree.beside if isinstance(tree, _OneFile) else tree
-    whole, modules = with_modules(tree, options.modules, commit=source if isinstance(source, GitTree) else None)
+    commit = source if isinstance(source, GitTree) else None
+    whole, modules = with_modules(tree, options.modules, commit=commit)
+    inputs, notes = root_inputs(options.inputs, commit=commit)
     context = ReadContext(
+        inputs=inputs,
         tree=whole,
         topics=options.topics,
         modules=modules,
@@ -49,6 +52,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         may_be_empty=options.may_be_empty,
         strict=options.strict,
     )
+    context.notes.extend(notes)
     files: ReadFiles = read_tree(context, options.form)
     rules = files.stated.rules()
     for rule in rules:

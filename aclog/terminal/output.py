@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, printable, without_marks
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def value_formatter() -> Callable[[object], str]:
     """Return how a value of one line is shown on stdout: escaped on a terminal, in a pipe as it is."""
-    return _printable if sys.stdout.isatty() else str
+    return _printable if sys.stdout.isatty() else _plain
 
 
 def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
@@ -43,6 +43,10 @@ def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
 def emit(text: str, *, flush: bool = False) -> None:
     """Print a text as it is: JSON (aclog.terminal.columns), or lines whose values `value_formatter` has formatted."""
     print(text, flush=flush)
+
+
+def _plain(value: object) -> str:
+    return without_marks(str(value))
 
 
 def _printable(value: object) -> str:

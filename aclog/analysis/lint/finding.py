@@ -450,6 +450,8 @@ class Lint:
     """More about the fix for docs/lint.md."""
     needs: ClassVar[str] = ""
     """The facts that it needs besides the rules, as flags of `aclog lint`; empty if the rules suffice."""
+    judges: ClassVar[str] = ""
+    """The field of a rule whose text it judges, if it does: of a symbol only parts of the text are known."""
     of_history: ClassVar[bool] = False
     """Whether its findings come from a history of rules and topics; then it has no `find`."""
 

@@ -68,6 +68,7 @@ class PrefixedStar(Lint):
     """A rule on PREFIXED `*`."""
 
     id = "01"
+    judges = "resource_name"
     name = "prefixed-star"
     title = "PREFIXED `*` covers only names that start with an asterisk"
     severity = Severity.ERROR
@@ -92,6 +93,7 @@ class GlobInName(Lint):
     """A rule whose name is a glob or a regular expression to people, and plain text to Kafka."""
 
     id = "02"
+    judges = "resource_name"
     name = "glob-in-name"
     title = "the name contains a glob or a regular expression"
     severity = Severity.ERROR
@@ -127,6 +129,7 @@ class NameBelowStar(Lint):
     """A rule whose name triggers a bug of Kafka 4.3.1, PREFIXED or LITERAL."""
 
     id = "23"
+    judges = "resource_name"
     name = "name-below-star"
     title = "the name starts with a character that sorts before `*`"
     severity = Severity.ERROR
@@ -158,6 +161,7 @@ class IllegalTopicName(Lint):
     """A rule on a name that no topic has, or starts with."""
 
     id = "24"
+    judges = "resource_name"
     name = "illegal-topic-name"
     title = "no topic can have this name"
     severity = Severity.ERROR
@@ -194,6 +198,7 @@ class HostNotAnAddress(Lint):
     """A rule whose host is neither `*`, nor an address in Kafka's form, nor a range."""
 
     id = "03"
+    judges = "host"
     name = "host-not-an-address"
     title = "the host is neither `*` nor an address in Kafka's form"
     severity = Severity.ERROR
@@ -214,6 +219,7 @@ class CidrHost(Lint):
     """A rule whose host is a range, on brokers without support of ranges."""
 
     id = "04"
+    judges = "host"
     name = "cidr-host"
     title = "the host is a CIDR range, which the brokers compare as plain text"
     severity = Severity.ERROR
@@ -270,6 +276,7 @@ class PrincipalWithoutType(Lint):
     """A rule whose principal has no colon."""
 
     id = "05"
+    judges = "principal"
     name = "principal-without-type"
     title = "the principal has no type"
     severity = Severity.ERROR
@@ -296,6 +303,7 @@ class UnknownPrincipalType(Lint):
     """A rule for a principal of a type that no client has."""
 
     id = "07"
+    judges = "principal"
     name = "unknown-principal-type"
     title = "the principal is of a type that no client has"
     severity = Severity.ERROR
@@ -321,6 +329,7 @@ class NearMissPrincipal(Lint):
     """A rule for a principal without requests that differs little from one with requests."""
 
     id = "06"
+    judges = "principal"
     name = "near-miss-principal"
     title = "the principal is unknown, and another one differs only in case, blanks or a part of its name"
     severity = Severity.ERROR
@@ -715,6 +724,7 @@ class NoSuchName(Lint):
     """A rule that covers none of the topics, or of the groups, that exist."""
 
     id = "18"
+    judges = "resource_name"
     name = "no-such-name"
     title = "the rule covers no existing topic or group"
     severity = Severity.WARNING
@@ -747,6 +757,7 @@ class PrefixWithoutSeparator(Lint):
     """A rule whose prefix ends inside a word, and covers topics of several owners or only of others."""
 
     id = "21"
+    judges = "resource_name"
     name = "prefix-without-separator"
     title = "a prefix ends inside a word, and covers names of other owners"
     severity = Severity.WARNING

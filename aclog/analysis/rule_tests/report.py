@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, differences
-from aclog.analysis.policy import Policy, generation_object, is_allowed, merged, only_on
+from aclog.analysis.policy import Policy, bounds, generation_object, is_allowed, merged, only_on
 from aclog.analysis.regions import (
     REQUESTED,
     Difference,
@@ -59,6 +59,7 @@ from aclog.authorizer.explain import ExplainOptions, Explanation, Role, explain
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
+from aclog.authorizer.symbols import SYMBOLS
 
 # Mutation testing: whether a mistake in any ACL makes a case fail.
 
@@ -656,11 +657,23 @@ class PremisedRun:
 
     def _passes(self, case: Case, others: Premises) -> bool:
         """Return whether a case passes with the opposite of these premises; False if the opposite is unknown."""
-        if not {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG}.issuperset(others.names):
+        if not {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, SYMBOLS}.issuperset(others.names):
             return False
+        if SYMBOLS in others.names:
+            return self._passes_with_symbols(case, others)
         users = frozenset(_named(case, self.policy)) if SUPER_USERS_CONFIG in others.names else frozenset[str]()
         is_open = ALLOW_EVERYONE_CONFIG in others.names
         return not (users or is_open) or case.run(self._changed(users, is_open=is_open)).passed
+
+    def _passes_with_symbols(self, case: Case, others: Premises) -> bool:
+        """Return whether a case passes whatever symbols turn out to be; False if the bounds do not show it."""
+        if isinstance(case, NoNewAccess | SameAs) or ALLOW_EVERYONE_CONFIG in others.names:
+            return False
+        within = [with_ids(each) for each in bounds(self.policy)]
+        rest = others.without({SYMBOLS})
+        return bool(within) and all(
+            case.run(each).passed and PremisedRun(each, rest, self.settled)._passes(case, rest) for each in within
+        )
 
     def _changed(self, users: frozenset[str], *, is_open: bool) -> Policy:
         key = users, is_open

@@ -598,6 +598,9 @@ class AclSourceFlags:
     modules: common.Modules = field(factory=list)
     exclude: common.Exclude = field(factory=list)
     accept_unread: common.AcceptUnread = field(factory=list)
+    var_files: common.VarFiles = field(factory=list)
+    variables: common.Vars = field(factory=list)
+    workspace: common.Workspace = None
     topics_file: common.TopicsFile = None
     bootstrap_controller: common.BootstrapController = None
     bootstrap_server: common.BootstrapServer = None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aclog.sources.acl_lines import NameFile
     from aclog.sources.choice import ChosenSource, SourceSelection
     from aclog.sources.contexts import Context
+    from aclog.sources.read_options import ModuleInputs
 
 
 # Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects.
@@ -720,6 +721,34 @@ AcceptUnread: TypeAlias = Annotated[
         rich_help_panel=SOURCE_PANEL,
     ),
 ]
+VarFiles: TypeAlias = Annotated[
+    list[str],
+    Option(
+        "--var-file",
+        metavar="FILE",
+        help="Values of Terraform's variables, after [cyan]terraform.tfvars[/] and [cyan]*.auto.tfvars[/]; can be "
+        "repeated.",
+        rich_help_panel=SOURCE_PANEL,
+    ),
+]
+Vars: TypeAlias = Annotated[
+    list[str],
+    Option(
+        "--var",
+        metavar="NAME=VALUE",
+        help="The value of a variable of Terraform, which wins over files; can be repeated.",
+        rich_help_panel=SOURCE_PANEL,
+    ),
+]
+Workspace: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--workspace",
+        metavar="NAME",
+        help="The workspace of Terraform ([cyan]terraform.workspace[/]). [dim]Default: default[/]",
+        rich_help_panel=SOURCE_PANEL,
+    ),
+]
 TopicsFile: TypeAlias = Annotated[
     str | None,
     Option(
@@ -792,6 +821,9 @@ class SourceFlags:
     modules: Modules = field(factory=list)
     exclude: Exclude = field(factory=list)
     accept_unread: AcceptUnread = field(factory=list)
+    var_files: VarFiles = field(factory=list)
+    variables: Vars = field(factory=list)
+    workspace: Workspace = None
     topics_file: TopicsFile = None
     bootstrap_controller: BootstrapController = None
     bootstrap_server: BootstrapServer = None
@@ -830,6 +862,10 @@ class SourceFlags:
 
         return choose_source(self.selection(topics), notify or note)
 
+    def inputs(self) -> "ModuleInputs":
+        """Return what the root modules of Terraform get. Raises ConfigError: a value without a name."""
+        return module_inputs(self.var_files, self.variables, self.workspace)
+
     def selection(self, topics: "NameFile | None" = None) -> "SourceSelection":
         """Return what is given. Raises ConfigError: flags that do not go together."""
         from aclog.sources.choice import SourceSelection
@@ -850,12 +886,20 @@ class SourceFlags:
             ref=self.ref,
             form=self.acls_format or AclsFormat.AUTO,
             modules=parse_modules(self.modules),
+            inputs=self.inputs(),
             topics=topics or self.topics(),
             bootstrap_controller=self.bootstrap_controller,
             bootstrap_server=self.bootstrap_server,
             command_config=self.command_config,
             as_of=self.as_of,
         )
+
+
+def module_inputs(var_files: Iterable[str], variables: Iterable[str], workspace: str | None) -> "ModuleInputs":
+    """Return what the root modules of Terraform get. Raises ConfigError: a value without a name."""
+    from aclog.sources.read_options import ModuleInputs, parse_values
+
+    return ModuleInputs(var_files=tuple(var_files), values=parse_values(variables), workspace=workspace)
 
 
 def parse_modules(texts: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,10 @@ from aclog.cli.flags.common import (
     Output,
     OutputFlags,
     TopicsFile,
+    VarFiles,
+    Vars,
     Workers,
+    Workspace,
     format_option,
 )
 from aclog.cli.options import Option
@@ -106,6 +109,9 @@ class WantFlags:
     modules: Modules = field(factory=list)
     exclude: Exclude = field(factory=list)
     accept_unread: AcceptUnread = field(factory=list)
+    var_files: VarFiles = field(factory=list)
+    variables: Vars = field(factory=list)
+    workspace: Workspace = None
     topics_file: TopicsFile = None
 
 

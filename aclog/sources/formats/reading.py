@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import FileOrigin
+from aclog.authorizer.acl import FileOrigin, origin_text
+from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
 from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
@@ -21,6 +22,7 @@ from aclog.sources.formats.rule import (
     SourceFile,
     StatedRules,
 )
+from aclog.sources.formats.terraform.inputs import is_variables_file, judge_variables
 from aclog.sources.formats.unread import Unread, UnreadKind, unread_text
 from aclog.sources.formats.verdicts import YAML_SUFFIXES, judge_broken, judge_file
 
@@ -88,6 +90,10 @@ _NEVER_EMPTY: Mapping[AclsFormat, tuple[str, ...]] = MappingProxyType(
     {AclsFormat.JSONL: (".jsonl", ".ndjson", ".json"), AclsFormat.KSM: (".csv",)}
 )
 """Suffixes of files that are never intentionally empty; an empty YAML or Terraform file is valid."""
+
+
+_SYMBOLIC = frozenset({AclsFormat.JSONL, AclsFormat.TERRAFORM})
+"""The formats whose readers make symbols (aclog.authorizer.symbols)."""
 
 
 @frozen(kw_only=True)
@@ -183,6 +189,7 @@ def _claimed(
 ) -> dict[AclsFormat, list[SourceFile]]:
     readers: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
+    variables = list[SourceFile]()
     for file in files:
         try:
             claimant = format_of(file, readers)
@@ -199,10 +206,14 @@ def _claimed(
         if claimant is not None:
             claimed.setdefault(claimant, []).append(file)
             _judge_parts(claimant, file, context)
+        elif form is AclsFormat.AUTO and is_variables_file(file):
+            variables.append(file)
         elif form is AclsFormat.AUTO:
             judge_file(file, context)
         else:
             context.ignore("other file")
+    for file in variables if AclsFormat.TERRAFORM not in claimed else ():  # a module judges those around it
+        judge_variables(file, context)
     return claimed
 
 
@@ -238,7 +249,10 @@ _FORMAT_SUFFIXES = (*YAML_SUFFIXES, ".jsonl", ".ndjson", ".csv", ".acls", ".tf",
 
 def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
     for form, files in claimed.items():
-        yield from READERS[form].read(files, context)
+        for rule in READERS[form].read(files, context):
+            if form not in _SYMBOLIC and is_symbolic(rule.acl):
+                raise ConfigError(f"{origin_text(rule.origin)}: a text with the character U+FDD0, which no text has")
+            yield rule
 
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:
@@ -255,6 +269,7 @@ def _notes(
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
+    yield from context.notes
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:

@@ -414,6 +414,17 @@ class DirectoryTree:
 # Inputs of readers of GitOps files besides the files, and counts of skipped resources.
 
 
+@frozen(kw_only=True)
+class RootInputs:
+    """What flags give the root modules of Terraform."""
+
+    files: Sequence[tuple[str, bytes]] = ()
+    """The name and the content of each file of variables, in the order in which they are read."""
+    values: Mapping[str, str] = field(factory=dict)
+    """Values of variables, by name, as a flag states them."""
+    workspace: str = "default"
+
+
 @define(eq=False, kw_only=True)
 class ReadContext:
     """One reading of a tree; owned by its reader."""
@@ -423,6 +434,7 @@ class ReadContext:
     """Returns the existing topics; None if unknown."""
     modules: Mapping[str, str] = field(factory=dict)
     """The directory of each module of Terraform that is not in the tree, by its source."""
+    inputs: RootInputs = field(factory=RootInputs)
     exclude: Callable[[str], bool] = field(default=lambda _: False)
     """Whether a file, by its path in the tree, is not read."""
     ignored_files: Callable[[Sequence[str]], frozenset[str]] = field(default=lambda _: frozenset())
@@ -436,6 +448,8 @@ class ReadContext:
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
     left_out: Counter[str] = field(factory=Counter, init=False)
     """How many files were not looked at, by the reason."""
+    notes: list[str] = field(factory=list, init=False)
+    """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
 

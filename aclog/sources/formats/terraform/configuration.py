@@ -1,7 +1,6 @@
 """Terraform as a format: its files, its plans and states, and their ACLs."""
 
 import json
-import posixpath
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,22 +10,21 @@ from typing import TypeAlias, TypeVar
 from attrs import frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
-from aclog.authorizer.control import refusal
+from aclog.authorizer.control import malformed
+from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.evaluation import Budget, NoNames, Progress, Scope, evaluate
 from aclog.sources.formats.terraform.file_functions import FUNCTIONS, ModuleFiles, file_functions
 from aclog.sources.formats.terraform.hcl import (
-    Attribute,
     Block,
     Digits,
     LocatedObject,
     parse_located,
-    read_body,
-    read_json_values,
     read_template,
 )
+from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
 from aclog.sources.formats.terraform.others import judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
@@ -44,8 +42,8 @@ from aclog.sources.formats.terraform.values import (
 # Root modules: their variables' values come from files.
 
 
-def root_module(modules: Modules, directory: str) -> Module:
-    """Return the root module in a directory, with the values that its files give its variables.
+def root_module(modules: Modules, directory: str, stack: Stack | None = None) -> Module:
+    """Return the root module in a directory, with the values that files and flags give its variables.
 
     Raises:
         ConfigError: a file is wrong, with the line; OSError: one cannot be read.
@@ -54,36 +52,15 @@ def root_module(modules: Modules, directory: str) -> Module:
     files = ModuleFiles(modules.context.tree, directory)
     functions = {**FUNCTIONS, **file_functions(files)}
     functions["templatefile"] = _templatefile(files, dict(functions), modules.budget)
+    source = modules.source(directory)
     return Module(
         modules=modules,
-        source=modules.source(directory),
+        source=source,
         root=directory,
         functions=functions,
         progress=Progress(modules.budget),
-        assignments=_assignments(modules.context, directory),
+        assignments=assignments(modules.context, source, stack),
     )
-
-
-def _assignments(context: ReadContext, directory: str) -> dict[str, tuple[Attribute, Scope]]:
-    """Return the values of variables, in Terraform's order of precedence: later files win."""
-    names = context.tree.entries(directory)
-    automatic = sorted(name for name in names if name.endswith((".auto.tfvars", ".auto.tfvars.json")))
-    assignments: dict[str, tuple[Attribute, Scope]] = {}
-    for name in ("terraform.tfvars", "terraform.tfvars.json", *automatic):
-        if name in names:
-            file = SourceFile(context.tree, posixpath.join(directory, name))
-            scope = Scope(file.name, NoNames(), {})
-            assignments.update({key: (attribute, scope) for key, attribute in _values(file).items()})
-    return assignments
-
-
-def _values(file: SourceFile) -> dict[str, Attribute]:
-    if file.path.endswith(".json"):
-        return read_json_values(file.content, file.name)
-    body = read_body(file.content, file.name)
-    for block in body.blocks:
-        raise ConfigError(f"{block.file}:{block.line}: {block.type}: a file of variables holds no blocks")
-    return dict(body.attributes)
 
 
 def _templatefile(files: ModuleFiles, functions: dict[str, Function], budget: Budget) -> Function:
@@ -142,6 +119,11 @@ class AclSchema:
             self.permission_type,
         )
 
+    @property
+    def symbolic(self) -> tuple[str, ...]:
+        """The attributes whose values may be known after apply only."""
+        return self.resource_name, self.principal, self.host
+
     def rule(self, texts: Mapping[str, str], hidden: Collection[str], error: MakeError) -> StandardAcl:
         """Return the rule of the attributes; hidden ones are not shown in errors.
 
@@ -166,7 +148,7 @@ class AclSchema:
             operation=_word(self.operation, self.operations),
             permission_type=_word(self.permission_type, self.permission_types),
         )
-        refused = refusal(acl)
+        refused = malformed(acl)
         if refused is not None:
             raise error("", f"no Kafka accepts this rule: {refused}")
         return acl
@@ -252,11 +234,20 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
 
     """
     modules = Modules(context)
-    directories = {file.path.rpartition("/")[0] or "." for file in files}
+    configuration = [file for file in files if is_module_file(file.base_name)]
+    directories = {file.path.rpartition("/")[0] or "." for file in configuration}
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
-    for directory in modules.roots(directories):
-        root = root_module(modules, directory)
+    stacks = list(read_stacks([file for file in files if file.base_name == STACK_FILE], modules))
+    staged = {each.target for each in stacks}
+    roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
+    roots += [root_module(modules, each.target, each) for each in stacks]
+    for root in roots:
         yield from _rules(root, alone, "")
+    report_unread_files(roots, context)
+    declared = {name for root in roots for name in root.source.variables}
+    for name in context.inputs.values:
+        if roots and name not in declared:
+            context.notes.append(f"--var {name}: no root module declares it, so it has no effect")
     _count_others(modules, context)
 
 
@@ -289,15 +280,15 @@ def _acl(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Va
         name = inner.labels[0] if inner.type == "dynamic" and inner.labels else inner.type
         if name not in schema.others:
             raise ConfigError(f"{inner.file}:{inner.line}: {block.labels[0]} has no block {name}")
-    values = {name: _value(module, block, name, schema.defaults.get(name), local) for name in schema.names}
+    values = {name: _value(module, block, schema, name, local) for name in schema.names}
     texts = {name: value.text for name, value in values.items()}
     hidden = [name for name, value in values.items() if value.sensitive]
     return schema.rule(texts, hidden, lambda name, what: _error(block, name, what))
 
 
-def _value(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> Value:
-    """Return the string that an attribute is."""
-    attribute = block.body.attributes.get(name)
+def _value(module: Module, block: Block, schema: AclSchema, name: str, local: Mapping[str, Value]) -> Value:
+    """Return the string that an attribute is; a symbol, if only Terraform knows it."""
+    attribute, default = block.body.attributes.get(name), schema.defaults.get(name)
     value = None
     if attribute is not None:
         try:
@@ -310,14 +301,19 @@ def _value(module: Module, block: Block, name: str, default: str | None, local: 
         if default is None:
             raise _error(block, name, f"{name} is missing" if value is None else f"{name} is null")
         return string(default)
+    if value.unknown is not None and name in schema.symbolic and value.symbol:
+        return string(principal_symbol(value.symbol) if name == schema.principal else value.symbol)
     if value.unknown is not None:
         here = str(_error(block, name, ""))
         what = value.unknown.what if here.startswith(f"{value.unknown.where}:") else str(value.unknown)
         raise _error(block, name, f"{name} depends on {what}: read a plan or a state instead (terraform show -json)")
     try:
-        return convert(value, STRING)
+        value = convert(value, STRING)
     except ValueFault as fault:
         raise _error(block, name, f"{name}: {fault}") from fault
+    if is_symbol(value.text):
+        raise _error(block, name, f"{name} has the character U+FDD0, which no text has")
+    return value
 
 
 def _error(block: Block, name: str, what: str) -> ConfigError:
@@ -479,8 +475,12 @@ _MOST_FRAMES = 20_000
 
 
 def claims(file: SourceFile) -> bool:
-    """Return whether a file is of a module, a plan or a state."""
-    return is_module_file(file.base_name) or claims_json(file)
+    """Return whether a file is of a module, a stack of Terragrunt, a plan or a state."""
+    return _is_configuration(file) or claims_json(file)
+
+
+def _is_configuration(file: SourceFile) -> bool:
+    return is_module_file(file.base_name) or file.base_name == STACK_FILE
 
 
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
@@ -491,9 +491,9 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    configuration = [file for file in files if is_module_file(file.base_name)]
+    configuration = [file for file in files if _is_configuration(file)]
     for file in files:
-        if is_module_file(file.base_name):
+        if _is_configuration(file):
             continue
         if configuration:
             context.ignore("plan or state beside a configuration")

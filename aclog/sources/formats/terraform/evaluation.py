@@ -6,8 +6,9 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.symbols import literal_part, symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.terraform.collection_functions import Function
 from aclog.sources.formats.terraform.hcl import (
@@ -48,9 +49,11 @@ from aclog.sources.formats.terraform.values import (
     ValueFault,
     as_text,
     boolean,
+    bounded_symbol,
     convert,
     elements,
     equal,
+    expression_text,
     first_unknown,
     get_attribute,
     get_index,
@@ -170,6 +173,10 @@ class Progress:
                 raise ConfigError(f"{where}: {error}") from error
         self._done[key] = result
         return result
+
+    def is_done(self, key: Hashable) -> bool:
+        """Return whether a value was found."""
+        return key in self._done
 
     @contextmanager
     def _opened(self, key: Hashable, name: str, where: str) -> Iterator[None]:
@@ -310,19 +317,31 @@ def _relative(expression: Relative, scope: Scope) -> Value:
 
 
 def _template(expression: Template, scope: Scope) -> Value:
-    texts, missing = list[str](), None
+    texts, missing, has_symbol = list[str](), None, True
     values = [evaluate(part, scope) for part in expression.parts]
     for part, value in zip(expression.parts, values, strict=True):
         if value.unknown is not None:
             missing = missing or value.unknown
+            has_symbol = has_symbol and bool(value.symbol)
             continue
         try:
             texts.append(as_text(value))
         except ValueFault as fault:
             raise scope.error(part.line, f"in a template: {fault}") from fault
-    result = string("".join(texts)) if missing is None else Value(STRING, missing)
+    if missing is None:
+        result = string("".join(texts))
+    else:
+        result = Value(STRING, missing, symbol=_template_symbol(values) if has_symbol else "")
     scope.budget.spend_on(result)
     return with_sensitivity(result, *values)
+
+
+def _template_symbol(values: list[Value]) -> str:
+    """Return the symbol of a template; empty if it repeats a value that no message may show."""
+    if any(value.sensitive and value.unknown is None for value in values):
+        return ""
+    texts = [literal_part(as_text(value)) if value.unknown is None else value.symbol for value in values]
+    return bounded_symbol("".join(texts))
 
 
 def _template_loop(expression: TemplateLoop, scope: Scope) -> Value:
@@ -559,7 +578,21 @@ def _call(expression: Call, scope: Scope) -> Value:
     except ConfigError as error:
         raise scope.refusal(expression.line, f"{expression.name}(): {error}") from error
     scope.budget.spend_on(result, *arguments)
-    return result
+    return _as_symbol(expression.name, arguments, result)
+
+
+def _as_symbol(name: str, arguments: list[Value], result: Value) -> Value:
+    """Return an unknown result of a function with the call as its symbol, if its arguments have one."""
+    if result.unknown is None or result.symbol:
+        return result
+    texts = [text for text in map(expression_text, arguments) if text is not None]
+    if len(texts) < len(arguments) or not name.isidentifier() or name in _EACH_TIME:
+        return result
+    return evolve(result, symbol=bounded_symbol(symbol_part(f"{name}({', '.join(texts)})")))
+
+
+_EACH_TIME = frozenset({"timestamp", "plantimestamp", "uuid", "bcrypt"})
+"""Functions whose result differs from call to call."""
 
 
 def _try(expression: Call, scope: Scope) -> Value:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
@@ -51,6 +52,7 @@ from aclog.sources.formats.terraform.values import (
     set_of,
     string,
     tuple_value,
+    unknown_name,
     with_sensitivity,
 )
 
@@ -595,9 +597,9 @@ class Module:
         if name == "path.root":
             return string(".")
         if name == "path.cwd":
-            return Value(STRING, Unknown("path.cwd, which depends on where Terraform runs", where))
+            return unknown_name(Unknown("path.cwd, which depends on where Terraform runs", where), name, STRING)
         if name == "terraform.workspace":
-            return string("default")
+            return string(self.modules.context.inputs.workspace)
         raise scope.refusal(reference.line, f"{name}: there is no such name")
 
     def _variable(self, name: str, line: int, scope: Scope) -> Value:
@@ -616,8 +618,7 @@ class Module:
             if default is not None:
                 value = evaluate(default, Scope(block.file, NoNames(), {}))
             elif value is None:
-                what = Unknown(f"var.{name}, which has no value", where)
-                value = Value(constraint.type, what)
+                value = unknown_name(Unknown(f"var.{name}, which has no value", where), f"var.{name}", constraint.type)
             else:
                 value = NULL
         try:
@@ -629,6 +630,14 @@ class Module:
     def _given_value(self, name: str) -> Value | None:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
         return None if assignment is None else evaluate(assignment[0].value, assignment[1])
+
+    def defaulted(self) -> set[str]:
+        """Return the evaluated variables of a root module without a value from outside."""
+        return {
+            name
+            for name in self.source.variables
+            if name not in self.assignments and self.progress.is_done((self._id, "var", name))
+        }
 
     def _place_of(self, name: str, otherwise: str) -> str:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
@@ -650,7 +659,8 @@ class Module:
         kind, name = self._name(reference, scope), self._name(reference, scope, 1)
         if (kind, name) not in self.source.data:
             raise scope.refusal(reference.line, f"data.{kind}.{name} is not declared in this module")
-        return Value(DYNAMIC, Unknown(f"data.{kind}.{name}, a data source", f"{scope.file}:{reference.line}"))
+        what = Unknown(f"data.{kind}.{name}, a data source", f"{scope.file}:{reference.line}")
+        return unknown_name(what, self._display(f"data.{kind}.{name}"))
 
     # resources
 
@@ -672,13 +682,16 @@ class Module:
     def _configured(self, address: Address, block: Block, where: str) -> Value:
         """Return the configuration of a resource: an object, or one for each instance."""
         instances = self.instances(block)
-        if instances.unknown is not None:
-            return Value(DYNAMIC, instances.unknown)
         name = self._display(".".join(address))
-        values = {key: self._open(name, block, local, where) for key, local in instances.locals.items()}
+        if instances.unknown is not None:
+            return unknown_name(instances.unknown, name)
+        values = {
+            key: self._open(name, f"{name}{_suffix(key)}", block, local, where)
+            for key, local in instances.locals.items()
+        }
         return _collected(instances, values)
 
-    def _open(self, name: str, block: Block, local: Mapping[str, Value], where: str) -> Value:
+    def _open(self, name: str, instance: str, block: Block, local: Mapping[str, Value], where: str) -> Value:
         """Return an object with the attributes that are configured; one that cannot be evaluated is unknown."""
         entries: dict[str, Value] = {}
         for attribute in block.body.attributes.values():
@@ -686,13 +699,11 @@ class Module:
                 try:
                     entries[attribute.name] = evaluate(attribute.value, self.scope(attribute.file, local))
                 except EvaluationError as error:
-                    entries[attribute.name] = Value(
-                        DYNAMIC, Unknown(f"{name}.{attribute.name}, which has no value ({error})")
-                    )
+                    what = Unknown(f"{name}.{attribute.name}, which has no value ({error})")
+                    entries[attribute.name] = unknown_name(what, f"{instance}.{attribute.name}")
         kind = Type(Kind.OBJECT, attributes={key: value.type for key, value in entries.items()})
-        return Value(
-            kind, OpenEntries(entries, Unknown(f"{name}, of which only Terraform knows all attributes", where))
-        )
+        others = Unknown(f"{name}, of which only Terraform knows all attributes", where)
+        return Value(kind, OpenEntries(entries, others), symbol=symbol_part(instance))
 
     def instances(self, block: Block) -> Instances:
         """Return the instances of a resource or a call of this module. Raises ConfigError: they cannot be made."""
@@ -714,7 +725,7 @@ class Module:
             raise scope.refusal(reference.line, f"module.{name} is not declared in this module")
         instances = self.instances(block)
         if instances.unknown is not None:
-            return Value(DYNAMIC, instances.unknown), 1
+            return unknown_name(instances.unknown, self._display(f"module.{name}")), 1
         where = f"{scope.file}:{reference.line}"
         used, key = 1, None
         if instances.repeated is not None:
@@ -750,8 +761,7 @@ class Module:
         )
 
     def _called(self, block: Block, key: Key) -> "Module":
-        suffix = "" if key is None else f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
-        path = (*self.path, block.labels[0] + suffix)
+        path = (*self.path, block.labels[0] + _suffix(key))
         if len(path) > _DEEPEST:
             raise ConfigError(f"{block.file}:{block.line}: modules call each other more than {_DEEPEST} deep")
         plain = tuple(part.partition("[")[0] for part in path)
@@ -794,6 +804,13 @@ class Module:
 
     def _display(self, name: str) -> str:
         return ".".join([*(f"module.{part}" for part in self.path), name])
+
+
+def _suffix(key: Key) -> str:
+    """Return the index of an instance in its address."""
+    if key is None:
+        return ""
+    return f"[{key}]" if isinstance(key, int) else f"[{quoted(key)}]"
 
 
 def _collected(instances: Instances, values: Mapping[Key, Value]) -> Value:

@@ -160,7 +160,7 @@ _ELSEWHERE = "${...}"
 
 def judge_block(kind: str, block: Block, context: ReadContext) -> None:
     """Count a resource of a configuration, or report it as unread."""
-    _judge(kind, _node_of(block.file, block.line, block.body), context)
+    _judge(kind, node_of(block.file, block.line, block.body), context)
 
 
 def judge_object(kind: str, file: str, resource: LocatedObject, values: object, context: ReadContext) -> None:
@@ -210,14 +210,15 @@ def _all_texts(node: Node) -> Iterable[str]:
 # Blocks and values as nodes.
 
 
-def _node_of(file: str, line: int, body: Body) -> Node:
+def node_of(file: str, line: int, body: Body) -> Node:
+    """Return the attributes and blocks of a body as a node; what is not stated in place has a text of its own."""
     members: dict[str, Node] = {}
     for name, attribute in body.attributes.items():
         members[name] = _expression(attribute.file, attribute.line, attribute.value)
     inner: dict[str, list[Node]] = {}
     for block in body.blocks:
         name = block.labels[0] if block.type == "dynamic" and block.labels else block.type
-        inner.setdefault(name, []).append(_node_of(block.file, block.line, _content(block)))
+        inner.setdefault(name, []).append(node_of(block.file, block.line, _content(block)))
     for name, nodes in inner.items():
         members[name] = Node(file=file, line=nodes[0].line, value=tuple(nodes))
     return Node(file=file, line=line, value=MappingProxyType(members))

@@ -11,7 +11,8 @@ from typing import TypeAlias, cast
 
 from attrs import Factory, evolve, field, frozen
 
-from aclog.metalog.errors import ConfigError
+from aclog.authorizer.symbols import expression_of, literal_part, symbol_part
+from aclog.metalog.errors import ConfigError, without_marks
 
 # Why an expression has no value; the evaluator adds file and line.
 
@@ -423,6 +424,8 @@ class Value:
     payload: Payload
     sensitive: bool = False
     """Whether it came from a sensitive variable or output: no message may show it."""
+    symbol: str = field(default="", eq=False, kw_only=True)
+    """Of an unknown value: the text of which it is the value (aclog.authorizer.symbols); empty without such a text."""
     size: int = field(
         init=False, eq=False, repr=False, default=Factory(lambda self: _size(self.payload), takes_self=True)
     )
@@ -520,6 +523,56 @@ def object_value(entries: Mapping[str, Value]) -> Value:
 def unknown(what: Unknown, kind: Type = DYNAMIC) -> Value:
     """Return an unknown value."""
     return Value(kind, what)
+
+
+def unknown_name(what: Unknown, expression: str, kind: Type = DYNAMIC) -> Value:
+    """Return an unknown value that an expression denotes wherever it occurs, such as an attribute of a resource."""
+    return Value(kind, what, symbol=symbol_part(expression))
+
+
+_LONGEST_SYMBOL = 1_000
+
+
+def _member_symbol(value: Value, step: str) -> str:
+    """Return the symbol of a member of an unknown value."""
+    expression = expression_of(value.symbol)
+    return "" if expression is None else bounded_symbol(symbol_part(f"{expression}{step}"))
+
+
+def bounded_symbol(text: str) -> str:
+    """Return a symbol; an empty text instead of one that is beyond any use."""
+    return text if len(text) <= _LONGEST_SYMBOL else ""
+
+
+def expression_text(value: Value) -> str | None:
+    """Return an expression whose value is this one, for a symbol; None if there is none, or it must not be shown."""
+    if value.sensitive:
+        return None
+    if value.unknown is not None:
+        if not value.symbol:
+            return None
+        return expression_of(value.symbol) or f'"{without_marks(value.symbol)}"'
+    if isinstance(value.payload, tuple):
+        return _listed_text(list(map(expression_text, value.items)), "[]")
+    if isinstance(value.payload, Mapping):
+        texts = [(literal_part(quoted(key)), expression_text(item)) for key, item in value.entries.items()]
+        return _listed_text([None if text is None else f"{key} = {text}" for key, text in texts], "{}")
+    return _scalar_text(value)
+
+
+def _scalar_text(value: Value) -> str:
+    if value.is_null:
+        return "null"
+    if isinstance(value.payload, str):
+        return literal_part(quoted(value.payload))
+    if isinstance(value.payload, bool):
+        return "true" if value.payload else "false"
+    return number_text(value.number)
+
+
+def _listed_text(texts: Sequence[str | None], brackets: str) -> str | None:
+    known = [text for text in texts if text is not None]
+    return f"{brackets[0]}{', '.join(known)}{brackets[1]}" if len(known) == len(texts) else None
 
 
 def with_sensitivity(value: Value, *causes: Value) -> Value:
@@ -676,7 +729,7 @@ def convert(value: Value, target: Type) -> Value:
     if payload is None or isinstance(payload, Unknown):
         if not convertible(value.type, target, unsafe=True):
             raise mismatch(value.type, target)
-        return Value(_without_any(target, value.type), payload, value.sensitive)
+        return Value(_without_any(target, value.type), payload, value.sensitive, symbol=value.symbol)
     return with_sensitivity(_converted(value, target), value)
 
 
@@ -696,7 +749,7 @@ def _converted(value: Value, target: Type) -> Value:
     if target.is_primitive:
         return _primitive(value, target)
     if value.unknown is not None and kind is not Kind.OBJECT:
-        return Value(target, value.unknown)
+        return Value(target, value.unknown, symbol=value.symbol)
     if kind is Kind.OBJECT and source.kind in (Kind.OBJECT, Kind.MAP):
         return _to_object(value, target)
     if kind is Kind.TUPLE and source.kind is Kind.TUPLE:
@@ -732,7 +785,7 @@ def _to_object(value: Value, target: Type) -> Value:
         if name in value.entries:
             entries[name] = convert(value.entries[name], kind)
         elif value.unknown is not None:
-            entries[name] = Value(kind, value.unknown)
+            entries[name] = Value(kind, value.unknown, symbol=_member_symbol(value, f".{name}"))
         elif name in target.optional:
             entries[name] = Value(_without_any(kind, DYNAMIC), None)
         else:
@@ -825,7 +878,7 @@ def get_attribute(value: Value, name: str) -> Value:
         raise ValueFault(f"attribute {name!r} of null")
     if isinstance(payload, Unknown):
         kind = value.type.attributes.get(name) or value.type.element or DYNAMIC
-        return Value(kind, payload, value.sensitive)
+        return Value(kind, payload, value.sensitive, symbol=_member_symbol(value, f".{name}"))
     if value.type.kind not in MAPPINGS:
         raise ValueFault(f"attribute {name!r} of a {value.type}: it has none")
     member = value.entries.get(name)
@@ -833,7 +886,7 @@ def get_attribute(value: Value, name: str) -> Value:
         return with_sensitivity(member, value)
     if isinstance(payload, OpenEntries):
         what = Unknown(f"{payload.others.what.split(',')[0]}.{name}, which only Terraform knows", payload.others.where)
-        return Value(DYNAMIC, what, value.sensitive)
+        return Value(DYNAMIC, what, value.sensitive, symbol=_member_symbol(value, f".{name}"))
     raise ValueFault(f"there is no attribute {name!r}")
 
 
@@ -844,7 +897,9 @@ def get_index(value: Value, key: Value) -> Value:
     kind = value.type.kind
     if isinstance(value.payload, Unknown) or key.unknown is not None:
         missing = key.unknown or value.unknown
-        return with_sensitivity(Value(value.type.element or DYNAMIC, missing), value, key)
+        index = expression_text(key)
+        symbol = "" if index is None or value.unknown is None else _member_symbol(value, f"[{index}]")
+        return with_sensitivity(Value(value.type.element or DYNAMIC, missing, symbol=symbol), value, key)
     if kind in MAPPINGS:
         name = convert(key, STRING).text
         if isinstance(value.payload, OpenEntries) or name in value.entries:

@@ -107,16 +107,19 @@ data "x" "y" {}
 """
     fine = acl(resource="confluent_service_account.app.display_name")
     assert rules(tmp_path, {"main.tf": base, "rules.tf": fine}) == {"ALLOW READ TOPIC app to User:a": [1]}
-    for principal, what in (
+    for value, what in (
         ('"User:${confluent_service_account.app.id}"', "confluent_service_account.app.id, which only Terraform knows"),
         ("confluent_service_account.app.owner", "data.x.y, a data source"),
         ("var.v", "var.v, which has no value"),
         ('true ? var.v : "x"', "var.v, which has no value"),
         ('join(",", [for k, v in confluent_service_account.app : k])', "confluent_service_account.app, of which"),
     ):
-        told = message(tmp_path, {"rules.tf": acl(principal=principal)})
-        assert told.startswith("rules.tf:5: acl_principal depends on ")
-        assert what in told
+        for word, name in (("Topic", "resource_type"), ("Read", "acl_operation"), ("Allow", "acl_permission_type")):
+            told = message(tmp_path, {"rules.tf": acl().replace(f'"{word}"', value)})
+            assert f": {name} depends on " in told
+            assert what in told
+    told = message(tmp_path, {"rules.tf": acl(principal='join(",", [for k, v in confluent_service_account.app : k])')})
+    assert told.startswith("rules.tf:5: acl_principal depends on confluent_service_account.app, of which")
     told = message(tmp_path, {"rules.tf": acl(more="for_each = toset([var.v])")})
     assert told.startswith("rules.tf:2: for_each depends on var.v, which has no value (at ")
 
