@@ -9,13 +9,8 @@ from typing import Annotated
 from attrs import evolve, field, frozen
 from click.exceptions import Exit
 
-from aclog.analysis.review.review import (
-    DEFAULT_FAIL_ON,
-    Kind,
-    document_of,
-    markdown_lines,
-    text_lines,
-)
+from aclog.analysis.review.comment import comment_lines
+from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
 from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
@@ -55,13 +50,14 @@ class ChangeFlags:
         ),
     ] = None
     base: Annotated[
-        str,
+        str | None,
         Option(
             "--base",
             metavar="REF",
-            help="The commit to compare with: the merge base of the head and this branch, tag or commit.",
+            help="The commit to compare with: the merge base of the head and this branch, tag or commit. "
+            "[dim]Default: the default branch[/]",
         ),
-    ]
+    ] = None
     head: Annotated[
         str | None,
         Option("--head", metavar="REF", help="The commit to review. [dim]Default: the working tree[/]"),
@@ -224,5 +220,6 @@ def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
         return map(json_text, reviewed.objects())
     if form is ReviewFormat.JSON:
         return [json_text(list(reviewed.objects()))]
-    document = document_of(reviewed.review)
-    return markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)
+    if form is ReviewFormat.MARKDOWN:
+        return comment_lines(reviewed.review)
+    return text_lines(document_of(reviewed.review))

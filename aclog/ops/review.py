@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, partial
 from itertools import chain, islice
@@ -19,12 +19,14 @@ from aclog.analysis.lint_report import json_lines as lint_lines
 from aclog.analysis.lint_report import sarif_log as lint_log
 from aclog.analysis.policy import Policy, generation_object, marked, merged, only_on
 from aclog.analysis.regions import ExistingNames, JsonObject, Query
+from aclog.analysis.review.comment import code
 from aclog.analysis.review.review import (
     DEFAULT_FAIL_ON,
     Addresses,
     Flipped,
     Item,
     Kind,
+    LinkedPlace,
     LintOutcome,
     Placement,
     Proof,
@@ -37,7 +39,7 @@ from aclog.analysis.review.review import (
     replacements,
 )
 from aclog.analysis.rows.folding import rows
-from aclog.analysis.rows.report import ReportRow, decided_by_text, request_text, row_lines
+from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text, row_lines
 from aclog.analysis.rows.report import sarif_log as difference_log
 from aclog.analysis.rule_tests.case import Failure, Outcome, parse_resource, resource_text, with_ids
 from aclog.analysis.rule_tests.report import EachRun, nearest_change
@@ -73,8 +75,10 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import UNREAD, parse_accepted
 from aclog.sources.git import (
     GitPlace,
+    HostedLines,
     changed_files,
     commit_id,
+    default_base,
     exists,
     file_content,
     merge_base,
@@ -100,8 +104,9 @@ class ReviewedChange:
 
     path: str | None
     """The file or directory of rules; None: that of the settings."""
-    base: str
-    """The commit to compare with: the merge base of the head and this branch, tag or commit."""
+    base: str | None = None
+    """The commit to compare with: the merge base of the head and this branch, tag or commit; None: the default
+    branch."""
     head: str | None = None
     """The commit to review; None: the working tree."""
     form: AclsFormat | None = None
@@ -166,9 +171,12 @@ def _item(finding: LocatedFinding) -> Item:
     first, *others = finding.rules
     more = f" and {len(others):,} more" if others else ""
     lint, by = finding.lint, finding.suppressed_by
+    end = f"Fix: {finding.finding.advice}" if by is None else f"Suppressed at {by.where}: {by.reason}"
     return Item(
         text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {finding.finding.lost}",
         details=(*_places(finding), f"fix: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
+        markdown=f"{code(acl_text(first.acl))}{more}: {markdown_text(finding.finding.lost)}. {markdown_text(end)}",
+        places=tuple(place for rule in finding.rules[:_RULES] for place in rule.files()),
     )
 
 
@@ -476,7 +484,7 @@ class SideReader:
         path = path_from_top(self.path)
         head_ref = self.change.head
         head_commit = None if head_ref is None else _commit(head_ref)
-        base_ref, doubts = _parted(self.change.base, head_commit or "HEAD", head_ref or "HEAD")
+        base_ref, doubts = _parted(self.change.base or default_base(), head_commit or "HEAD", head_ref or "HEAD")
         base = self._side(GitPlace(ref=base_ref, path=path))
         head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
         if base.choice is head.choice is None:
@@ -576,6 +584,50 @@ def _parted(base: str, head: str, head_name: str) -> tuple[str, list[str]]:
         )
         return base, [doubt]
     return base if parted == commit else parted[:_SHORT], []
+
+
+# Locations as the comment shows them: the file from the top of the repository, with a link to the line at its commit.
+
+
+@frozen(eq=False, kw_only=True, slots=False)
+class PlaceLinks:
+    """Returns the locations of rules with their addresses."""
+
+    sides: ReviewSides
+
+    def __call__(self, place: FileOrigin) -> LinkedPlace:
+        """Return a location; without an address if the site is unknown, or no commit has the line."""
+        commits = {self.sides.base.ref: self.sides.base_commit, self.sides.head.ref: self.sides.head_commit}
+        for ref, commit in commits.items():
+            if ref is not None and commit is not None and place.file.startswith(f"{ref}:"):
+                return self._linked(place.file.removeprefix(f"{ref}:"), place.line, commit)
+        try:
+            path = self._path(place.file)
+        except ConfigError:  # outside of the repository, such as the directory of a module
+            return LinkedPlace(file=place.file, line=place.line)
+        return self._linked(path, place.line, None if path in self._uncommitted else self._checked_out)
+
+    def _linked(self, path: str, line: int, commit: str | None) -> LinkedPlace:
+        lines = self._lines
+        url = None if lines is None or commit is None else lines.address(commit, path, line)
+        return LinkedPlace(file=path, line=line, url=url)
+
+    @cached_property
+    def _lines(self) -> HostedLines | None:
+        return HostedLines.of_repository()
+
+    @cached_property
+    def _path(self) -> Callable[[str], str]:
+        return cache(partial(path_from_top, top=top_directory()))
+
+    @cached_property
+    def _checked_out(self) -> str | None:
+        return commit_id("HEAD")
+
+    @cached_property
+    def _uncommitted(self) -> set[str]:
+        """The files of the working tree that no commit has as they are."""
+        return changed_files("HEAD", None)
 
 
 # What a change does to the checks themselves: the settings, the tests of rules, and what is known of the cluster.
@@ -790,6 +842,7 @@ def review_change(
         ),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
+        place_of=PlaceLinks(sides=sides),
     )
     return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
+from urllib.parse import quote
 
 from attrs import define, field, frozen
 
@@ -653,6 +654,86 @@ def _ignore_spec(directory: Path) -> "GitIgnoreSpec | None":
 
     lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return GitIgnoreSpec.from_lines(each for each in lines if not each.startswith("!"))
+
+
+def default_base() -> str:
+    """Return the branch that changes are merged into: that of the job, the remote's default, or main or master.
+
+    Raises:
+        ConfigError: this clone has no such branch.
+
+    """
+    target = next((os.environ[name] for name in _TARGETS if os.environ.get(name)), None)
+    of_job = [f"origin/{target}", target] if target else []
+    remote = _lines("symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+    names = [*of_job, *remote, "origin/main", "origin/master", "main", "master"]
+    for name in names:
+        if not name.startswith("-") and ask_git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").output:
+            return name
+    raise ConfigError("no default branch in this clone (origin/HEAD, main, master): name the commit with --base")
+
+
+_TARGETS = (
+    "GITHUB_BASE_REF",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME",
+    "BITBUCKET_PR_DESTINATION_BRANCH",
+    "CHANGE_TARGET",
+)
+"""The variables in which jobs have the target branch: GitHub, GitLab, Bitbucket, Jenkins."""
+
+
+# The address of a line on the site that hosts the repository.
+
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:_~-]+(?:/[A-Za-z0-9._~-]+)+")
+_REMOTE = re.compile(r"(?:(?:https?|ssh|git)://)?(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+)(?::\d+/|[:/])(?P<path>[^\s]+)")
+_LINES_OF_SITES = {
+    "github": "/blob/{commit}/{path}#L{line}",
+    "gitlab": "/-/blob/{commit}/{path}#L{line}",
+    "bitbucket": "/src/{commit}/{path}#lines-{line}",
+    "codeberg": "/src/commit/{commit}/{path}#L{line}",
+    "gitea": "/src/commit/{commit}/{path}#L{line}",
+    "forgejo": "/src/commit/{commit}/{path}#L{line}",
+}
+"""The paths of lines, by a word in the name of the host."""
+
+
+@frozen
+class HostedLines:
+    """The addresses of lines of a repository."""
+
+    _template: str
+    """With the fields commit, path and line."""
+
+    @staticmethod
+    def of_repository() -> "HostedLines | None":
+        """Return those of the job's repository, or of the remote `origin`; None if the site is unknown.
+
+        No setting of the repository is read except the remote: a pull request could make links lead elsewhere.
+        """
+        read = os.environ.get
+        if read("GITHUB_SERVER_URL") and read("GITHUB_REPOSITORY"):
+            site = "gitea" if read("GITEA_ACTIONS") else "github"
+            return HostedLines._at(f"{read('GITHUB_SERVER_URL')}/{read('GITHUB_REPOSITORY')}", site)
+        for name, site in (("CI_PROJECT_URL", "gitlab"), ("BITBUCKET_GIT_HTTP_ORIGIN", "bitbucket")):
+            if read(name):
+                return HostedLines._at(str(read(name)), site)
+        url = next(iter(_lines("config", "--get", "remote.origin.url")), "")
+        match = _REMOTE.fullmatch(url)
+        if match is None:
+            return None
+        known = (each for each in _LINES_OF_SITES if each in match["host"].split("."))
+        site = next(known, "")
+        path = match["path"].removesuffix("/").removesuffix(".git")
+        return HostedLines._at(f"https://{match['host']}/{path}", site) if site else None
+
+    @staticmethod
+    def _at(address: str, site: str) -> "HostedLines | None":
+        return HostedLines(address + _LINES_OF_SITES[site]) if _ADDRESS.fullmatch(address) else None
+
+    def address(self, commit: str, path: str, line: int) -> str:
+        """Return the address of a line of a file, given from the top of the repository."""
+        return self._template.format(commit=commit, path=quote(path, safe="/", errors="surrogateescape"), line=line)
 
 
 # A directory or a file, as of a commit or as in the index, as a FileTree.

@@ -9,7 +9,8 @@ import pytest
 from aclog.cli.schema import schema_of
 from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
-from tests.support.review.pull_requests import PULL_REQUESTS, PullRequest, apply, write_main
+from tests.support.review.comments import shown_text
+from tests.support.review.pull_requests import ACCIDENTS, MODULES, PULL_REQUESTS, PullRequest, apply, write_main
 
 CHECKED = ("kafka", "--base", "main", "--tests", "tests/rules.yaml", "--topics", "topics.txt")
 """As most of the tests review."""
@@ -19,6 +20,8 @@ CHECKED = ("kafka", "--base", "main", "--tests", "tests/rules.yaml", "--topics",
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """Return a repository whose main branch has been reviewed, in the working directory."""
     made = write_main(tmp_path / "repository")
+    for name in ("GITHUB_SERVER_URL", "CI_PROJECT_URL", "BITBUCKET_GIT_HTTP_ORIGIN", "GITHUB_BASE_REF"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(made.path)
     return made
 
@@ -26,12 +29,24 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 @pytest.mark.parametrize("request_", PULL_REQUESTS, ids=lambda each: each.name)
 def test_an_accident_is_in_the_first_five_lines(repository: Repository, request_: PullRequest) -> None:
     apply(request_, Path())
-    for form in ("text", "markdown"):
-        result = aclog("review", *CHECKED, "--accesses", "accesses.jsonl", "--format", form)
-        first = "\n".join(result.lines[:5]).replace("\\", "")
-        for part in request_.expected:
-            assert part in first, result.out + result.err
-        assert result.code == ("FAILS" in result.lines[0])
+    result = aclog("review", *CHECKED, "--accesses", "accesses.jsonl")
+    first = "\n".join(result.lines[:5])
+    for part in request_.expected:
+        assert part in first, result.out + result.err
+    assert result.code == ("FAILS" in result.lines[0])
+
+
+@pytest.mark.parametrize("request_", [*PULL_REQUESTS, *ACCIDENTS], ids=lambda each: each.name)
+def test_a_comment_shows_the_accident_before_what_is_folded(repository: Repository, request_: PullRequest) -> None:
+    repository.commit(MODULES)
+    apply(request_, Path())
+    result = aclog("review", *CHECKED, "--accesses", "accesses.jsonl", "--format", "markdown")
+    assert result.out.isprintable() or set(filter(lambda each: not each.isprintable(), result.out)) == {"\n"}
+    text = shown_text(result.out.partition("<details>")[0])
+    for part in request_.in_comment or request_.expected:
+        assert part in text, result.out + result.err
+    assert result.code == ("FAILS" in result.lines[0])
+    assert len(result.lines) <= 45
 
 
 def test_accesses_that_can_be_read_only_once_are_refused(repository: Repository) -> None:
@@ -162,6 +177,90 @@ def test_settings_say_how_to_read_files(repository: Repository) -> None:
     assert aclog("review", "--base", "main").ok().lines[-1].startswith("the working tree: 6 rules")
 
 
+def test_without_a_base_the_default_branch_is_compared_with(repository: Repository) -> None:
+    repository.git("switch", "--quiet", "--create", "change")
+    apply(PULL_REQUESTS[0], Path())
+    repository.git("commit", "--quiet", "--all", "--message", "change")
+    assert aclog("review", "kafka").lines == aclog("review", "kafka", "--base", "main").lines
+    repository.git("update-ref", "refs/remotes/origin/trunk", "change")
+    repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    assert "; origin/trunk (" in aclog("review", "kafka").ok().out
+    assert aclog("review", "kafka").lines[0].endswith("no effective change")
+
+
+def test_a_job_has_its_target_branch(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository.git("update-ref", "refs/remotes/origin/release", "main")
+    apply(PULL_REQUESTS[0], Path())
+    monkeypatch.setenv("GITHUB_BASE_REF", "release")
+    assert "; origin/release (" in aclog("review", "kafka").out
+
+
+def test_a_clone_without_a_default_branch_needs_a_base(repository: Repository) -> None:
+    repository.git("branch", "--quiet", "--move", "main", "work")
+    result = aclog("review", "kafka")
+    assert (result.code, result.complaint) == (
+        2,
+        "no default branch in this clone (origin/HEAD, main, master): name the commit with --base",
+    )
+
+
+@pytest.mark.parametrize(
+    ("remote", "environment", "address"),
+    [
+        ("git@github.com:acme/rules.git", {}, "https://github.com/acme/rules/blob/{}/kafka/audit.csv#L2"),
+        ("https://u:p@gitlab.com/a/b/c.git", {}, "https://gitlab.com/a/b/c/-/blob/{}/kafka/audit.csv#L2"),
+        ("ssh://git@gitlab.acme.example:2222/a/b", {}, "https://gitlab.acme.example/a/b/-/blob/{}/kafka/audit.csv#L2"),
+        ("https://bitbucket.org/a/b", {}, "https://bitbucket.org/a/b/src/{}/kafka/audit.csv#lines-2"),
+        ("https://codeberg.org/a/b.git", {}, "https://codeberg.org/a/b/src/commit/{}/kafka/audit.csv#L2"),
+        (
+            "/srv/rules.git",
+            {"GITHUB_SERVER_URL": "https://git.acme.example", "GITHUB_REPOSITORY": "a/b"},
+            "https://git.acme.example/a/b/blob/{}/kafka/audit.csv#L2",
+        ),
+        (
+            "/srv/rules.git",
+            {"CI_PROJECT_URL": "https://git.acme.example/a/b"},
+            "https://git.acme.example/a/b/-/blob/{}/kafka/audit.csv#L2",
+        ),
+        ("/srv/rules.git", {}, None),
+        ("https://example.com/a/b.git", {}, None),
+        ("git@github.com:acme/rules)[x](http://evil", {}, None),
+        ("https://notgithub.com/a/b.git", {}, None),
+    ],
+)
+def test_a_comment_links_lines_at_their_commit(
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    remote: str,
+    environment: dict[str, str],
+    address: str | None,
+) -> None:
+    repository.git("remote", "add", "origin", remote)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    repository.git("switch", "--quiet", "--create", "change")
+    apply(ACCIDENTS[0], Path())
+    plain = "| `kafka/audit.csv:2` |"
+    assert plain in aclog("review", "kafka", "--base", "main", "--format", "markdown").out  # not committed
+    repository.git("commit", "--quiet", "--all", "--message", "change")
+    commit = repository.git("rev-parse", "HEAD").strip()
+    out = aclog("review", "kafka", "--base", "main", "--format", "markdown").out
+    assert (plain if address is None else f"| [`kafka/audit.csv:2`]({address.format(commit)}) |") in out
+    assert aclog("review", "kafka", "--base", "main", "--head", "change", "--format", "markdown").out.count(
+        commit
+    ) == out.count(commit)
+    lost = aclog("review", "kafka", "--base", "change", "--head", "main", "--format", "markdown").out
+    assert address is None or commit not in lost  # the merge base is main: nothing changed
+
+
+def test_a_comment_links_removed_rules_at_the_base(repository: Repository) -> None:
+    repository.git("remote", "add", "origin", "git@github.com:acme/rules.git")
+    commit = repository.git("rev-parse", "HEAD").strip()
+    apply(ACCIDENTS[7], Path())
+    out = aclog("review", "kafka", "--base", "main", "--format", "markdown").out
+    assert f"https://github.com/acme/rules/blob/{commit}/kafka/teams/billing.csv#L" in out
+
+
 def test_a_base_that_the_clone_lacks_can_be_fetched(repository: Repository) -> None:
     repository.git("remote", "add", "origin", "elsewhere")
     assert "fetch it: git fetch origin main:refs/remotes/origin/main" in (
@@ -194,7 +293,7 @@ def test_files_get_other_formats(repository: Repository) -> None:
     apply(PULL_REQUESTS[8], Path())
     result = aclog("review", *CHECKED, "--out", "markdown=r.md", "--out", "sarif=r.sarif", "--out", "jsonl=r.jsonl")
     assert result.code == 1
-    assert Path("r.md").read_text().startswith("### aclog review: FAILS")
+    assert Path("r.md").read_text().startswith("### \N{LARGE RED CIRCLE} aclog review: FAILS: ")
     assert Path("r.md").read_text().endswith("<!-- aclog review -->\n")
     (run,) = json.loads(Path("r.sarif").read_text())["runs"]
     ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]

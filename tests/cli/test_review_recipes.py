@@ -154,7 +154,10 @@ def test_the_line_of_jenkins(work: Path, binaries: Path) -> None:
     (script,) = re.findall(r"sh '(.*)'", _block("groovy", "sh '"))
     done = _run(script, work, binaries, {"CHANGE_TARGET": "main"})
     assert done.returncode == 0, done.stderr
-    assert (work / "review.md").read_text().startswith("### aclog review: no blocking check failed: 1 gained")
+    assert (
+        "aclog review: `User:orders-etl` gains `READ`, `DESCRIBE` on topics `orders*` but `orders.*`"
+        in (work / "review.md").read_text()
+    )
 
 
 def test_the_hooks_of_pre_commit(work: Path, binaries: Path) -> None:

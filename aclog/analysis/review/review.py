@@ -49,6 +49,10 @@ class Item:
     details: tuple[str, ...] = ()
     origin: FileOrigin | None = None
     """The line of a file that the item refers to."""
+    markdown: str | None = None
+    """The text as Markdown with names in code font, for the comment of a review."""
+    places: tuple[FileOrigin, ...] = ()
+    """The lines that the comment of a review links."""
 
 
 @frozen(kw_only=True)
@@ -92,7 +96,7 @@ LONGEST = 2_000
 _LIST = re.compile(r"^[+-](?= )")
 """The beginning of a list item in Markdown."""
 _ESCAPED = r"\\\g<0>"
-_FOLD, _UNFOLD = "<details>", "</details>"
+FOLD, UNFOLD = "<details>", "</details>"
 
 
 def text_lines(document: Document) -> Iterator[str]:
@@ -102,21 +106,26 @@ def text_lines(document: Document) -> Iterator[str]:
 
 def markdown_lines(document: Document) -> Iterator[str]:
     """Yield a document as Markdown, cut with a notice if it is too long for a comment; `marker` is the last line."""
+    yield from fitting(_markdown(document), document.command)
+
+
+def fitting(lines: Iterable[str], command: str) -> Iterator[str]:
+    """Yield the lines of a comment, cut with a notice if they are too long for one; `marker` is the last line."""
     room, is_folded = LARGEST_COMMENT, False
-    for line in _markdown(document):
+    for line in lines:
         room -= len(line) + 1
         if room < 0:
-            yield from ("", _UNFOLD) if is_folded else ()
-            yield from ("", f"The rest does not fit into a comment: `{document.command}` shows it.", marker(document))
+            yield from ("", UNFOLD) if is_folded else ()
+            yield from ("", f"The rest does not fit into a comment: `{command}` shows it.", marker(command))
             return
-        is_folded = line == _FOLD or (is_folded and line != _UNFOLD)
+        is_folded = line == FOLD or (is_folded and line != UNFOLD)
         yield line
-    yield marker(document)
+    yield marker(command)
 
 
-def marker(document: Document) -> str:
+def marker(command: str) -> str:
     """Return the line by which a job finds its previous comment."""
-    return f"<!-- {document.command} -->"
+    return f"<!-- {command} -->"
 
 
 def _text(document: Document) -> Iterator[str]:
@@ -142,12 +151,12 @@ def _markdown(document: Document) -> Iterator[str]:
     for section in document.sections:
         yield ""
         title = f"<b>{_escaped(section.title)}</b>"
-        yield from ((_FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
+        yield from ((FOLD, f"<summary>{title}</summary>", "") if section.folded else (title, ""))
         for item in section.items[: section.limit]:
             yield from _markdown_item(item)
         yield from (f"- {_escaped(line)}" for line in _rest(section))
         if section.folded:
-            yield from ("", _UNFOLD)
+            yield from ("", UNFOLD)
     yield ""
     yield from (f"<sub>{_escaped(line)}</sub><br>" for line in document.foot)
 
@@ -548,6 +557,21 @@ def _resource(address: str) -> str:
 # The review: all findings of a change, and its verdict.
 
 
+@frozen(kw_only=True)
+class LinkedPlace:
+    """A line of a file, for the comment."""
+
+    file: str
+    """From the top of the repository."""
+    line: int
+    url: str | None = None
+    """The address of the line at its commit; None if it is unknown."""
+
+
+def _unlinked(place: FileOrigin) -> LinkedPlace:
+    return LinkedPlace(file=place.file, line=place.line)
+
+
 @define(eq=False, kw_only=True)
 class Review:
     """The findings of a change, and the criteria of the verdict."""
@@ -571,6 +595,8 @@ class Review:
     """Reasons why the review may compare other states than intended."""
     foot: Sequence[str] = ()
     fail_on: Collection[Kind] = DEFAULT_FAIL_ON
+    place_of: Callable[[FileOrigin], LinkedPlace] = _unlinked
+    """Returns a location as the comment shows it."""
 
     @property
     def comparison(self) -> Comparison:
@@ -641,8 +667,8 @@ def is_deny(decided: StandardAcl | str | None) -> bool:
 # The document of a review, by importance: the verdict, the top points, and the complete sections.
 
 
-_NOTHING = "no effective change"
-_NOTHING_READ = "no effective change in what was read"
+NOTHING = "no effective change"
+NOTHING_READ = "no effective change in what was read"
 _PLACES = 5
 """How many changed lines behind a row are shown."""
 _TOPICS = 3
@@ -654,6 +680,30 @@ def document_of(review: Review) -> Document:
     return _Writer(review).document()
 
 
+def counts_of(review: Review) -> Iterator[str]:
+    """Yield the number of findings of each kind, as the verdict has them."""
+    counts = Counter(direction for report in review.rows for direction in report.row.directions)
+    gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
+    unread = review.unread
+    yield f"{gained:,} gained, {lost:,} lost" if review.rows else NOTHING_READ if unread else NOTHING
+    changed = sum(each.is_changed for each in unread)
+    yield from _counted(changed, "changed object not read", "changed objects not read")
+    yield from _counted(len(unread) - changed, "object not read", "objects not read")
+    if Kind.EVERYONE in review.kinds:
+        yield "everyone gains access"
+    refuted = sum(not proof.holds for proof in review.proofs)
+    yield from _counted(refuted, "proof refuted", "proofs refuted")
+    yield from _counted(len(review.tests.failures), "test fails", "tests fail")
+    broken = sum(each.accesses for each in review.flipped if each.direction is Direction.LOST)
+    yield from _counted(broken, "recent access breaks", "recent accesses break")
+    yield from _counted(len(review.lint.new_errors), "new lint error", "new lint errors")
+    yield from _counted(len(review.lint.new_warnings), "new lint warning", "new lint warnings")
+    yield from _counted(len(review.lint.suppressed), "finding suppressed", "findings suppressed")
+    replaced = sum(each.rules for each in review.replacements)
+    yield from _counted(replaced, "rule replaced by Terraform", "rules replaced by Terraform")
+    yield from _counted(len(review.own_checks), "check file changed", "check files changed")
+
+
 @frozen(eq=False)
 class _Writer:
     review: Review
@@ -663,35 +713,11 @@ class _Writer:
         # The verdict is not "passes": there may be problems that no check covers.
         verdict = "FAILS" if self.review.fails else "no blocking check failed"
         return Document(
-            head=f"aclog review: {verdict}: {', '.join(self._counts())}",
+            head=f"aclog review: {verdict}: {', '.join(counts_of(self.review))}",
             points=tuple(selection(list(self._points()))),
             sections=tuple(section for section in self._sections() if section.items),
             foot=tuple(self.review.foot),
         )
-
-    def _counts(self) -> Iterator[str]:
-        counts = Counter(direction for report in self.review.rows for direction in report.row.directions)
-        gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
-        unread = self.review.unread
-        yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING_READ if unread else _NOTHING
-        changed = sum(each.is_changed for each in unread)
-        yield from _counted(changed, "changed object not read", "changed objects not read")
-        yield from _counted(len(unread) - changed, "object not read", "objects not read")
-        if Kind.EVERYONE in self.review.kinds:
-            yield "everyone gains access"
-        refuted = sum(not proof.holds for proof in self.review.proofs)
-        yield from _counted(refuted, "proof refuted", "proofs refuted")
-        yield from _counted(len(self.review.tests.failures), "test fails", "tests fail")
-        yield from _counted(self._broken(), "recent access breaks", "recent accesses break")
-        yield from _counted(len(self.review.lint.new_errors), "new lint error", "new lint errors")
-        yield from _counted(len(self.review.lint.new_warnings), "new lint warning", "new lint warnings")
-        yield from _counted(len(self.review.lint.suppressed), "finding suppressed", "findings suppressed")
-        replaced = sum(each.rules for each in self.review.replacements)
-        yield from _counted(replaced, "rule replaced by Terraform", "rules replaced by Terraform")
-        yield from _counted(len(self.review.own_checks), "check file changed", "check files changed")
-
-    def _broken(self) -> int:
-        return sum(each.accesses for each in self.review.flipped if each.direction is Direction.LOST)
 
     def _points(self) -> Iterator[Points]:
         """Yield the points in descending importance; the head counts those that do not fit."""

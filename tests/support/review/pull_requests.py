@@ -114,6 +114,8 @@ class PullRequest:
     edits: tuple[Edit, ...]
     expected: tuple[str, ...]
     """Parts of the first five lines."""
+    in_comment: tuple[str, ...] = ()
+    """Parts of the comment before its first folded section, if the words are others."""
     removed: tuple[str, ...] = ()
     added: Mapping[str, str] = {}
 
@@ -135,6 +137,7 @@ PULL_REQUESTS = (
             ),
         ),
         expected=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* but orders.*",),
+        in_comment=("User:orders-etl gains READ, DESCRIBE on topics orders* but orders.*", "orderspii.raw"),
     ),
     PullRequest(
         name="dropped deny",
@@ -145,11 +148,19 @@ PULL_REQUESTS = (
             "2 principals gain access that other rules grant",
             "test fails",
         ),
+        in_comment=(
+            "User:audit, User:billing gain up to ALL on topics billing.pii.* (no longer denied by",
+            "test fails",
+        ),
     ),
     PullRequest(
         name="renamed principal",
         edits=(_edit("teams/billing.csv", "User:billing,", "User:biling,"),),
         expected=("principal renamed: User:billing -> User:biling: 4 rules; User:billing has none left", "breaks"),
+        in_comment=(
+            "principal renamed: User:billing to User:biling (4 rules); User:billing has no rules left",
+            "breaks",
+        ),
     ),
     PullRequest(
         name="moved file",
@@ -167,6 +178,7 @@ PULL_REQUESTS = (
         name="host typo",
         edits=(_edit("teams/orders.csv", "orders.placed,Read,Allow,10.1.0.7", "orders.placed,Read,Allow,10.1.0.77"),),
         expected=("LOST  User:orders-web: READ, DESCRIBE on TOPIC orders.placed, from 10.1.0.7", "breaks", "10.1.0.77"),
+        in_comment=("loses READ, DESCRIBE on topic orders.placed, from 10.1.0.7 (breaks 30 recent", "10.1.0.77"),
     ),
     PullRequest(
         name="group forgotten",
@@ -178,6 +190,7 @@ PULL_REQUESTS = (
             ),
         ),
         expected=("new lint: ", "User:orders-app", "group"),
+        in_comment=("1 new lint warning", "User:orders-app gains", "lint 13 consumer-without-group"),
     ),
     PullRequest(
         name="transactional id forgotten",
@@ -189,6 +202,7 @@ PULL_REQUESTS = (
             ),
         ),
         expected=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint: ", "billing-tx"),
+        in_comment=("principal renamed: User:billing to User:billing-v2 (3 rules)", "1 new lint warning"),
     ),
     PullRequest(
         name="star for a prefix",
@@ -200,15 +214,140 @@ PULL_REQUESTS = (
             ),
         ),
         expected=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC orders.*", "new lint: ", "orders.*"),
+        in_comment=("User:orders-etl loses READ, DESCRIBE on topics orders.*", "new lint error 02 glob-in-name"),
     ),
     PullRequest(name="nothing at all", edits=(_edit("audit.csv", "\n", "\n\n"),), expected=("no effective change",)),
 )
 
 
-def write_main(directory: Path) -> Repository:
-    """Make a repository with the main branch, and nothing else."""
+_MODULE = """
+variable "cn" { type = string }
+variable "topics" { type = list(string) }
+resource "kafka_acl" "read" {
+  for_each            = toset(var.topics)
+  resource_name       = each.value
+  resource_type       = "Topic"
+  acl_principal       = "User:${var.cn}"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+}
+"""
+
+_CALL = """
+module "invoices" {
+  source = "../modules/reader"
+  cn     = "invoices"
+  topics = ["invoices"]
+}
+"""
+
+_VARIABLES = """
+variable "reader" { default = "payments-web" }
+resource "kafka_acl" "payments" {
+  resource_name                = "payments."
+  resource_pattern_type_filter = "Prefixed"
+  resource_type                = "Topic"
+  acl_principal                = "User:${var.reader}"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+}
+"""
+
+_USER = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaUser
+metadata: {name: shop, labels: {strimzi.io/cluster: c}}
+spec:
+  authorization:
+    type: simple
+    acls:
+      - resource: {type: topic, name: shop., patternType: prefix}
+        operations: [Read]
+"""
+
+MODULES: Mapping[str, str] = {
+    "kafka/modules/reader/main.tf": _MODULE,
+    "kafka/prod/invoices.tf": _CALL,
+    "kafka/payments/main.tf": _VARIABLES,
+    "kafka/payments/terraform.tfvars": 'reader = "payments-api"\n',
+    "kafka/shop/user.yaml": _USER,
+}
+"""Besides MAIN: rules whose principals and names are in other files than their statements."""
+
+
+def _added(file: str, *rules: str) -> Edit:
+    return _edit(file, _CSV, _CSV + "".join(f"{rule}\n" for rule in rules))
+
+
+ACCIDENTS = (
+    PullRequest(
+        name="everyone reads everything",
+        edits=(_added("audit.csv", "User:*,Topic,LITERAL,*,Read,Allow,*"),),
+        expected=("FAILS: everyone gains up to READ, DESCRIBE on all topics",),
+    ),
+    PullRequest(
+        name="one letter as a prefix",
+        edits=(_added("teams/orders.csv", "User:orders-web,Topic,PREFIXED,o,All,Allow,*"),),
+        expected=("User:orders-web gains up to ALL on topics o*", "a short prefix"),
+    ),
+    PullRequest(
+        name="alter on the cluster",
+        edits=(_added("audit.csv", "User:monitor,Cluster,LITERAL,kafka-cluster,Alter,Allow,*"),),
+        expected=("User:monitor gains ALTER on the cluster (it can change ACLs)",),
+    ),
+    PullRequest(
+        name="offsets for everyone",
+        edits=(_added("audit.csv", "User:*,Topic,LITERAL,__consumer_offsets,Write,Allow,*"),),
+        expected=("everyone gains up to WRITE, DESCRIBE on topic __consumer_offsets (an internal topic of Kafka)",),
+    ),
+    PullRequest(
+        name="star in a module call",
+        edits=(_edit("prod/invoices.tf", 'topics = ["invoices"]', 'topics = ["invoices", "*"]'),),
+        expected=("User:invoices gains READ, DESCRIBE on all topics", "kafka/prod/invoices.tf:2"),
+    ),
+    PullRequest(
+        name="everyone in tfvars",
+        edits=(_edit("payments/terraform.tfvars", "payments-api", "*"),),
+        expected=("everyone but User:audit, User:payments-api gains READ, DESCRIBE on topics payments.*",),
+    ),
+    PullRequest(
+        name="all in a user",
+        edits=(_edit("shop/user.yaml", "{type: topic, name: shop., patternType: prefix}", "{type: topic, name: '*'}"),),
+        expected=("User:shop gains READ, DESCRIBE on all topics",),
+    ),
+    PullRequest(
+        name="no rules left",
+        edits=(),
+        removed=("kafka/teams/billing.csv",),
+        expected=("User:audit gains READ, DESCRIBE on topics billing.pii.*", "breaks 92 recent accesses"),
+    ),
+    PullRequest(
+        name="sixty rules",
+        edits=(_added("audit.csv", *(f"User:app-{n},Topic,LITERAL,data-{n},Read,Allow,*" for n in range(60))),),
+        expected=("User:app-0 gains READ, DESCRIBE on topic data-0",),
+    ),
+    PullRequest(
+        name="names that are markup",
+        edits=(
+            _added(
+                "audit.csv",
+                "User:`|**<b>@all</b>#1,Topic,LITERAL,$x$ [a](http://evil.example) www.evil.example,Read,Allow,*",
+                "User:\u05d0\u05d1,Topic,LITERAL,safe,Read,Allow,*",
+                "User:<!-- aclog review -->,Topic,LITERAL,*,All,Allow,*",
+            ),
+        ),
+        expected=("gains ALL on all topics",),
+    ),
+)
+"""What an outsider must see at once: pull requests on MAIN with MODULES; the comment has what is expected."""
+
+
+def write_main(directory: Path, more: Mapping[str, str] | None = None) -> Repository:
+    """Make a repository with the main branch, and nothing else; `more`: further files."""
     repository = Repository.create(directory)
-    repository.commit(MAIN)
+    repository.commit({**MAIN, **(more or {})})
     return repository
 
 

@@ -1,0 +1,593 @@
+"""The comment of a review on a pull request: Markdown with the risk first, one table, and details that are folded."""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from enum import IntEnum
+
+from attrs import evolve, frozen
+
+from aclog.analysis.policy import only_on
+from aclog.analysis.regions import (
+    ANY_NAME,
+    LIST_LIMIT,
+    Direction,
+    Literal,
+    NamePart,
+    Names,
+    Principals,
+    Subtree,
+    contains,
+    hosts_text,
+    names_text,
+    operations_text,
+)
+from aclog.analysis.review.review import (
+    FOLD,
+    NOTHING,
+    NOTHING_READ,
+    UNFOLD,
+    Flipped,
+    Item,
+    Move,
+    Rename,
+    Replacement,
+    Review,
+    counts_of,
+    fitting,
+    is_deny,
+    risk,
+    tells_of_everyone,
+)
+from aclog.analysis.rows.report import ReportRow, decided_by_text, markdown_text, request_text
+from aclog.analysis.rows.row import Bound, Clause, Row, is_allow, summary_text
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclOperation,
+    FileOrigin,
+    ResourceType,
+    StandardAcl,
+    acl_text,
+)
+from aclog.metalog.errors import plural, printable
+
+# Names in code font: untrusted text that must not become markup, a mention, a link or a cell of its own.
+
+
+LONGEST_NAME = 120
+"""The longest text in code font, in characters; a name may have 32,767."""
+
+_FENCED = re.compile(r"[^`|\\]+")
+"""Texts that a code span shows as they are, also in a table."""
+_OTHER_DIRECTION = {"R", "AL", "AN"}
+"""Classes of characters that are written from right to left and reorder what follows, outside of an own element."""
+
+
+def code(text: str, longest: int = LONGEST_NAME) -> str:
+    """Return a text in code font: one line, cut, and shown as it is by every renderer of Markdown."""
+    shown = printable(text[: longest + 1])
+    if len(shown) > longest:
+        shown = f"{shown[:longest]}... ({len(text):,} characters)"
+    if _FENCED.fullmatch(shown) and shown == shown.strip() and not _turns(shown):
+        return f"`{shown}`"
+    escaped = "".join(each if each.isalnum() or each in "-:" else f"&#{ord(each)};" for each in shown)
+    return f'<code dir="ltr">{escaped.replace("&#64;", "&#64;&#8203;")}</code>'
+
+
+def _turns(text: str) -> bool:
+    return not text.isascii() and any(unicodedata.bidirectional(each) in _OTHER_DIRECTION for each in text)
+
+
+def _codes(texts: Sequence[str], most: int = LIST_LIMIT) -> str:
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(map(code, texts[:most])) + more
+
+
+# The risk of a row: what an outsider must see first. A heuristic of names and operations; docs/pull-requests.md has it.
+
+
+class Risk(IntEnum):
+    """How much a changed access can do."""
+
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+
+    @property
+    def mark(self) -> str:
+        """The coloured circle of a level."""
+        return _MARKS[self]
+
+
+_MARKS = {
+    Risk.LOW: "\N{MEDIUM WHITE CIRCLE}",
+    Risk.MEDIUM: "\N{LARGE ORANGE CIRCLE}",
+    Risk.HIGH: "\N{LARGE RED CIRCLE}",
+}
+_SHORT = 3
+"""Characters of a prefix that counts as short."""
+_MANY = 20
+"""Existing topics from which a row covers many."""
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+_HARMLESS = 1 << AclOperation.DESCRIBE | 1 << AclOperation.DESCRIBE_CONFIGS
+_READING = _HARMLESS | 1 << AclOperation.READ
+_CHANGING = 1 << AclOperation.DELETE | 1 << AclOperation.ALTER | 1 << AclOperation.ALTER_CONFIGS
+_POWERS = {
+    AclOperation.ALTER: "it can change ACLs",
+    AclOperation.ALTER_CONFIGS: "it can change configurations of brokers",
+    AclOperation.CLUSTER_ACTION: "it can act as a broker",
+}
+"""On the cluster."""
+
+
+@frozen(kw_only=True)
+class Judgement:
+    """The risk of a row, and its reasons, the weightiest first."""
+
+    risk: Risk
+    reasons: tuple[tuple[Risk, str], ...] = ()
+    """As Markdown, each with the risk that it makes."""
+
+
+def judge(report: ReportRow, broken: int = 0, lints: Collection[str] = ()) -> Judgement:
+    """Return the risk of a row, and the reasons for it.
+
+    `broken`: the recent accesses that it breaks. `lints`: the lints with new findings on its rules.
+    """
+    row = report.row
+    if not row.legal:
+        return Judgement(risk=Risk.LOW, reasons=((Risk.LOW, "no topic can have such a name"),))
+    reasons = [(Risk.HIGH, f"breaks {broken:,} recent access{'es' * (broken != 1)}")] if broken else []
+    reasons += _gain_reasons(report) if Direction.GAINED in row.directions else ()
+    if Direction.LOST in row.directions:
+        reasons += _loss_reasons(report)
+    reasons += ((Risk.MEDIUM, f"lint {markdown_text(_short(each))}") for each in lints)
+    reasons.sort(key=lambda each: -each[0])
+    texts = tuple(dict.fromkeys((each, text) for each, text in reasons if text))
+    return Judgement(risk=reasons[0][0] if reasons else Risk.LOW, reasons=texts)
+
+
+def _gain_reasons(report: ReportRow) -> Iterator[tuple[Risk, str]]:
+    row = report.row
+    if tells_of_everyone(row):
+        is_all = row.principals.complement or row.summary is not None
+        yield Risk.HIGH, "" if is_all else "clients without a login"
+    if is_deny(row.before):
+        yield Risk.HIGH, f"no longer denied by {code(_rule_text(row.before))}"
+    for clause in row.clauses:
+        yield from _clause_reasons(clause)
+    if report.topics is not None and report.topics > _MANY:
+        yield Risk.MEDIUM, ""  # the count is in the cell anyway
+
+
+def _clause_reasons(clause: Clause) -> Iterator[tuple[Risk, str]]:
+    kind, mask = clause.resource_type, clause.operations
+    if kind == ResourceType.CLUSTER:
+        yield from ((Risk.HIGH, text) for operation, text in _POWERS.items() if mask >> operation & 1)
+    elif kind == ResourceType.USER:
+        yield Risk.HIGH, "tokens of other users"
+    elif any(isinstance(part, Subtree) and not part.prefix for part in clause.names):
+        yield (Risk.MEDIUM if not mask & ~_HARMLESS else Risk.HIGH), ""  # the cell has "all topics"
+    elif kind == ResourceType.TOPIC:
+        internal = [each for each in INTERNAL_TOPICS if any(_covers(part, each) for part in clause.names)]
+        if internal and mask & ~_HARMLESS:
+            yield (Risk.HIGH if mask & ~_READING else Risk.MEDIUM), f"{_internal_text(clause, internal)} of Kafka"
+    prefixes = [part.prefix for part in clause.names if isinstance(part, Subtree)]
+    if any(0 < len(prefix) <= _SHORT for prefix in prefixes):
+        yield Risk.MEDIUM, "a short prefix"
+    if prefixes and mask & _CHANGING and kind != ResourceType.CLUSTER:
+        yield Risk.MEDIUM, ""
+
+
+def _internal_text(clause: Clause, internal: Sequence[str]) -> str:
+    if all(isinstance(part, Literal) for part in clause.names):
+        return "an internal topic"
+    return f"the internal topic{'s' * (len(internal) > 1)} {_codes(internal)}"
+
+
+def _rule_text(rule: StandardAcl | str | None) -> str:
+    return acl_text(rule) if isinstance(rule, StandardAcl) else str(rule)
+
+
+def _covers(part: NamePart, name: str) -> bool:
+    return part.name == name if isinstance(part, Literal) else name in part
+
+
+def _loss_reasons(report: ReportRow) -> Iterator[tuple[Risk, str]]:
+    row = report.row
+    if row.principals.complement or any(
+        isinstance(part, Subtree) and not part.prefix for clause in row.clauses for part in clause.names
+    ):
+        yield Risk.MEDIUM, ""
+
+
+# The cells of a row.
+
+
+TITLES = ("change", "who", "what", "where", "why")
+_CLAUSES, _PLACES, _TOPICS = 4, 3, 3
+"""Shown in a cell."""
+_NOUNS = {
+    ResourceType.TOPIC: ("topic", "topics"),
+    ResourceType.GROUP: ("group", "groups"),
+    ResourceType.CLUSTER: ("the cluster", "the cluster"),
+    ResourceType.TRANSACTIONAL_ID: ("transactional id", "transactional ids"),
+    ResourceType.DELEGATION_TOKEN: ("delegation token", "delegation tokens"),
+    ResourceType.USER: ("user", "users"),
+}
+
+
+def who_code(principals: Principals) -> str:
+    """Return such as `everyone but` and the names of principals in code font."""
+    if not principals.complement:
+        return _codes(principals.named)
+    return f"everyone but {_codes(principals.named)}" if principals.named else "everyone"
+
+
+def what_code(clauses: Sequence[Clause], between: str = "<br>", most: int = _CLAUSES) -> str:
+    """Return the operations and names of a row: operations and names in code font."""
+    types: dict[tuple[int, Names], list[ResourceType]] = {}
+    for clause in clauses:
+        names = ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
+        types.setdefault((clause.operations, names), []).append(clause.resource_type)
+    texts = [f"{_operations(mask)} on {_resources(kinds, names)}" for (mask, names), kinds in types.items()]
+    more = [f"and {len(texts) - most:,} more"] if len(texts) > most else []
+    return between.join((*texts[:most], *more))
+
+
+def _operations(mask: int) -> str:
+    head, but, rest = operations_text(mask).partition(" but ")
+    return ", ".join(map(code, head.split(", "))) + (f" but {', '.join(map(code, rest.split(', ')))}" if but else "")
+
+
+def _resources(kinds: Sequence[ResourceType], names: Names) -> str:
+    if kinds == [ResourceType.CLUSTER]:
+        return _NOUNS[ResourceType.CLUSTER][0]
+    all_names = _all_names(names)
+    if all_names is not None:
+        whole = (f"all {_NOUNS[each][1]}" if each != ResourceType.CLUSTER else "the cluster" for each in kinds)
+        return ("everything" if set(kinds) >= set(_NOUNS) else ", ".join(whole)) + _but(all_names)
+    one = len(names) == 1 and isinstance(names[0], Literal)
+    return f"{', '.join(_NOUNS[each][not one] for each in kinds)} {_names(names)}"
+
+
+def _all_names(names: Names) -> Subtree | None:
+    """Return all names with their exceptions if the names are these; names that begin with `*` count as none.
+
+    LITERAL `*` covers the name `*` and no longer name that begins with it, which no topic has.
+    """
+    others = [each for each in names if each != Literal(name=WILDCARD)]
+    (whole,) = others if len(others) == 1 else (None,)
+    if not isinstance(whole, Subtree) or whole.prefix:
+        return None
+    return evolve(
+        whole,
+        except_prefixes=tuple(each for each in whole.except_prefixes if not each.startswith(WILDCARD)),
+        except_literals=tuple(each for each in whole.except_literals if not each.startswith(WILDCARD)),
+    )
+
+
+def _but(part: Subtree) -> str:
+    exceptions: list[NamePart] = [Subtree(prefix=each) for each in part.except_prefixes]
+    exceptions += [Literal(name=each) for each in part.except_literals]
+    return f" but {_codes([names_text((each,)) for each in exceptions])}" if exceptions else ""
+
+
+def _names(names: Names) -> str:
+    more = f" and {len(names) - LIST_LIMIT:,} more" if len(names) > LIST_LIMIT else ""
+    return ", ".join(map(_part, names[:LIST_LIMIT])) + more
+
+
+def _part(part: NamePart) -> str:
+    """Return a name, or a prefix with `*` and its exceptions."""
+    if isinstance(part, Literal):
+        return code(names_text((part,)))
+    whole = evolve(part, except_prefixes=(), except_literals=())
+    return (code(names_text((whole,))) if part.prefix else "every name") + _but(part)
+
+
+@frozen(eq=False)
+class _Rows:
+    """The rows of a review with their risks, the riskiest first."""
+
+    review: Review
+
+    def ranked(self) -> list[tuple[ReportRow, Judgement]]:
+        broken = self._broken()
+        judged = [
+            (report, judge(report, broken[at], dict.fromkeys(_title(item) for item in self.findings_of(report))))
+            for at, report in enumerate(self.review.rows)
+        ]
+        return sorted(judged, key=lambda each: (-each[1].risk, not tells_of_everyone(each[0].row), risk(each[0])))
+
+    def findings_of(self, report: ReportRow) -> Iterator[Item]:
+        """Yield the new lint findings on the changed rules of a row."""
+        lint = self.review.lint
+        return (
+            each for each in (*lint.new_errors, *lint.new_warnings) if not set(each.places).isdisjoint(report.places)
+        )
+
+    def _broken(self) -> Counter[int]:
+        """Return how many recent accesses each row breaks, by its number; each access counts once."""
+        counts: Counter[int] = Counter()
+        for flip in self.review.flipped:
+            if flip.direction is Direction.LOST:
+                rows = (at for at, report in enumerate(self.review.rows) if _explains(report.row, flip))
+                counts[next(rows, -1)] += flip.accesses
+        return counts
+
+    def cells(self, report: ReportRow, judgement: Judgement) -> tuple[str, ...]:
+        """Return the cells of a row, under TITLES, as Markdown."""
+        row = report.row
+        change = " and ".join(direction.value.lower() for direction in row.directions)
+        return (
+            f"{judgement.risk.mark}&nbsp;{change}",
+            who_code(row.principals),
+            _what(report, "<br>"),
+            self.where(report.places),
+            "; ".join(self._why(report, judgement)) or "-",
+        )
+
+    def where(self, places: Sequence[FileOrigin]) -> str:
+        """Return the locations, each with a link to its line where the address is known."""
+        shown, last = [], None
+        for place in places[:_PLACES]:
+            at = self.review.place_of(place)
+            text = f":{place.line}" if at.file == last else f"{at.file}:{place.line}"
+            last = at.file
+            shown.append(code(text) if at.url is None else f"[{code(text)}]({at.url})")
+        more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
+        return ", ".join(shown) + more
+
+    def _why(self, report: ReportRow, judgement: Judgement) -> Iterator[str]:
+        yield from (text for _, text in judgement.reasons)
+        yield from self._cause(report)
+        topics = self._topics(report)
+        if topics:
+            yield topics
+        if report.only is not None:
+            yield markdown_text(only_on(report.only).strip())
+
+    def _cause(self, report: ReportRow) -> Iterator[str]:
+        row = report.row
+        if row.summary is not None:
+            cause = row.summary.cause
+            is_plain = cause.is_added and bool(cause.rules) and all(map(is_allow, cause.rules))
+            if not is_plain or row.directions != (Direction.GAINED,):
+                yield markdown_text(summary_text(row, row.summary))
+        elif is_deny(row.after):
+            yield f"denied by {code(_rule_text(row.after))}"
+        elif isinstance(row.after, str) and row.directions == (Direction.GAINED,):
+            yield _SETTINGS.get(row.after, markdown_text(row.after))
+
+    def _topics(self, report: ReportRow) -> str:
+        """Return the existing topics of a row; empty if none exists, or if topics are unknown."""
+        topics = self.review.comparison.topics
+        parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
+        names = [] if topics is None else sorted(set[str]().union(*map(topics.among, parts)))
+        if not names:
+            return ""
+        most = "up to " if report.row.bound in (Bound.NAMES, Bound.ALL) else ""
+        return f"{most}{plural(len(names), 'existing topic')}: {_codes(names, _TOPICS)}"
+
+
+def _explains(row: Row, flip: Flipped) -> bool:
+    """Return whether accesses that are lost may be those of a row; their hosts are not compared."""
+    return (
+        Direction.LOST in row.directions
+        and flip.principal in row.principals
+        and any(
+            clause.resource_type == flip.resource_type
+            and clause.operations >> flip.operation & 1
+            and any(contains(clause.names, name) for name in flip.names)
+            for clause in row.clauses
+        )
+    )
+
+
+_SETTINGS = {
+    "SuperUser": "a super user",
+    "DefaultAllow": "no rules are left here, and allow.everyone.if.no.acl.found is true",
+}
+
+
+def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
+    row = report.row
+    most = "" if row.bound is Bound.NONE else "up to "
+    hosts = hosts_text(row.hosts)
+    from_ = "" if hosts == "any host" else f"{between if between == '<br>' else ', '}from {code(hosts)}"
+    return f"{most}{what_code(row.clauses, between, shown)}{from_}"
+
+
+# The comment.
+
+
+ROW_LIMIT = 10
+"""Rows of the table; the others are folded, in groups."""
+_LINES, _FOLDED, _GROUPED, _EXAMPLES = 5, 40, 60, 3
+"""Shown: items of a list, lines of a folded section, rows of a group, and examples."""
+_LONG = 2 * LONGEST_NAME
+_COMMAND = "aclog review"
+
+
+def comment_lines(review: Review) -> Iterator[str]:
+    """Yield the comment: the verdict with the greatest risk, what makes it fail, one table, and folded details."""
+    yield from fitting(_Comment(review).lines(), _COMMAND)
+
+
+@frozen(eq=False)
+class _Comment:
+    review: Review
+
+    def lines(self) -> Iterator[str]:
+        review, rows = self.review, _Rows(self.review)
+        ranked = rows.ranked()
+        yield f"### {self._head(ranked)}"
+        counts = ", ".join(each for each in counts_of(review) if each not in (NOTHING, NOTHING_READ))
+        verdict = "FAILS" if review.fails else "no blocking check failed"
+        yield from ("", f"**{verdict}: {markdown_text(counts)}**") if counts else ()
+        yield from _list(self._points(rows))
+        if ranked:
+            yield ""
+            yield _table_row(TITLES)
+            yield _table_row("---" for _ in TITLES)
+            yield from (_table_row(rows.cells(*each)) for each in ranked[:ROW_LIMIT])
+        yield from _list(self._findings(rows))
+        yield from _folded(f"{len(ranked) - ROW_LIMIT:,} more changes of access", _grouped(ranked[ROW_LIMIT:]))
+        yield from _folded("Examples of requests that are decided differently", _examples(ranked[:_EXAMPLES]))
+        warnings = review.lint.new_warnings
+        yield from _folded(plural(len(warnings), "new lint warning"), _by_lint(warnings, rows))
+        yield from _folded("Recent accesses that the change affects", self._accesses())
+        unread = (each.item for each in review.unread if not each.is_changed)
+        yield from _folded("Not read", (self._located(each, rows) for each in unread))
+        yield from _folded("Proofs that hold", (code(each.text, _LONG) for each in review.proofs if each.holds))
+        yield ""
+        yield f"<sub>{'; '.join(self._foot(ranked=bool(ranked)))}</sub>"
+
+    def _head(self, ranked: Sequence[tuple[ReportRow, Judgement]]) -> str:
+        review = self.review
+        greatest = max((judgement.risk for _, judgement in ranked), default=Risk.LOW)
+        mark = (Risk.HIGH if review.fails else greatest).mark
+        start = f"{mark} aclog review: {'FAILS: ' if review.fails else ''}"
+        if not ranked:
+            return f"{start}{NOTHING_READ if review.unread else NOTHING}"
+        (report, judgement), *others = ranked
+        principals = report.row.principals
+        several = not principals.complement and len(principals.named) > 1
+        verb = "gain" if Direction.GAINED in report.row.directions else "lose"
+        claim = f"{who_code(principals)} {verb}{'' if several else 's'} {_what(report, '; ', 2)}"
+        reason = next((text for level, text in judgement.reasons if level is Risk.HIGH), None)
+        more = f", and {plural(len(others), 'more change')}" if others else ""
+        return f"{start}{claim}{f' ({reason})' if reason else ''}{more}"
+
+    def _points(self, rows: _Rows) -> Iterator[str]:
+        """Yield what a reviewer must know besides the changed access."""
+        review = self.review
+        refuted = [each for each in review.proofs if not each.holds]
+        yield from _limited(f"refuted: {code(each.text, _LONG)}{only_on(each.only)}" for each in refuted)
+        yield from _limited(f"test fails: {self._located(each, rows)}" for each in review.tests.failures)
+        changed = (each.item for each in review.unread if each.is_changed)
+        yield from _limited(f"changed, and not read: {self._located(each, rows)}" for each in changed)
+        yield from _limited(markdown_text(printable(each)) for each in review.doubts)
+        yield from _limited(map(_rename, review.renames))
+        if review.own_checks:
+            yield f"the change modifies the checks themselves: {_codes(review.own_checks)}"
+        yield from _limited(map(_replacement, review.replacements))
+        yield from _limited(map(_move, review.moves))
+
+    def _findings(self, rows: _Rows) -> Iterator[str]:
+        """Yield the lint findings that fail a review, and those that the change hides."""
+        yield from _limited(_by_lint(self.review.lint.new_errors, rows, "new lint error "))
+        yield from _limited(_by_lint(self.review.lint.suppressed, rows, "suppressed: "))
+
+    def _located(self, item: Item, rows: _Rows) -> str:
+        where = "" if item.origin is None else f" ({rows.where((item.origin,))})"
+        return f"{code(item.text, _LONG)}{where}"
+
+    def _accesses(self) -> Iterator[str]:
+        for each in self.review.flipped:
+            yield f"{'breaks' if each.direction is Direction.LOST else 'newly allowed'}: {code(each.text())}"
+
+    def _foot(self, *, ranked: bool) -> Iterator[str]:
+        if ranked:
+            yield f"risk: {', '.join(f'{each.mark} {each.name.lower()}' for each in reversed(Risk))}"
+        yield from (markdown_text(printable(each)) for each in self.review.foot)
+        old, fixed = len(self.review.lint.old), len(self.review.lint.resolved)
+        if old:
+            yield f"{plural(old, 'existing lint finding')} (`aclog lint` shows them)"
+        if fixed:
+            yield f"{plural(fixed, 'lint finding')} fixed"
+
+
+def _table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _list(lines: Iterable[str]) -> Iterator[str]:
+    items = [f"- {line}" for line in lines]
+    yield from ("", *items) if items else ()
+
+
+def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a section that a click opens; nothing without lines. `title` has no names: it is raw HTML."""
+    items = list(lines)
+    if items:
+        yield from ("", FOLD, f"<summary>{title}</summary>", "")
+        yield from (f"- {item}" for item in _limited(items, _FOLDED))
+        yield UNFOLD
+
+
+def _limited(lines: Iterable[str], most: int = _LINES) -> Iterator[str]:
+    items = list(lines)
+    yield from items[:most]
+    if len(items) > most:
+        yield f"and {len(items) - most:,} more: `{_COMMAND}` shows them"
+
+
+def _grouped(ranked: Sequence[tuple[ReportRow, Judgement]]) -> Iterator[str]:
+    """Yield the rows, those with the same risk, change and operations on one line."""
+    groups: dict[tuple[Risk, tuple[Direction, ...], tuple[tuple[int, int], ...]], list[ReportRow]] = defaultdict(list)
+    for report, judgement in ranked:
+        shape = tuple((int(each.resource_type), each.operations) for each in report.row.clauses)
+        groups[judgement.risk, report.row.directions, shape].append(report)
+    for (level, directions, _), reports in groups.items():
+        change = " and ".join(direction.value.lower() for direction in directions)
+        texts = [f"{who_code(each.row.principals)}: {_what(each, '; ')}" for each in reports[:_GROUPED]]
+        more = f"; and {len(reports) - _GROUPED:,} more" if len(reports) > _GROUPED else ""
+        yield f"{level.mark} {change}: {'; '.join(texts)}{more}"
+
+
+def _examples(ranked: Iterable[tuple[ReportRow, Judgement]]) -> Iterator[str]:
+    """Yield requests of the first rows that are not plain: of a high risk, or bounds of what changes."""
+    for report, judgement in ranked:
+        row = report.row
+        if judgement.risk is not Risk.HIGH and row.bound is Bound.NONE:
+            continue
+        before, after = (decided_by_text(each) for each in (row.before, row.after))
+        yield f"{code(request_text(row.witness))}: before {code(before)}, after {code(after)}"
+
+
+def _by_lint(items: Sequence[Item], rows: _Rows, start: str = "") -> Iterator[str]:
+    """Yield a line for each lint, with its first findings."""
+    groups: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[_title(item)].append(item)
+    for lint, found in groups.items():
+        texts = [_finding(item, rows) for item in found[:_EXAMPLES]]
+        more = f"<br>and {len(found) - _EXAMPLES:,} more" if len(found) > _EXAMPLES else ""
+        yield f"{start}**{markdown_text(_short(lint))}**: {'<br>'.join(texts)}{more}"
+
+
+def _title(item: Item) -> str:
+    """Return the id and the name of the lint of a finding."""
+    return item.text.partition(":")[0]
+
+
+def _finding(item: Item, rows: _Rows) -> str:
+    text = markdown_text(_short(item.text.partition(": ")[2])) if item.markdown is None else item.markdown
+    return f"{rows.where(item.places)}: {text}" if item.places else text
+
+
+def _rename(each: Rename) -> str:
+    what = "principal renamed" if each.is_whole else "rules reassigned"
+    parts = [f"{what}: {code(each.old)} to {code(each.new)} ({plural(each.rules, 'rule')})"]
+    parts += [] if each.old_remains else [f"{code(each.old)} has no rules left"]
+    parts += [] if each.new_existed else [f"{code(each.new)} had none before"]
+    return "; ".join(parts)
+
+
+def _replacement(each: Replacement) -> str:
+    return (
+        f"Terraform replaces {plural(each.rules, 'rule')} of {code(each.resource)}: the address changes, such as "
+        f"{code(each.old)} to {code(each.new)}, so each is deleted and recreated, and may be missing in between or "
+        "permanently (`moved` blocks prevent it)"
+    )
+
+
+def _move(each: Move) -> str:
+    return f"{plural(each.rules, 'rule')} moved from {code(each.old)} to {code(each.new)}"
+
+
+def _short(text: str) -> str:
+    return printable(text if len(text) <= 4 * LONGEST_NAME else f"{text[: 4 * LONGEST_NAME]}...")
