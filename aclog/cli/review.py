@@ -9,13 +9,7 @@ from typing import Annotated
 from attrs import evolve, field, frozen
 from click.exceptions import Exit
 
-from aclog.analysis.review.review import (
-    DEFAULT_FAIL_ON,
-    Kind,
-    document_of,
-    markdown_lines,
-    text_lines,
-)
+from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, markdown_lines, text_lines
 from aclog.cli.flags.common import parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option

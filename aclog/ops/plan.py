@@ -17,8 +17,8 @@ from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.read_options import ReadOptions
+from aclog.targets.applies import origin_now
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
-from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
 

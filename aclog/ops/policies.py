@@ -14,13 +14,7 @@ from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_obj
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import TwoOrigins
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
-from aclog.authorizer.settings import (
-    SUPER_USERS_CONFIG,
-    Generation,
-    Settings,
-    parse_super_users,
-    super_user_mistakes,
-)
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, parse_super_users, super_user_mistakes
 from aclog.authorizer.standard import Premises
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
