@@ -16,7 +16,7 @@ from aclog.snapshots.history import Change
 from aclog.snapshots.moments import Moment, end_offset_at, moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, history_of, log_of
-from aclog.targets.place_state import read_applies, with_applies
+from aclog.targets.applies import read_applies, with_applies
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.output import note, time_text
 from aclog.terminal.tables import print_rows

@@ -14,8 +14,8 @@ from aclog.metalog.errors import plural, printable
 from aclog.metalog.primitives import random_uuid, uuid_text
 from aclog.planning.applying import ApplyOptions, Remaining
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, parse_plan
+from aclog.targets.applies import origin_now
 from aclog.targets.opening import PlanApply, told_outcome
-from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import progress
 from aclog.terminal.output import confirms_on_terminal, note, say
 

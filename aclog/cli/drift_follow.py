@@ -15,7 +15,7 @@ from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
 from aclog.ops.plan import read_wanted_rules
 from aclog.planning.planner import Drift
 from aclog.sources.acl_lines import STDIN
-from aclog.targets.place_state import time_now
+from aclog.targets.applies import time_now
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
 

@@ -46,8 +46,8 @@ from aclog.planning.granting import grant as plan_grant
 from aclog.planning.granting import revoke as plan_revoke
 from aclog.planning.plan import RefusedError
 from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
+from aclog.targets.applies import origin_now
 from aclog.targets.opening import FoundPlace, find_place
-from aclog.targets.place_state import origin_now
 from aclog.terminal.columns import OutputFormat
 from aclog.terminal.output import note, say, warn
 

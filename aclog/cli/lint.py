@@ -28,15 +28,7 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import markdown_text
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
-from aclog.cli.flags.common import (
-    Columns,
-    NoPager,
-    Output,
-    OutputFlags,
-    SourceFlags,
-    check_one_stdin,
-    format_option,
-)
+from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, SourceFlags, check_one_stdin, format_option
 from aclog.cli.flags.repository import RepositoryFlags, rules_of
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file

@@ -1,8 +1,19 @@
 """`aclog mcp`: questions of assistants, by the Model Context Protocol."""
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import attrs
+from attrs import evolve
+
 from aclog.cli.flags.commands import McpFlags
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.options import Group
+from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aclog.mcp.tools import Fixed
+    from aclog.sources.choice import ChosenSource
 
 app = Group()
 
@@ -25,6 +36,71 @@ def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> No
     from aclog.ops.extras import need_mcp_extra
 
     need_mcp_extra()
-    from aclog.cli.mcp_server import run_mcp
+    from aclog.mcp.server import serve_tools
+    from aclog.sources.acl_lines import STDIN
+    from aclog.terminal.moment import take_moment
 
-    run_mcp(source, flags, authorizer)
+    for flag, path in source.files().items():
+        if path == STDIN:
+            raise ConfigError(f"{flag} -: the assistant speaks on stdin: expected a file")
+    choice = source.choose()  # wrong flags are reported now, to a person
+    choice.source.close()
+    if choice.as_of is not None:
+        take_moment(choice.as_of)
+    authorizer.warn_of_super_users()
+    serve_tools(fixed_words(source, flags, authorizer), flags.time_limit)
+
+
+def fixed_words(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> "Fixed":
+    """Return what the server is started with, as the words of the command lines that answer."""
+    from aclog.mcp.tools import Fixed
+
+    def open_source(as_of: str | None) -> "ChosenSource":
+        """Choose the source, without its notes: the command that answers prints them."""
+        return evolve(source, as_of=source.as_of if as_of is None else as_of).choose(lambda _: None)
+
+    return Fixed(
+        open_source=open_source,
+        source=tuple(flag_words(evolve(source, as_of=None))),
+        authorizer=tuple(flag_words(authorizer)),
+        authorizer_of_any_kafka=tuple(flag_words(evolve(authorizer, kafka_version=None, cidr=None))),
+        uses=tuple(flag_words(flags, without=("time_limit",))),
+        has_index=flags.index is not None,
+        has_accesses=bool(flags.accesses),
+    )
+
+
+def flag_words(group: attrs.AttrsInstance, *, without: Iterable[str] = ()) -> list[str]:
+    """Return the words that give a command the same values of a group of flags; those with their defaults are left out.
+
+    `group` is an attrs class whose fields are annotated as aclog.cli.options expects. Each word is a
+    `--flag=value`, which no value can make into another flag. `without`: names of fields.
+    """
+    left_out = frozenset(without)
+    hints = get_type_hints(type(group), include_extras=True)
+    return [
+        word
+        for each in attrs.fields(type(group))
+        if each.name not in left_out
+        for word in _words(_flag(hints[each.name]), getattr(group, each.name), _default(each.default))
+    ]
+
+
+def _words(flag: str, value: Any, default: Any) -> Iterator[str]:
+    if value == default:
+        return
+    if isinstance(value, bool):
+        yield flag if value else f"--no-{flag.removeprefix('--')}"
+    else:
+        yield from (f"{flag}={each}" for each in (value if isinstance(value, list) else [value]))
+
+
+def _flag(hint: Any) -> str:
+    """Return the first flag of an option: of `--cidr/--no-cidr` the one that switches it on."""
+    [option] = hint.__metadata__
+    declared: str = option.flags[0]
+    return declared.partition("/")[0]
+
+
+def _default(default: Any) -> Any:
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import Factory, define, evolve, field
 
-from aclog.authorizer.acl import (
-    acl_text,
-)
+from aclog.authorizer.acl import acl_text
 from aclog.cli.flags.commands import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 from aclog.cli.flags.common import Output, RemovalFlags
 from aclog.cli.images import ACL_COLUMNS
@@ -28,10 +26,7 @@ from aclog.ops.migration_targets import CheckpointTarget, LogTarget, QuorumTarge
 from aclog.sources.server_flags import client_security, parse_servers
 from aclog.terminal.columns import Column
 from aclog.terminal.output import confirms, note, say, value_formatter, warn
-from aclog.zookeeper.migration import (
-    Comparison,
-    StateChange,
-)
+from aclog.zookeeper.migration import Comparison, StateChange
 
 # What a migration would do, and how both sides differ, as rows: each has a `kind`.
 

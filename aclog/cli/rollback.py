@@ -21,8 +21,8 @@ from aclog.cli.plan import (
 from aclog.ops.plan import place_settings
 from aclog.planning.plan import JournalError
 from aclog.planning.planner import DeleteLimit, change_back, make_plan
+from aclog.targets.applies import origin_now
 from aclog.targets.opening import find_place
-from aclog.targets.place_state import origin_now
 from aclog.terminal.output import note
 
 # The flags of `aclog rollback`.

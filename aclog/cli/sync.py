@@ -10,9 +10,7 @@ from typing import Annotated
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import (
-    acl_text,
-)
+from aclog.authorizer.acl import acl_text
 from aclog.cli.flags.common import FollowerFlags, RemovalFlags
 from aclog.cli.follow import FollowerStatus, serving
 from aclog.cli.options import Group, Option
@@ -24,10 +22,7 @@ from aclog.metalog.primitives import uuid_text
 from aclog.ops.export_rows import change_row, row_line
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.ops.sync import ClusterPoller, Poll, RemovalTrust, SyncLog, WrongClusterError, create_sync_log, open_sync_log
-from aclog.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    SECURITY_DISABLED,
-)
+from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from aclog.protocol.headers import RequestError
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.output import emit, note, time_text, warn

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import (
-    Gap,
-    ReplayFlags,
-    SourceFlags,
-    gap_us,
-    given_accesses,
-    window_end,
-)
+from aclog.cli.flags.common import Gap, ReplayFlags, SourceFlags, gap_us, given_accesses, window_end
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 from aclog.usage.window import check_days, micros_of

@@ -64,8 +64,8 @@ from aclog.planning.plan import KIND, PLAN_BEGIN, PlaceAddress, Plan, RefusedErr
 from aclog.planning.planner import DeleteLimit, change_as_asked, make_plan
 from aclog.planning.report import PlanReport, document_of
 from aclog.sources.acl_lines import parse_change
+from aclog.targets.applies import origin_now, time_now
 from aclog.targets.opening import PlaceSettings, PlanApply, find_place, told_outcome
-from aclog.targets.place_state import origin_now, time_now
 
 # Plans of drafts, and applying them: by a console that may write, to the one target that it shows.
 

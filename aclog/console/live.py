@@ -23,7 +23,7 @@ from aclog.snapshots.history import Change, ChangeKind, RuleWatch
 from aclog.snapshots.image import Image, StateSource
 from aclog.snapshots.moments import Moment, first_later, read_moment
 from aclog.sources.logs import LogMark, ReplacedError, start_of
-from aclog.targets.place_state import APPLIES_FILE, AppliedChange, read_applies
+from aclog.targets.applies import APPLIES_FILE, AppliedChange, read_applies
 
 # Unknown settings of the decisions, read once; and gaps of the log, read with each state.
 

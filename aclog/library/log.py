@@ -372,13 +372,9 @@ def chosen_source(what: str, rules: Rules) -> ChosenSource:
         return ChosenSource(rules.source, None)
     place = path_of(what, rules)
     with told_as_log_errors(place):
-        if Path(place).is_dir() and not any(_is_of_log(each) for each in Path(place).iterdir()):
+        if Path(place).is_dir() and not any(each.suffix in {".log", ".checkpoint"} for each in Path(place).iterdir()):
             return ChosenSource(AclsSource(place, notify=note), None)
         return ChosenSource(open_path(place, note), None)
-
-
-def _is_of_log(path: Path) -> bool:
-    return path.suffix in {".log", ".checkpoint"}
 
 
 def _open_context(name: str, zone: tzinfo | None, max_age: float | None) -> Log:

@@ -18,8 +18,8 @@ from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.unread import Unread, not_accepted, unread_text
 from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
+from aclog.targets.applies import origin_now
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
-from aclog.targets.place_state import origin_now
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note
 

@@ -14,13 +14,7 @@ from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_obj
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
-from aclog.authorizer.settings import (
-    SUPER_USERS_CONFIG,
-    Generation,
-    Settings,
-    parse_super_users,
-    super_user_mistakes,
-)
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, parse_super_users, super_user_mistakes
 from aclog.authorizer.standard import Premises
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError

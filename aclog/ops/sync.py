@@ -9,11 +9,7 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import (
-    StandardAcl,
-    StandardAclWithId,
-    rule_fields,
-)
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, rule_fields
 from aclog.client.connection import Connection, Role, connect
 from aclog.client.errors import UnreachableError
 from aclog.client.requests import check_acls, describe_cluster, describe_quorum

@@ -38,16 +38,7 @@ from aclog.usage.accesses.access_log import AccessInput, find_accesses
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
-from aclog.usage.judging import (
-    CountedLog,
-    Each,
-    HowToCount,
-    Judged,
-    UsageReport,
-    count_log,
-    each_in_processes,
-    report,
-)
+from aclog.usage.judging import CountedLog, Each, HowToCount, Judged, UsageReport, count_log, each_in_processes, report
 from aclog.usage.rules import deciding_rules_of_log, deciding_rules_of_state
 from aclog.usage.simulation import Simulation
 from aclog.usage.simulation import simulate as simulate_changes

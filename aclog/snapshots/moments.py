@@ -40,7 +40,7 @@ class LocalZone(tzinfo):
 
     def tzname(self, dt: datetime | None) -> str | None:
         """See tzinfo."""
-        return None if dt is None else _local(dt).tzname()
+        return None if dt is None else dt.replace(tzinfo=None).astimezone().tzname()
 
     def fromutc(self, dt: datetime) -> datetime:
         """See tzinfo."""
@@ -50,10 +50,6 @@ class LocalZone(tzinfo):
 
     def __str__(self) -> str:
         return LOCAL
-
-
-def _local(dt: datetime) -> datetime:
-    return dt.replace(tzinfo=None).astimezone()
 
 
 def parse_zone(text: str) -> tzinfo:

@@ -332,7 +332,8 @@ def parse_git_place(text: str) -> GitPlace:
         raise ConfigError(f"{text!r}: {_EXPECTED}")
     if ref.startswith(("-", "^")):
         raise ConfigError(f"{text!r}: {ref!r} is no branch, tag or commit: {_EXPECTED}")
-    if ".." in _outside_braces(ref) or ref.endswith(("^!", "^@")):
+    # dots in braces are a text to look for, as in `main^{/a..b}`
+    if ".." in ref.split("{", 1)[0] or ref.endswith(("^!", "^@")):
         raise ConfigError(f"{text!r}: {ref!r} is a range of commits: {_EXPECTED}")
     if path.startswith("/"):
         raise ConfigError(f"{text!r}: an absolute path: expected one from the top of the repository")
@@ -347,10 +348,6 @@ def _colon(text: str) -> int | None:
         if character == ":" and depth <= 0:
             return at
     return None
-
-
-def _outside_braces(ref: str) -> str:
-    return ref.split("{", 1)[0]
 
 
 # Finds the files of a commit, or explains how to get it.

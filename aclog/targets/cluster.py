@@ -58,12 +58,7 @@ from aclog.protocol.error_codes import (
     UNSUPPORTED_VERSION,
 )
 from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
-from aclog.snapshots.deciding_kafka import (
-    DecidingKafka,
-    kafka_of_levels,
-    kafka_with,
-    rules_concern_controllers,
-)
+from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, kafka_with, rules_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text
 from aclog.terminal.output import warn

@@ -44,7 +44,7 @@ from aclog.snapshots.image import METADATA_VERSION, TRANSACTIONS_SINCE, Image, N
 from aclog.snapshots.publisher import recover_log
 from aclog.sources.choice import gaps_of
 from aclog.sources.logs import LogSource, cluster_id_of, in_bytes, refuse_other_writers
-from aclog.targets.place_state import (
+from aclog.targets.applies import (
     AppliedChange,
     append_applies,
     applied_line,

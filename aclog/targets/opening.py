@@ -34,7 +34,7 @@ from aclog.planning.plan import (
 )
 from aclog.planning.planner import Circumstances, DeleteLimit, Holdings, PlannedChange
 from aclog.snapshots.deciding_kafka import DecidingKafka
-from aclog.targets.place_state import check_applied, check_others
+from aclog.targets.applies import check_applied, check_others
 
 # The choice of a target by its address. The modules of a target are imported when one is opened.
 

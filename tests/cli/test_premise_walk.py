@@ -35,8 +35,6 @@ from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG,
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER
 from aclog.cli.finders import LintFinder, TestsFinder
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags
-from aclog.cli.mcp_server import Ended, Rows, answer_of
-from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
 from aclog.cli.unused_finder import IndexFinder, LogFinder
 from aclog.console.draft import Preset, preset_lines
 from aclog.console.live import LiveHistory, LivePremises, LiveState
@@ -49,6 +47,8 @@ from aclog.console.pages.views import VIEWS
 from aclog.console.pdp.deciding import Deciders, KafkaRequest
 from aclog.console.pdp.mapping import default_mapping
 from aclog.console.web.app import WebConsole
+from aclog.mcp.server import Ended, Rows, answer_of
+from aclog.mcp.tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS
 from aclog.sources.choice import SourceSelection, choose_source, premises_of

@@ -243,10 +243,10 @@ MUTATIONS = (
         number=20,
         area="cli (mcp)",
         what="rows after one that was left off are kept: an assistant that reads on misses the one between",
-        path="aclog/cli/mcp_server.py",
+        path="aclog/mcp/server.py",
         old="if self.total <= self.skip or self.left_off > 1:",
         new="if self.total <= self.skip:",
-        tests=("tests/cli/mcp/test_rows.py",),
+        tests=("tests/mcp/test_rows.py",),
     ),
 )
 

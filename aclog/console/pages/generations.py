@@ -81,16 +81,12 @@ def page_of_each(pages: Mapping[Generation, Page], notice: Notice) -> Page:
         notices=(notice, *notices),
         parts=tuple(_parts({generation: page.parts for generation, page in pages.items()})),
         is_settled=all(page.is_settled for page in pages.values()),
-        data=[_data_of(item, only) for item, only in data],
+        data=[{**item, **generation_object(only)} if isinstance(item, Mapping) else item for item, only in data],
     )
 
 
 def _named(generation: Generation, page: Page) -> str:
     return f"On {generation}: {page.answer}{'' if page.answer.endswith('.') else '.'}"
-
-
-def _data_of(item: object, only: Generation | None) -> object:
-    return {**item, **generation_object(only)} if isinstance(item, Mapping) else item
 
 
 def _parts(parts: Mapping[Generation, Iterable[Part]]) -> Iterator[Part]:

@@ -58,7 +58,7 @@ from aclog.snapshots.deciding_kafka import (
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.sources.logs import ReplacedError
-from aclog.targets.place_state import with_applies
+from aclog.targets.applies import with_applies
 
 # A text search over many texts at once: one pass over a joined text, fast where few of them match.
 

@@ -249,7 +249,7 @@ def parse_page(body: Mapping[str, Any]) -> Page:
 
 def page_of(results: Iterable[Mapping[str, Any]], page: Page) -> dict[str, Any]:
     """Return the answer: the results of a page, sorted, and the token of the next one, empty on the last."""
-    by_key = {_key(each): each for each in results}
+    by_key = {json.dumps(each, sort_keys=True): each for each in results}
     keys = sorted(by_key)
     remaining = keys if page.after is None else [key for key in keys if key > page.after]
     page_keys = remaining[: page.limit]
@@ -259,10 +259,6 @@ def page_of(results: Iterable[Mapping[str, Any]], page: Page) -> dict[str, Any]:
         "page": {"next_token": token, "count": len(page_keys), "total": len(keys)},
         "results": [by_key[key] for key in page_keys],
     }
-
-
-def _key(entity: Mapping[str, Any]) -> str:
-    return json.dumps(entity, sort_keys=True)
 
 
 def _token(page: Page, after: str) -> str:

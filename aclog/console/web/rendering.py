@@ -95,7 +95,7 @@ def page_object(page: Page) -> dict[str, object]:
         elif isinstance(part, Lines):
             fields[part.key] = list(part.lines)
         elif isinstance(part, Links):
-            fields[part.key] = [_link(cell) for cell in part.links]
+            fields[part.key] = [{"text": cell.text, "url": cell.url} for cell in part.links]
     if page.data:
         fields["data"] = list(page.data)
     return fields
@@ -109,10 +109,6 @@ def table_csv(table: Table) -> str:
     for row in table.rows:
         writer.writerow(printable(formula_free(cell.whole)) for cell in row.cells)
     return out.getvalue()
-
-
-def _link(cell: Cell) -> dict[str, str | None]:
-    return {"text": cell.text, "url": cell.url}
 
 
 # Pages as HTML.

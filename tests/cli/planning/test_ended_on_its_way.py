@@ -7,8 +7,8 @@ import pytest
 from aclog.planning.applying import Applying
 from aclog.planning.journal import EntryKind, JournalWriter, read_journal
 from aclog.targets import log
+from aclog.targets.applies import append_applies, read_applies
 from aclog.targets.log import LogPlace
-from aclog.targets.place_state import append_applies, read_applies
 from tests.cli.planning.test_plan_and_apply import Source, add, held
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from aclog.planning.journal import read_journal
-from aclog.targets.place_state import read_applies
+from aclog.targets.applies import read_applies
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.planning.estate import Estate, log_with

@@ -14,7 +14,7 @@ from aclog.authorizer.acl import object_of_rule
 from aclog.cli.schema import schema_of
 from aclog.planning.journal import read_journal
 from aclog.snapshots.publisher import recover
-from aclog.targets.place_state import read_applies
+from aclog.targets.applies import read_applies
 from tests.support.builders.acls import acl
 from tests.support.cli.command import Result, aclog
 from tests.support.processes.write_faults import compiled

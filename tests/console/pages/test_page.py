@@ -17,7 +17,7 @@ from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import history
 from aclog.snapshots.moments import end_offset_at
 from aclog.snapshots.publisher import recover
-from aclog.targets.place_state import append_applies, applied_line, done_line
+from aclog.targets.applies import append_applies, applied_line, done_line
 from tests.support.analysis.timelines import batches_of
 from tests.support.builders.log_files import KAFKA_LOGS
 from tests.support.builders.state_logs import write_log

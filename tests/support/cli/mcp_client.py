@@ -9,7 +9,7 @@ import anyio
 from attrs import frozen
 from mcp import Client, StdioServerParameters
 
-from aclog.cli.mcp_server import NAMES_ARE_DATA
+from aclog.mcp.server import NAMES_ARE_DATA
 
 SECONDS = 300
 

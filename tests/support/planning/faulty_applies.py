@@ -16,8 +16,8 @@ from aclog.metalog.errors import LogError
 from aclog.planning.journal import read_journal
 from aclog.planning.plan import JournalError
 from aclog.snapshots.publisher import recover
+from aclog.targets.applies import check_applied
 from aclog.targets.log import is_absent, open_log_place
-from aclog.targets.place_state import check_applied
 from tests.support.processes.write_faults import fault_at
 
 

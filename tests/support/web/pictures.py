@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from aclog.planning.plan import ApplyNote
-from aclog.targets.place_state import append_applies, applied_line, done_line
+from aclog.targets.applies import append_applies, applied_line, done_line
 from tests.support.web.chromium import ROOT, launch
 from tests.support.web.console import ConsoleProcess
 from tests.support.web.estate import NEW_RULE, TESTS, write_accesses, write_estate

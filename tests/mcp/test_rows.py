@@ -7,8 +7,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.mcp_server import MOST_CHARACTERS, Ended, Rows, answer_of
-from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
+from aclog.mcp.server import MOST_CHARACTERS, Ended, Rows, answer_of
+from aclog.mcp.tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.errors import ConfigError
 
 TOOL = {tool.name: tool for tool in TOOLS}

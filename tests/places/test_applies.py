@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aclog.targets.place_state import origin_now
+from aclog.targets.applies import origin_now
 from tests.support.cli.repository import Repository
 
 

@@ -4,8 +4,8 @@ import jsonschema
 import pytest
 
 from aclog.authorizer.standard import Premise
-from aclog.cli.mcp_server import SCHEMA, Ended, Rows, answer_of
-from aclog.cli.mcp_tools import TOOLS, AskedState, CommandLine
+from aclog.mcp.server import SCHEMA, Ended, Rows, answer_of
+from aclog.mcp.tools import TOOLS, AskedState, CommandLine
 from aclog.metalog.errors import ConfigError
 
 NOTE = f"note: {Premise(name='super.users', problem='p', unless='u', settled_by='--super-users').note()}"

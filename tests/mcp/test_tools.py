@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aclog.cli.mcp_tools import TOOLS
+from aclog.mcp.tools import TOOLS
 from aclog.sources.choice import AclsSource
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.index.usage_index import UsageIndex

@@ -1,4 +1,4 @@
-"""A target as it was read when a plan was made, and the applies that changed it."""
+"""The applies that changed a target: recorded beside its log, and checked before the next plan; who plans, and when."""
 
 import getpass
 import os

@@ -1,17 +1,14 @@
 """The tools of `aclog mcp`: their arguments, and the command lines that answer them."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias
 
-import attrs
-from attrs import evolve, frozen
+from attrs import frozen
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.files import list_checkpoints, parse_checkpoint_name
@@ -357,51 +354,11 @@ TOOLS = (
 )
 
 
-# Flags that were given, as the words of another command line.
-
-
-def flag_words(group: attrs.AttrsInstance, *, without: Iterable[str] = ()) -> list[str]:
-    """Return the words that give a command the same values of a group of flags; those with their defaults are left out.
-
-    `group` is an attrs class whose fields are annotated as aclog.cli.options expects. Each word is a
-    `--flag=value`, which no value can make into another flag. `without`: names of fields.
-    """
-    left_out = frozenset(without)
-    hints = get_type_hints(type(group), include_extras=True)
-    return [
-        word
-        for each in attrs.fields(type(group))
-        if each.name not in left_out
-        for word in _words(_flag(hints[each.name]), getattr(group, each.name), _default(each.default))
-    ]
-
-
-def line_text(words: Iterable[str]) -> str:
-    """Return a command line for a POSIX shell."""
-    return shlex.join(["aclog", *words])
-
-
-def _words(flag: str, value: Any, default: Any) -> Iterator[str]:
-    if value == default:
-        return
-    if isinstance(value, bool):
-        yield flag if value else f"--no-{flag.removeprefix('--')}"
-    else:
-        yield from (f"{flag}={each}" for each in (value if isinstance(value, list) else [value]))
-
-
-def _flag(hint: Any) -> str:
-    """Return the first flag of an option: of `--cidr/--no-cidr` the one that switches it on."""
-    [option] = hint.__metadata__
-    declared: str = option.flags[0]
-    return declared.partition("/")[0]
-
-
-def _default(default: Any) -> Any:
-    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
-
-
 # The end offset of the state that a tool reads.
+
+
+OpenSource: TypeAlias = Callable[[str | None], ChosenSource]
+"""Returns the source of the server at the moment of an `as_of`; None: at that of its own flags, or the newest."""
 
 
 @frozen(kw_only=True)
@@ -417,7 +374,7 @@ class AskedState:
     """None for a source with a single state."""
 
 
-def asked_state(source: SourceFlags, as_of: str | None) -> AskedState:
+def asked_state(source: OpenSource, as_of: str | None) -> AskedState:
     """Return the state of a source at a moment, which `as_of` names; by default that of the flags, or the newest.
 
     A log is opened each time, so that another one in its place is not taken for it.
@@ -426,7 +383,7 @@ def asked_state(source: SourceFlags, as_of: str | None) -> AskedState:
         ConfigError: the text names no moment. MetadataError, OSError: the source cannot be read, or not so far back.
 
     """
-    choice = evolve(source, as_of=source.as_of if as_of is None else as_of).choose(_no_notes)
+    choice = source(as_of)
     with closing(choice.source):
         moment = choice.moment
         log = choice.source.log
@@ -463,10 +420,6 @@ def _newest_checkpoint(source: LogSource) -> int | None:
     return checkpoints[-1].end_offset if checkpoints else None
 
 
-def _no_notes(_text: str) -> None:
-    """Print nothing: the command that answers prints the notes."""
-
-
 # The command line that answers a question.
 
 
@@ -475,11 +428,19 @@ _COMPARISONS = frozenset(("no-new-access", "equal"))
 
 @frozen(kw_only=True)
 class Fixed:
-    """What the server was started with: no question changes it."""
+    """What the server was started with, as words of a command line: no question changes it."""
 
-    source: SourceFlags
-    authorizer: AuthorizerFlags
-    flags: McpFlags
+    open_source: OpenSource
+    source: tuple[str, ...]
+    """The source, without its moment."""
+    authorizer: tuple[str, ...]
+    """What decides."""
+    authorizer_of_any_kafka: tuple[str, ...]
+    """The same, without the Kafka that decides, for questions that name one."""
+    uses: tuple[str, ...]
+    """The index of last use, and the access log."""
+    has_index: bool
+    has_accesses: bool
 
 
 @frozen(kw_only=True)
@@ -496,7 +457,7 @@ class CommandLine:
     @property
     def text(self) -> str:
         """The line, for a shell."""
-        return line_text(self.words)
+        return shlex.join(["aclog", *self.words])
 
 
 def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
@@ -509,48 +470,47 @@ def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
     """
     change: str | None = getattr(arguments, "change", None)
     to_as_of = _second_moment(tool, arguments)
-    command = _command(tool, arguments, fixed.flags)
-    state = asked_state(fixed.source, arguments.as_of)
-    to_state = None if to_as_of is None else asked_state(fixed.source, to_as_of)
+    command = _command(tool, arguments, fixed)
+    state = asked_state(fixed.open_source, arguments.as_of)
+    to_state = None if to_as_of is None else asked_state(fixed.open_source, to_as_of)
     words = [
         *command,
-        *flag_words(evolve(fixed.source, as_of=None)),
+        *fixed.source,
         *(() if state.as_of is None else (f"--as-of={state.as_of}",)),
         *(() if to_state is None else (f"--to-as-of={to_state.as_of or to_as_of}",)),
         *(() if change is None else ("--change=-",)),
         *option_words(arguments),
-        *(() if command[0] == "unused" else flag_words(_authorizer(fixed.authorizer, arguments))),
+        *(() if command[0] == "unused" else _authorizer(fixed, arguments)),
         f"--format={'json' if tool.name == 'explain' else 'jsonl'}",
     ]
     return CommandLine(words=tuple(words), stdin=change, state=state, to_state=to_state)
 
 
-def _authorizer(flags: AuthorizerFlags, arguments: Arguments) -> AuthorizerFlags:
-    """Return the flags that the server was started with, except for a Kafka that the question names."""
-    return flags if arguments.kafka_version is None else evolve(flags, kafka_version=None, cidr=None)
+def _authorizer(fixed: Fixed, arguments: Arguments) -> tuple[str, ...]:
+    """Return what the server was started with, except for a Kafka that the question names."""
+    return fixed.authorizer if arguments.kafka_version is None else fixed.authorizer_of_any_kafka
 
 
-def _command(tool: Tool, arguments: Arguments, flags: McpFlags) -> list[str]:
+def _command(tool: Tool, arguments: Arguments, fixed: Fixed) -> list[str]:
     if isinstance(arguments, Check):
         return ["check", arguments.check]
     if isinstance(arguments, Unused):
-        return _unused(arguments, flags)
+        return _unused(arguments, fixed)
     return [tool.name.replace("_", "-"), *(["--origins"] if tool.name == "explain" else [])]
 
 
-def _unused(arguments: Unused, flags: McpFlags) -> list[str]:
-    words = flag_words(flags, without=("time_limit",))
-    if flags.index is not None:
+def _unused(arguments: Unused, fixed: Fixed) -> list[str]:
+    if fixed.has_index:
         if arguments.kafka_version is not None:
             raise ConfigError("kafka_version: the index was made with what decided: expected no such argument")
-        return ["unused", *words]
-    if not flags.accesses:
+        return ["unused", *fixed.uses]
+    if not fixed.has_accesses:
         raise ConfigError("no access log and no index: start aclog mcp with --index DIR or --accesses PATH")
     if arguments.gap is not None or arguments.ignore_brokers:
         raise ConfigError(
             "gap, ignore_brokers: only an index has the times when brokers logged: start aclog mcp with --index DIR"
         )
-    return ["usage", *words]
+    return ["usage", *fixed.uses]
 
 
 def _second_moment(tool: Tool, arguments: Arguments) -> str | None:

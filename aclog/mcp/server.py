@@ -40,14 +40,10 @@ from pydantic import ValidationError
 
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import UNKNOWN
-from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.mcp_tools import TOOLS, Arguments, CommandLine, Fixed, Tool, command_line, read_arguments
+from aclog.mcp.tools import TOOLS, Arguments, CommandLine, Fixed, Tool, command_line, read_arguments
 from aclog.metalog.errors import ConfigError, MetadataError, printable
 from aclog.snapshots.deciding_kafka import SETTLED_BY
-from aclog.sources.acl_lines import STDIN
 from aclog.terminal.columns import json_text
-from aclog.terminal.moment import take_moment
 from aclog.terminal.output import note
 
 if TYPE_CHECKING:
@@ -514,23 +510,10 @@ def _failed(text: str, line: CommandLine | None) -> CallToolResult:
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def run_mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> None:
-    """Serve until stdin is closed, or a signal.
-
-    Raises:
-        ConfigError: flags that do not go together, or a file that would be stdin.
-
-    """
-    for flag, path in source.files().items():
-        if path == STDIN:
-            raise ConfigError(f"{flag} -: the assistant speaks on stdin: expected a file")
-    choice = source.choose()  # wrong flags are reported now, to a person
-    choice.source.close()
-    if choice.as_of is not None:
-        take_moment(choice.as_of)
-    authorizer.warn_of_super_users()
-    commands = ChildCommands(flags.time_limit)
-    server = make_server(Fixed(source=source, authorizer=authorizer, flags=flags), commands)
+def serve_tools(fixed: Fixed, seconds: float) -> None:
+    """Serve over stdin and stdout until stdin is closed, or a signal; a tool may take so many seconds."""
+    commands = ChildCommands(seconds)
+    server = make_server(fixed, commands)
 
     async def serve() -> None:
         async with stdio_server() as (received, sent):

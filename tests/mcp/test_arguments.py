@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from aclog.cli.flags.commands import McpFlags
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags
-from aclog.cli.mcp_tools import Check, Explain, WhoCan, flag_words, line_text, option_words, read_arguments
+from aclog.cli.mcp import flag_words
 from aclog.cli.options import Group
+from aclog.mcp.tools import AskedState, Check, CommandLine, Explain, WhoCan, option_words, read_arguments
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
@@ -59,7 +60,9 @@ def test_words_give_the_same_flags_again(source, authorizer, flags):
     words = [*flag_words(source), *flag_words(authorizer), *flag_words(flags)]
     app.commands["command"].main(list(words), standalone_mode=False)
     assert found == [(source, authorizer, flags)]
-    assert shlex.split(line_text(words)) == ["aclog", *words]
+    state = AskedState(source="", end_offset=None, why_none=None, as_of=None)
+    line = CommandLine(words=tuple(words), stdin=None, state=state, to_state=None)
+    assert shlex.split(line.text) == ["aclog", *words]
 
 
 @given(st.lists(TEXTS, max_size=3), TEXTS)

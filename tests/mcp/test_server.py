@@ -12,9 +12,9 @@ import anyio
 import psutil
 import pytest
 
-from aclog.cli.mcp_server import ChildCommands
-from aclog.cli.mcp_tools import AskedState, CommandLine
 from aclog.installation import install_command
+from aclog.mcp.server import ChildCommands
+from aclog.mcp.tools import AskedState, CommandLine
 from aclog.ops import extras
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS
