@@ -60,7 +60,7 @@ class ResponseChecks:
             length, xid = _LENGTH.unpack_from(self._sent)[0], _LENGTH.unpack_from(self._sent, _LENGTH.size)[0]
             if len(self._sent) < _LENGTH.size + length:
                 return
-            if self._has_requested and xid >= 0:
+            if self._has_requested and xid != _PING_XID:
                 self._xids.append(xid)
             self._has_requested = True
             del self._sent[: _LENGTH.size + length]
