@@ -211,7 +211,7 @@ fuzz-native: venv $(VENV)/.native  ## the native core under two sanitizers: BASE
 	  $(if $(filter 200000,$(BASES)),--out benchmarks/results/fuzz-native.txt)
 
 .PHONY: campaign-hostile
-campaign-hostile: venv  ## `apply`, `mirror`, `sync` and `migrate` beside 2,000 servers that lie: wrong lengths, flipped bits, dropped writes, damaged batches and snapshots
+campaign-hostile: venv  ## `apply`, `mirror`, `sync` and `migrate` beside 2,000 servers that lie, and ZooKeepers: wrong lengths, flipped bits, dropped writes, damaged batches and snapshots
 	$(BIN)/python -m tests.scenarios.hostile_peers --cases 2000
 
 KEYCLOAK := 26.5.6

@@ -83,6 +83,7 @@ from aclog.sources.git import (
     file_content,
     merge_base,
     path_from_top,
+    submodules,
     top_directory,
     way_out,
 )
@@ -520,6 +521,9 @@ class SideReader:
     def _working_tree(self) -> Side:
         if not Path(self.path).exists():
             return _without_rules("the working tree", self.settings.authorizer)
+        # Its directory is empty in a clone without submodules: a review of no files would pass.
+        for each in submodules(path_from_top(self.path)):
+            raise ConfigError(f"{each}: a submodule: its files are in another repository")
         return self._read("the working tree", self._selection(acls=self.path), None)
 
     def _selection(self, *, ref: str | None = None, acls: str | None = None) -> SourceSelection:

@@ -134,6 +134,8 @@ _LARGEST = {b"blob": LARGEST, b"tree": 64 << 20}
 """By the kind of an object. A pack of a megabyte can hold a gigabyte."""
 
 _MODE_TREE, _MODE_LINK, _MODE_SUBMODULE = "40000", "120000", "160000"
+_MODES = frozenset((b"40000", b"100644", b"100755", b"100664", b"120000", b"160000"))
+"""Of tree objects; old versions of git wrote 100664."""
 _HEADER_FIELDS = 3
 
 
@@ -248,8 +250,14 @@ def _parsed(content: bytes, id_size: int) -> dict[str, TreeEntry]:
         begin, after = end + 1, end + 1 + id_size
         if blank < 0 or end < 0 or len(content) < after:
             raise ConfigError(f"a git tree object is damaged at byte {at}: try git fsck")
-        name = content[blank + 1 : end].decode("utf-8", "surrogateescape")
-        entries[name] = TreeEntry(mode=content[at:blank].decode("ascii"), id=content[begin:after].hex())
+        name, mode = content[blank + 1 : end].decode("utf-8", "surrogateescape"), content[at:blank]
+        # git checks out none of these, or only one of two: what is reviewed would not be what is deployed.
+        if mode not in _MODES or name in {"", ".", ".."} or "/" in name or name.lower() == ".git" or name in entries:
+            problem = "twice in its directory" if name in entries else f"mode {mode.decode(errors='replace')}"
+            raise ConfigError(
+                f"a git tree object has an entry {name!r}, {problem}, which git does not write: try git fsck"
+            )
+        entries[name] = TreeEntry(mode=mode.decode("ascii"), id=content[begin:after].hex())
         at = after
     return entries
 
@@ -281,6 +289,14 @@ def read_index() -> dict[str, dict[str, TreeEntry]]:
         parent, _, name = path.rpartition("/")
         _directory(directories, parent)[name] = TreeEntry(mode=mode, id=id_)
     return directories
+
+
+def submodules(path: str) -> list[str]:
+    """Return the submodules of the index at a path from the top, or below it."""
+    answer = ask_git("ls-files", "--stage", "-z", "--full-name", "--", f":(top,literal){path}")
+    lines = (answer.output or b"").split(b"\0")[:-1]
+    found = [line.partition(b"\t")[2] for line in lines if line.startswith(_MODE_SUBMODULE.encode())]
+    return [path.decode("utf-8", "surrogateescape") for path in found]
 
 
 def _directory(directories: dict[str, dict[str, TreeEntry]], path: str) -> dict[str, TreeEntry]:

@@ -104,16 +104,36 @@ class AclStore:
                 self.client.ensure(f"{tree.root}/{type_directory(kind)}")
 
     def load(self) -> StoreContents:
-        """Read all ACLs. It is not a consistent snapshot, but no znode is older than the call. Raises StoreError."""
+        """Read all ACLs. It is not a consistent snapshot, but no znode is older than the call.
+
+        Raises:
+            StoreError: ZooKeeper is unavailable, or lists znodes that it does not have.
+
+        """
         unknown: list[DecodeError] = []
         unreadable: list[DecodeError] = []
         resources = {}
+        vanished: dict[str, set[str]] = {}
         for acls in self.read_many(self._resource_paths(unknown)):
             if isinstance(acls, DecodeError):
                 unreadable.append(acls)
             elif acls.version != NO_VERSION:
                 resources[acls.path] = acls
+            else:
+                parent, _, name = acls.path.rpartition("/")
+                vanished.setdefault(parent, set()).add(name)
+        self._check_vanished(vanished)
         return StoreContents(resources=resources, unreadable=tuple(unreadable), unknown=tuple(unknown))
+
+    def _check_vanished(self, vanished: Mapping[str, set[str]]) -> None:
+        """Check that znodes which were not found are not listed either: each may hold a DENY. Raises StoreError."""
+        for parent, names in vanished.items():
+            children = self.client.children(parent)
+            if listed := names.intersection(children.names if children is not None else ()):
+                where = self.client.settings.where
+                raise StoreError(
+                    f"{where}: {parent}/{min(listed)} is listed, but does not exist: run the command again"
+                )
 
     def read_many(self, paths: Iterable[str]) -> Iterator["ResourceAcls | DecodeError"]:
         """Read znodes, in order; one that cannot be decoded gives its error. Raises StoreError."""

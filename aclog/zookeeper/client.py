@@ -94,12 +94,15 @@ _DEFAULT_IN_FLIGHT = 10
 
 @frozen(kw_only=True)
 class ZkTls:
-    """PEM files of TLS connections. None means the system's authorities, or no client certificate."""
+    """PEM files of TLS connections. None means no client certificate, or the system's authorities.
 
-    key_file: str | None = None
+    `checks_host` is whether the server's certificate must be valid for the host of `connect`.
+    """
+
+    keystore: str | None = None
     key_password: str | None = field(default=None, repr=False)
-    certificate_file: str | None = None
-    authorities_file: str | None = None
+    truststore: str | None = None
+    checks_host: bool = True
 
 
 @frozen(kw_only=True)
@@ -165,6 +168,11 @@ class _Reader:
                 return name, value
         return key, ""
 
+    def is_empty(self, key: str) -> bool:
+        """Return whether a property is set to nothing, which disables a default."""
+        values = [self.properties.get(name) for name in (f"{self.prefix}{key}", key)]
+        return next((not value.strip() for value in values if value is not None), False)
+
     def positive(self, key: str, default: int) -> int:
         """Return a positive 32-bit integer; the default if it is not set."""
         name, value = self._entry(key)
@@ -221,12 +229,11 @@ def _tls(reader: _Reader) -> ZkTls:
     if algorithm.upper() not in {"", "HTTPS"}:
         raise ConfigError(f"zookeeper.ssl.endpoint.identification.algorithm {algorithm!r}: expected HTTPS")
     # A PEM keystore holds both the private key and the certificate chain (KIP-651).
-    keys = reader.text("zookeeper.ssl.keystore.location") or None
     return ZkTls(
-        key_file=keys,
-        certificate_file=keys,
+        keystore=reader.text("zookeeper.ssl.keystore.location") or None,
         key_password=reader.text("zookeeper.ssl.keystore.password") or None,
-        authorities_file=reader.text("zookeeper.ssl.truststore.location") or None,
+        truststore=reader.text("zookeeper.ssl.truststore.location") or None,
+        checks_host=not reader.is_empty("zookeeper.ssl.endpoint.identification.algorithm"),
     )
 
 

@@ -606,7 +606,11 @@ _ROOTS = tuple(tree.root for tree in TREES)
 _DIRECTORIES = (*_ROOTS, _EXTENDED)
 """Parents of directories, one for each resource type or pattern type."""
 _LISTS = (*_DIRECTORIES, USERS_PATH, TOKENS_PATH, KIP_TOKENS_PATH)
+_MAX_MALFORMED = 5
+"""Connections that end with a malformed response, after which a server is given up; others may belong to a proxy."""
 _MAX_ROUNDS = 1000
+_SETTLING_S = 300.0
+"""How long a store may change while it is read, after the first reading."""
 _PAUSE_S = 0.05
 
 
@@ -652,12 +656,15 @@ class StoreWatch:
         After a lost connection, which may last `patience` seconds, everything is read again.
 
         Raises:
-            StoreError: the connection stays lost, a znode is not readable with this client's identity, or the store
-                changes faster than it can be read.
+            StoreError: the connection stays lost, responses are malformed, a znode is not readable with this client's
+                identity, or the store changes faster than it can be read.
 
         """
         count, deadline = 0, time.monotonic() + patience
+        settled = None
         for _ in range(_MAX_ROUNDS):
+            if settled is not None and time.monotonic() > settled:
+                break
             try:
                 # After sync, all watches that have fired are in the queue: an empty queue then means a consistent
                 # state.
@@ -667,11 +674,12 @@ class StoreWatch:
                 read = self._read_stale()
             except DisconnectedError:
                 self._stale.add(_DISCONNECTED)
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._client.malformed > _MAX_MALFORMED:
                     raise
                 time.sleep(_PAUSE_S)
                 continue
             deadline = time.monotonic() + patience
+            settled = settled or time.monotonic() + _SETTLING_S
             count += read
             if not read and self._changed.empty():
                 return count
@@ -736,12 +744,13 @@ class StoreWatch:
             self._progress(count)
 
     def _vanished(self, path: str) -> None:
-        # The znode was deleted after it was listed. Nothing watches it, so it must count as new when it is listed
-        # again.
+        # The znode was deleted after it was listed, or a server lists what it does not have. Nothing watches it, so it
+        # must count as new when its parent is listed again: until it is gone there as well, what was read is not whole.
         self._contents.pop(path, None)
         parent, _, name = path.rpartition("/")
-        if parent in self._children:
+        if name in self._children.get(parent, ()):
             self._children[parent] -= {name}
+            self._changed.put(parent)
 
 
 # Executes a StorePlan: writes ACLs, credentials and tokens to ZooKeeper, several znodes in parallel.

@@ -1,10 +1,13 @@
 """A ZooKeeper session: kazoo behind our types, and reads of many znodes in one request."""
 
 import logging
+import ssl
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from attrs import define, field, frozen
@@ -25,14 +28,17 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
     SessionExpiredError,
     UnimplementedError,
+    ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
-from kazoo.protocol.serialization import read_buffer, stat_struct, write_string
+from kazoo.protocol.serialization import GetChildren2, read_buffer, stat_struct, write_string
 from kazoo.protocol.states import Callback, ZnodeStat
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
-from aclog.metalog.errors import ConfigError
+from aclog.config.node_config import TlsSettings
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.security.tls import client_context
 from aclog.zookeeper.client import (
     Children,
     ConflictError,
@@ -44,8 +50,10 @@ from aclog.zookeeper.client import (
     SetNode,
     StoreError,
     ZkSettings,
+    ZkTls,
 )
-from aclog.zookeeper.znodes import is_sensitive
+from aclog.zookeeper.wire import CheckedHandler
+from aclog.zookeeper.znodes import brief_json, is_sensitive, name_problem
 
 # Reads of many znodes in one request: ZooKeeper's multiRead (opcode 22, since 3.6), which kazoo does not support.
 
@@ -55,6 +63,17 @@ ReadResult: TypeAlias = "tuple[bytes, ZnodeStat] | KazooException"
 
 # Per request: far below the limit of jute.maxbuffer, 1 MiB by default, even for large ACL znodes.
 MAX_PATHS, MAX_CHARACTERS = 64, 1 << 17
+
+MAX_CHILDREN = 1 << 20
+"""Names in a list of children."""
+MAX_NAME = 100_000
+"""Characters of a znode's name: those of the longest name in Kafka's protocol, all percent-encoded."""
+MAX_DATA = 16 << 20
+"""Bytes of a znode; ZooKeeper's own limit is 1 MiB by default (jute.maxbuffer)."""
+MAX_CONTENTS = 256 << 20
+"""Bytes of the znodes of one reading."""
+_READING_S = 900.0
+"""How long one reading may take."""
 
 _GET_DATA, _ERROR = 4, -1
 _HEADER = struct.Struct("!iBi")
@@ -77,13 +96,14 @@ class MultiRead:
             data += _HEADER.pack(_GET_DATA, 0, -1) + write_string(path) + b"\0"
         return data + _HEADER.pack(_ERROR, 1, -1)
 
-    @classmethod
-    def deserialize(cls, data: bytes, offset: int) -> list[ReadResult]:
-        """Return the results in the order of the paths."""
+    def deserialize(self, data: bytes, offset: int) -> list[ReadResult]:
+        """Return the results in the order of the paths. Raises DecodeError, struct.error."""
         results: list[ReadResult] = []
         while True:
             kind, done, _ = _HEADER.unpack_from(data, offset)
             offset += _HEADER.size
+            if bool(done) is not (len(results) == len(self.paths)):
+                raise DecodeError(f"{len(results)} results or more for {len(self.paths)} paths")
             if done:
                 return results
             if kind == _ERROR:
@@ -93,6 +113,28 @@ class MultiRead:
                 value, offset = read_buffer(data, offset)
                 results.append((value or b"", ZnodeStat._make(stat_struct.unpack_from(data, offset))))
                 offset += stat_struct.size
+
+
+class ListChildren(GetChildren2):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's request for the names of children and the stat of their parent, with checks of the response."""
+
+    @classmethod
+    def deserialize(cls, data: bytes, offset: int) -> tuple[list[str], ZnodeStat]:
+        """Return the names and the stat. Raises DecodeError, struct.error, UnicodeDecodeError."""
+        (count,) = _CODE.unpack_from(data, offset)
+        if not 0 <= count <= MAX_CHILDREN:
+            raise DecodeError(f"{count} children: expected 0 to {MAX_CHILDREN}")
+        names, stat = super().deserialize(data, offset)
+        if count != stat.numChildren:
+            raise DecodeError(f"{count} names of {stat.numChildren} children")
+        if None in names or len(set(names)) != count:
+            raise DecodeError("children without a name, or with the same")
+        for name in names:
+            if len(name) > MAX_NAME:
+                raise DecodeError(f"a child with a name of {len(name)} characters: expected at most {MAX_NAME}")
+            if problem := name_problem(name):
+                raise DecodeError(f"a child named {brief_json(name)}: {problem}")
+        return names, stat
 
 
 def portions(paths: Iterable[str]) -> Iterator[list[str]]:
@@ -114,6 +156,10 @@ def portions(paths: Iterable[str]) -> Iterator[list[str]]:
 
 _log = logging.getLogger(__name__)
 
+_CLOSE_S = 5.0
+"""How long a server may take to close a session."""
+_LOOK_S = 0.05
+
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _DISCONNECTED = (ConnectionClosedError, ConnectionLoss, KazooTimeoutError, SessionExpiredError)
 _ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
@@ -130,6 +176,7 @@ class ZkClient:
 
     settings: ZkSettings
     _kazoo: KazooClient
+    _handler: CheckedHandler
     _multi_read: bool = True
     """Whether the server supports multiRead, as far as known."""
     _timeout: float = field(init=False)
@@ -142,6 +189,11 @@ class ZkClient:
     def connected(self) -> bool:
         """Whether the client has a session and a connection now."""
         return bool(self._kazoo.connected)
+
+    @property
+    def malformed(self) -> int:
+        """How many connections a malformed response ended."""
+        return self._handler.problems
 
     @property
     def session(self) -> tuple[int, bytes]:
@@ -159,7 +211,7 @@ class ZkClient:
 
     def get(self, path: str) -> Node | None:
         """Read a znode; None if it does not exist. Raises StoreError."""
-        self._check_connected()
+        self._begin()
         return self._node(path, self._kazoo.get_async(path))[1]
 
     def get_many(
@@ -168,11 +220,27 @@ class ZkClient:
         """Read znodes in the order of their paths, with up to `in_flight` requests pipelined.
 
         Each existing znode gets a watch: `watch` is called once with its path when the znode is written or deleted, or
-        the connection is lost. Raises StoreError.
+        the connection is lost.
+
+        Raises:
+            StoreError: also more than MAX_CONTENTS bytes, or a longer time than any honest server takes.
+
         """
+        size, end = 0, time.monotonic() + _READING_S
+        for path, node in self._read_many(paths, watch):
+            size += 0 if node is None else len(node.data)
+            if size > MAX_CONTENTS:
+                raise StoreError(f"{self.settings.where}: {path}: more than {MAX_CONTENTS >> 20} MiB in znodes")
+            if time.monotonic() > end:
+                raise StoreError(f"{self.settings.where}: {path}: reading takes more than {_READING_S:g} s")
+            yield path, node
+
+    def _read_many(
+        self, paths: Iterable[str], watch: Callable[[str], None] | None
+    ) -> Iterator[tuple[str, Node | None]]:
         waiting: deque[tuple[list[str], list[IAsyncResult]]] = deque()
         for portion in portions(paths):
-            self._check_connected()
+            self._begin()
             waiting.append((portion, self._send_reads(portion, watch)))
             if len(waiting) >= self.settings.in_flight:
                 yield from self._nodes(*waiting.popleft())
@@ -195,24 +263,34 @@ class ZkClient:
             return
         try:
             responses = self._wait(results[0], portion[0])
-        except UnimplementedError as e:
+        except StoreError as e:
+            if not isinstance(e.__cause__, UnimplementedError):
+                raise
             # The client has reconnected to a server before 3.6, which also closes the connection on an unknown opcode.
             # The caller retries as after any disconnect, and then without multiRead.
             self._multi_read = False
-            raise DisconnectedError(f"{self.settings.where}: {_reason(e)}: retry without multiRead") from e
+            raise DisconnectedError(f"{e}: retry without multiRead") from e
         for path, each in zip(portion, responses, strict=True):
             if isinstance(each, NoNodeError):
                 yield path, None
             elif isinstance(each, KazooException):
                 raise self._error(each, path)
             else:
-                yield path, _node(*each)
+                yield path, self._checked(path, each)
 
     def _node(self, path: str, result: IAsyncResult) -> tuple[str, Node | None]:
         try:
-            return path, _node(*self._wait(result, path))
+            return path, self._checked(path, self._wait(result, path))
         except _MissingError:
             return path, None
+
+    def _checked(self, path: str, read: tuple[bytes | None, ZnodeStat]) -> Node:
+        """Return a znode. Raises StoreError: its stat is of another, or it is too large."""
+        data, stat = read[0] or b"", read[1]
+        if len(data) != stat.dataLength or len(data) > MAX_DATA:
+            expected = f"the {stat.dataLength} of its stat, at most {MAX_DATA}"
+            raise self._malformed(path, f"{len(data)} bytes: expected {expected}")
+        return Node(data=data, version=stat.version, created_ms=stat.ctime, child_count=stat.numChildren)
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> Children | None:
         """Read a znode's children; None if the znode does not exist.
@@ -225,8 +303,10 @@ class ZkClient:
             if watch is not None:
                 watch()
 
-        self._check_connected()
-        result = self._kazoo.get_children_async(path, watch=None if watch is None else watched, include_data=True)
+        self._begin()
+        result = self._kazoo.handler.async_result()
+        # As for multiRead; kazoo registers the watch of a request of its own type, and so of this one.
+        self._kazoo._call(ListChildren(f"{self._kazoo.chroot}{path}", None if watch is None else watched), result)
         try:
             names, stat = self._wait(result, path)
         except _MissingError:
@@ -240,7 +320,7 @@ class ZkClient:
 
         Raises StoreError.
         """
-        self._check_connected()
+        self._begin()
         self._wait(self._kazoo.sync_async("/"), "/")
         # The server sends watch events before the response to sync, and kazoo calls them in that order in one thread:
         # a callback of ours in that queue runs after all events.
@@ -252,7 +332,7 @@ class ZkClient:
 
     def ensure(self, path: str) -> None:
         """Create a znode without data, and its parents, if they do not exist. Raises StoreError."""
-        self._check_connected()
+        self._begin()
         acl = _acl(path, self.settings)
         # ensure_path() gives missing parents the same ACL: those of a sensitive znode are created on their own first.
         if acl is not None and path.rpartition("/")[0]:
@@ -267,11 +347,13 @@ class ZkClient:
             StoreError: anything else; after a lost connection, either everything or nothing was applied.
 
         """
-        self._check_connected()
+        self._begin()
         transaction = self._kazoo.transaction()
         for operation in operations:
             _add(transaction, operation, self.settings)
         results = self._wait(transaction.commit_async(), operations[0].path)
+        if len(results) != len(operations):
+            raise self._malformed(operations[0].path, f"{len(results)} results of {len(operations)} operations")
         failed = [
             (operation.path, result)
             for operation, result in zip(operations, results, strict=True)
@@ -283,32 +365,62 @@ class ZkClient:
         return [result.version if isinstance(result, ZnodeStat) else 0 for result in results]
 
     def close(self) -> None:
-        """Close the session; calls in flight fail."""
-        try:
-            self._kazoo.stop()
-            self._kazoo.close()
-        except (KazooException, KazooTimeoutError) as e:  # the server expires the session after its timeout
-            _log.warning("%s: the session was not closed: %s", self.settings.where, _reason(e))
+        """Close the session; calls in flight fail. A server that does not respond expires it after its timeout."""
+        _stop(self._kazoo, self._handler, _CLOSE_S)
 
-    def _check_connected(self) -> None:
+    def _begin(self) -> None:
         # kazoo would queue the request and send it after a reconnect, when its caller has long given up: a write would
         # take effect after its error was reported.
         if not self._kazoo.connected:
-            raise DisconnectedError(f"{self.settings.where}: the connection is lost")
+            raise DisconnectedError(f"{self.settings.where}: {self._lost}")
+        self._handler.reset_count()
+
+    @property
+    def _lost(self) -> str:
+        problem = self._handler.problem
+        return f"the connection is lost{f': {problem}' if problem else ''}"
+
+    def find_multi_read(self) -> None:
+        """Find out whether the server supports multiRead (3.6); an older one rejects it and closes the session.
+
+        Raises StoreError.
+        """
+        result = self._kazoo.handler.async_result()
+        self._kazoo._call(MultiRead(["/", "/"]), result)  # see _send_reads
+        try:
+            self._wait(result, "/")
+        except StoreError as e:
+            if not isinstance(e.__cause__, UnimplementedError):
+                raise
+            self._multi_read = False
+            _stop(self._kazoo, self._handler, _CLOSE_S)
+            _start(self._kazoo, self._handler, self.settings)
+
+    def enter(self, chroot: str) -> None:
+        """Set the chroot. Raises StoreError; ConfigError: it does not exist, and is not to be made."""
+        if self.settings.make_chroot:
+            self._wait(self._kazoo.ensure_path_async(chroot), chroot)
+        elif not self._wait(self._kazoo.exists_async(chroot), chroot):
+            raise ConfigError(f"{self.settings.where}: {chroot} does not exist: is the chroot correct?")
+        self._kazoo.chroot = chroot
 
     def _wait(self, result: IAsyncResult, path: str) -> Any:
         try:
             return result.get(timeout=self._timeout)
         except NoNodeError:
             raise _MissingError(f"{self.settings.where}: {path} does not exist") from None
-        except UnimplementedError:  # handled by callers that use multiRead
-            raise
         except (KazooException, KazooTimeoutError) as e:
             raise self._error(e, path) from e
+        except Exception as e:  # kazoo hands on what its decoding raises
+            raise self._malformed(path, str(e) if isinstance(e, DecodeError) else f"{type(e).__name__}: {e}") from e
+
+    def _malformed(self, path: str, problem: str) -> StoreError:
+        return StoreError(f"{self.settings.where}: {path}: malformed response: {problem}")
 
     def _error(self, error: Exception, path: str) -> StoreError:
         if isinstance(error, _DISCONNECTED):
-            return DisconnectedError(f"{self.settings.where}: {path}: {_reason(error)}")
+            reason = _reason(error) if isinstance(error, KazooTimeoutError) else self._lost
+            return DisconnectedError(f"{self.settings.where}: {path}: {reason}")
         kind = ConflictError if isinstance(error, _CONFLICTS) else StoreError
         return kind(f"{self.settings.where}: {path}: {_reason(error)}")
 
@@ -319,10 +431,6 @@ def _watcher(watch: Callable[[str], None], path: str) -> Callable[[object], None
 
 class _MissingError(ConflictError):
     """The znode does not exist."""
-
-
-def _node(data: bytes, stat: ZnodeStat) -> Node:
-    return Node(data=data, version=stat.version, created_ms=stat.ctime, child_count=stat.numChildren)
 
 
 def _reason(error: Exception) -> str:
@@ -356,68 +464,75 @@ def _add(transaction: TransactionRequest, operation: Operation, settings: ZkSett
 
 def connected_client(settings: ZkSettings) -> ZkClient:
     """Connect; see aclog.zookeeper.connect.open_client."""
-    tls = settings.tls
-    secured = {}
-    if tls is not None:
-        secured = {
-            "use_ssl": True,
-            "keyfile": tls.key_file,
-            "keyfile_password": tls.key_password,
-            "certfile": tls.certificate_file,
-            "ca": tls.authorities_file,
-        }
     hosts, slash, chroot = settings.connect.partition("/")
+    handler = CheckedHandler(
+        tls=None if settings.tls is None else _tls_context(settings.tls), frame_seconds=settings.session_timeout
+    )
     kazoo = KazooClient(
         hosts=hosts,
         timeout=settings.session_timeout,
+        handler=handler,
         default_acl=[*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if settings.secure_acls else None,
         logger=_quiet_logger(),
-        **secured,
     )
+    client = ZkClient(settings=settings, kazoo=kazoo, handler=handler)
     try:
-        kazoo.start(timeout=settings.connection_timeout)
-        multi_read = _supports_multi_read(kazoo, settings.session_timeout)
+        _start(kazoo, handler, settings)
+        client.find_multi_read()
         if chroot:
-            _enter(kazoo, f"{slash}{chroot}", settings)
+            client.enter(f"{slash}{chroot}")
     except KeyboardInterrupt:
         # Its threads end once their server responds or the time is up: an interrupt waits for neither.
-        threading.Thread(target=_stopped, args=(kazoo,), daemon=True).start()
+        threading.Thread(target=_stop, args=(kazoo, handler, 0.0), daemon=True).start()
         raise
     except BaseException as e:
-        _stopped(kazoo)
-        if isinstance(e, KazooTimeoutError):
-            seconds = f"{settings.connection_timeout:g} s"
-            raise StoreError(f"{settings.where}: no connection within {seconds}: is it running?") from e
-        if isinstance(e, (KazooException, ValueError, OSError)):
-            raise ConfigError(f"{settings.where}: {_reason(e)}") from e
+        _stop(kazoo, handler, 0.0)
+        if (
+            isinstance(e, StoreError)
+            and isinstance(e.__cause__, ZookeeperError)
+            and not isinstance(e, DisconnectedError)
+        ):
+            raise ConfigError(str(e)) from e  # the server responds, and rejects the settings
         raise
-    return ZkClient(settings=settings, kazoo=kazoo, multi_read=multi_read)
+    return client
 
 
-def _stopped(kazoo: KazooClient) -> None:
-    kazoo.stop()
-    kazoo.close()
+def _tls_context(tls: ZkTls) -> ssl.SSLContext:
+    """Return the context of connections. Raises ConfigError: a file that cannot be read, or without what it is for."""
+    return client_context(
+        TlsSettings(
+            keystore=None if tls.keystore is None else Path(tls.keystore),
+            keystore_type="PEM",
+            key_password=tls.key_password,
+            truststore=None if tls.truststore is None else Path(tls.truststore),
+            truststore_type="PEM",
+            endpoint_identification=tls.checks_host,
+        )
+    )
 
 
-def _supports_multi_read(kazoo: KazooClient, seconds: float) -> bool:
-    """Return whether the server supports multiRead (3.6); an older one rejects the request and closes the session."""
-    result = kazoo.handler.async_result()
-    kazoo._call(MultiRead(["/", "/"]), result)  # see ZkClient._send_reads
+def _start(kazoo: KazooClient, handler: CheckedHandler, settings: ZkSettings) -> None:
+    """Connect. Raises StoreError: no session in time, or each server's responses are malformed."""
+    live, end = kazoo.start_async(), time.monotonic() + settings.connection_timeout
+    while not live.wait(_LOOK_S):
+        if handler.problems >= len(kazoo.hosts):
+            raise StoreError(f"{settings.where}: {handler.problem}")
+        if time.monotonic() > end:
+            seconds = f"{settings.connection_timeout:g} s"
+            raise StoreError(f"{settings.where}: no connection within {seconds}: {handler.problem or 'is it running?'}")
+
+
+def _stop(kazoo: KazooClient, handler: CheckedHandler, seconds: float) -> None:
+    """Close the session and end its threads; after these seconds, without a response of the server."""
+    # kazoo waits for a connection's thread without end, and that thread for the rest of a response.
+    timer = threading.Timer(seconds, handler.abort)
+    timer.daemon = True
+    timer.start()
     try:
-        result.get(timeout=seconds)
-    except UnimplementedError:
-        kazoo.restart()
-        return False
-    return True
-
-
-def _enter(kazoo: KazooClient, chroot: str, settings: ZkSettings) -> None:
-    """Set the chroot of a client."""
-    if settings.make_chroot:
-        kazoo.ensure_path(chroot)
-    elif not kazoo.exists(chroot):
-        raise ConfigError(f"{settings.where}: {chroot} does not exist: is the chroot correct?")
-    kazoo.chroot = chroot
+        kazoo.stop()
+        kazoo.close()
+    finally:
+        timer.cancel()
 
 
 def _quiet_logger() -> logging.Logger:

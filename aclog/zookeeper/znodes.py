@@ -52,8 +52,17 @@ def json_object(data: bytes, *, path: str) -> dict[str, Any]:
 
 def brief_json(value: object) -> str:
     """Return a value as JSON for an error message, cut after 40 characters."""
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:  # the decoder nests deeper than the encoder
+        return "a value that is nested too deeply"
     return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def brief_repr(value: object) -> str:
+    """Return the repr of a value for an error message, cut after 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def check_version(fields: Mapping[str, Any], expected: int, *, path: str) -> None:
@@ -61,14 +70,14 @@ def check_version(fields: Mapping[str, Any], expected: int, *, path: str) -> Non
     version = fields.get("version")
     # isinstance() would accept true, which is an int in Python.
     if type(version) is not int or version != expected:
-        raise DecodeError(f"version {version!r}: expected {expected}", path=path)
+        raise DecodeError(f"version {brief_repr(version)}: expected {expected}", path=path)
 
 
 def text_field(fields: Mapping[str, Any], name: str) -> str:
     """Return a string field. Raises DecodeError."""
     value = _field(fields, name)
     if not isinstance(value, str):
-        raise DecodeError(f"{name}: {value!r}: expected a string")
+        raise DecodeError(f"{name}: {brief_repr(value)}: expected a string")
     return value
 
 
@@ -84,7 +93,7 @@ def integer_field(fields: Mapping[str, Any], name: str, *, bits: int = 64) -> in
     """Return a signed integer field of the given width. Raises DecodeError."""
     value = _field(fields, name)
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise DecodeError(f"{name}: {value!r}: expected a signed {bits}-bit integer")
+        raise DecodeError(f"{name}: {brief_repr(value)}: expected a signed {bits}-bit integer")
     return value
 
 
@@ -230,7 +239,7 @@ def _code(codes: dict[str, int], name: str, field: str, path: str) -> int:
     code = codes.get(name.lower())
     if code is None:
         names = _OPERATIONS if codes is OPERATION_CODES else _PERMISSIONS
-        raise DecodeError(f"{field} {name!r}: expected one of {', '.join(names.values())}", path=path)
+        raise DecodeError(f"{field} {brief_repr(name)}: expected one of {', '.join(names.values())}", path=path)
     return code
 
 
@@ -456,16 +465,17 @@ def _extended(tree: AclTree, data: bytes, path: str) -> ResourcePattern:
     texts = [event.get(key) for key in ("resourceType", "name", "patternType")]
     kind, name, pattern_type = texts
     if not (isinstance(kind, str) and isinstance(name, str) and name and isinstance(pattern_type, str)):
-        raise DecodeError(f"{texts}: expected a resourceType, a name and a patternType", path=path)
+        what = brief_repr(texts)
+        raise DecodeError(f"{what}: expected a resourceType, a name and a patternType", path=path)
     if pattern_type.upper() != tree.pattern_type.name:
-        raise DecodeError(f"patternType {pattern_type!r}: expected {tree.pattern_type.name}", path=path)
+        raise DecodeError(f"patternType {brief_repr(pattern_type)}: expected {tree.pattern_type.name}", path=path)
     return ResourcePattern(resource_type=_type(kind, path), name=name, pattern_type=tree.pattern_type)
 
 
 def _type(name: str, path: str) -> ResourceType:
     kind = _EVENT_TYPES.get(name.upper()) or type_of_directory(name)
     if kind is None:
-        raise DecodeError(f"resource type {name!r}: expected one of {', '.join(_EVENT_TYPES)}", path=path)
+        raise DecodeError(f"resource type {brief_repr(name)}: expected one of {', '.join(_EVENT_TYPES)}", path=path)
     return kind
 
 
@@ -496,11 +506,11 @@ def percent_decoded(text: str) -> str:
 
     """
     if match := _BAD_ESCAPE.search(text):
-        raise DecodeError(f"{text!r}: expected two hexadecimal digits after each %", position=match.start())
+        raise DecodeError(f"{brief_repr(text)}: expected two hexadecimal digits after each %", position=match.start())
     try:
         return unquote_plus(text, errors="strict")
     except UnicodeDecodeError:
-        raise DecodeError(f"{text!r}: expected percent-encoded UTF-8") from None
+        raise DecodeError(f"{brief_repr(text)}: expected percent-encoded UTF-8") from None
 
 
 # SCRAM credentials in the znode of a user's dynamic configuration, which also holds the user's quotas.
@@ -693,7 +703,7 @@ def _token(fields: Mapping[str, Any]) -> DelegationTokenRecord:
 def _principal(text: str, name: str) -> str:
     principal = percent_decoded(text)
     if ":" not in principal:
-        raise DecodeError(f"{name} {principal!r}: expected a principal such as User:alice")
+        raise DecodeError(f"{name} {brief_repr(principal)}: expected a principal such as User:alice")
     return principal
 
 

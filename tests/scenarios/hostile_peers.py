@@ -1,4 +1,4 @@
-"""`make campaign-hostile`: servers that lie to `apply`, `mirror`, `sync` and `migrate`, which claim only what is true.
+"""`make campaign-hostile`: servers that lie to `apply`, `mirror`, `sync` and `migrate`, and a ZooKeeper that does.
 
     python -m tests.scenarios.hostile_peers --cases 2000 --seed 1
 
@@ -6,7 +6,8 @@ A case answers every request rightly but for a few answers, which are of a wrong
 flipped bits, with a huge length of an array, said twice, or of another request; or the server says that it did what it
 did not. A leader also sends damaged batches, offsets that jump, other epochs and marks, another cluster's log and
 snapshots that end early. A poll of `sync` removes no more than its limit, and `migrate` succeeds only if the quorum has
-what the ZooKeeper has. Each command ends by itself, with at most a dozen lines and no traceback.
+what the ZooKeeper has. What a ZooKeeper lists is read whole or not at all, by `migrate` and `acls list`. Each command
+ends by itself, with at most a dozen lines and no traceback.
 """
 
 import argparse
@@ -38,12 +39,15 @@ from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import checkpoint_batches
 from aclog.targets import cluster
+from aclog.zookeeper import wire
+from aclog.zookeeper.znodes import encode_acls, entry_of
 from tests.support.builders.acls import acl
 from tests.support.builders.state_records import acl as record
 from tests.support.cli.command import Result, aclog
 from tests.support.fakes.broker import FakeBroker
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
+from tests.support.fakes.zookeeper import FakeZooKeeper, Request, SilenceError, estate
 from tests.support.planning.estate import Estate
 from tests.support.zookeeper.fake_store import fake_store
 
@@ -51,6 +55,7 @@ _LENGTHS = (0, 1, 3, -1, -(1 << 31), (1 << 31) - 1, 256 << 20, (256 << 20) + 1)
 _HUGE = (b"\xff\xff\xff\xff\x0f", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\x80\x80\x80\x08", b"\xff\x7f")
 _PATIENCE_S = 1.0
 """How long what was written may take to be seen; what never comes is waited for as long."""
+_MOST_SECONDS = 60
 _MOST_SAID = 12
 """Lines on stderr: each attempt may be told, and nothing else."""
 
@@ -395,7 +400,56 @@ def migrate_case(home: Path, seed: int, kinds: Counter[str]) -> tuple[str, str |
     return f"exit {result.code}", None
 
 
-CASES = {"apply": apply_case, "mirror": mirror_case, "sync": sync_case, "migrate": migrate_case}
+def zookeeper_case(home: Path, seed: int, kinds: Counter[str]) -> tuple[str, str | None]:
+    """Read a ZooKeeper that is hostile; return as `apply_case`."""
+    random = Random(seed)
+    left, chance = [random.choice((1, 1, 2, 1000))], random.choice((0.02, 0.1, 1.0))
+
+    def answer(_request: Request, response: bytes, client: Any) -> bytes:
+        if left[0] <= 0 or random.random() > chance:
+            return response
+        left[0] -= 1
+        kind, sent, ends = mutated(response, random)
+        kinds[kind] += 1
+        client.sendall(sent)
+        if ends:
+            client.close()
+        raise SilenceError
+
+    rules = BASE + WANTED
+    nodes = {each.resource_name: encode_acls([entry_of(each)]) for each in rules}
+    properties = home / "zk.properties"
+    properties.write_text(f"zookeeper.session.timeout.ms={int(_PATIENCE_S * 1000)}\n")
+    with FakeZooKeeper(estate(nodes), answer) as server, mock.patch.object(wire, "_MIN_FRAME_S", _PATIENCE_S):
+        begin = time.perf_counter()
+        if random.randrange(2):
+            words = f"zookeeper.connect={server.connect}", f"zookeeper.session.timeout.ms={int(_PATIENCE_S * 1000)}"
+            result = aclog("acls", "list", *(each for word in words for each in ("--authorizer-properties", word)))
+            printed = result.out
+        else:
+            flags = "--zk-tls-config-file", properties, "--log", home / "log"
+            result = aclog("migrate", "--zookeeper", server.connect, *flags)
+            printed = aclog("acls", "list", "--log", home / "log").out
+        seconds = time.perf_counter() - begin
+    if problem := _said_wrongly(result):
+        return "odd", problem
+    if seconds > _MOST_SECONDS:
+        return "odd", f"{seconds:.0f} s"
+    count, is_noted = printed.count("permissionType="), "are ignored" in result.err or "left out" in result.err
+    # All is written, and the reading for the comparison afterwards failed.
+    is_whole = result.code != 2 or "switched over" in result.err
+    if count != (len(rules) if is_whole else 0) and not is_noted:
+        return "odd", f"exit {result.code}, and {count} of {len(rules)} rules"
+    return f"exit {result.code}", None
+
+
+CASES = {
+    "apply": apply_case,
+    "mirror": mirror_case,
+    "sync": sync_case,
+    "migrate": migrate_case,
+    "zookeeper": zookeeper_case,
+}
 
 
 def run(what: str, *, seed: int, cases: int) -> tuple[Counter[str], Counter[str], list[str]]:

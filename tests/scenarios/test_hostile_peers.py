@@ -1,4 +1,4 @@
-"""Servers that lie to `apply`, `mirror`, `sync` and `migrate`, in a short form of `make campaign-hostile`."""
+"""Servers that lie to commands, in a short form of `make campaign-hostile`."""
 
 import pytest
 

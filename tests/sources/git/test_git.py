@@ -9,6 +9,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.sources.git import GitTree, changed_files, file_content, parse_git_place
+from tests.support.cli.command import aclog
 from tests.support.cli.repository import Repository
 
 
@@ -367,6 +368,100 @@ def test_a_link_whose_target_is_no_path_is_refused(repository: Repository) -> No
     repository.git("update-index", "--add", "--cacheinfo", f"120000,{blob},kafka/link")
     repository.git("commit", "-qm", "link")
     assert refusal("main:kafka") == "main:kafka/link: a symbolic link of more than 4,096 bytes"
+
+
+def hash_object(repository: Repository, kind: str, data: bytes) -> bytes:
+    """Write an object that git would not write; return its id in binary."""
+    command = ["git", "-C", str(repository.path), "hash-object", "-w", "-t", kind, "--literally", "--stdin"]
+    return bytes.fromhex(subprocess.run(command, input=data, capture_output=True, check=True).stdout.decode())
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "problem"),
+    [
+        (b"\xff00644", b"a", "an entry 'a', mode \ufffd00644"),
+        (b"", b"a", "an entry 'a', mode , which"),
+        (b"777777", b"a", "an entry 'a', mode 777777"),
+        (b"100644", b"", "an entry '', mode 100644"),
+        (b"40000", b"..", "an entry '..', mode 40000"),
+        (b"40000", b".GIT", "an entry '.GIT', mode 40000"),
+        (b"100644", b"a/b", "an entry 'a/b', mode 100644"),
+        (b"100644", b"twice", "an entry 'twice', twice in its directory"),
+    ],
+)
+def test_entries_that_git_does_not_check_out_are_refused(
+    repository: Repository, mode: bytes, name: bytes, problem: str
+) -> None:
+    """What is reviewed would not be what is deployed."""
+    repository.commit({"kafka/twice": "x\n"})
+    blob = bytes.fromhex(repository.git("rev-parse", "main:kafka/twice"))
+    tree = hash_object(repository, "tree", b"100644 twice\0" + blob + mode + b" " + name + b"\0" + blob)
+    top = hash_object(repository, "tree", b"40000 kafka\0" + tree)
+    said = refusal(f"{top.hex()}:kafka")
+    assert problem in said
+    assert said.endswith("which git does not write: try git fsck")
+
+
+@pytest.mark.parametrize("is_populated", [False, True])
+@pytest.mark.parametrize("url", ["ext::sh -c {evil}", "--upload-pack={evil}", "{outside}", "file://{outside}"])
+def test_submodules_are_not_read_and_run_nothing(
+    repository: Repository, tmp_path: Path, url: str, is_populated: bool
+) -> None:
+    """Their addresses, their settings and those of the repository name programs and directories outside."""
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    evil.chmod(0o755)
+    outside = Repository.create(tmp_path / "outside")
+    commit = outside.commit({"acls.jsonl": "secret\n"})
+    base = repository.commit({"kafka/acls.jsonl": rule("a")})
+    address = url.format(evil=evil, outside=outside.path)
+    modules = f'[submodule "sub"]\n\tpath = kafka/sub\n\turl = {address}\n\tupdate = !{evil}\n\tignore = none\n'
+    repository.write({".gitmodules": modules})
+    repository.git("add", ".gitmodules")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},kafka/sub")
+    repository.git("commit", "-qm", "sub")
+    settings = {
+        "submodule.recurse": "true",
+        "diff.submodule": "log",
+        "diff.ignoreSubmodules": "none",
+        "submodule.sub.update": f"!{evil}",
+        "submodule.sub.url": address,
+        "submodule.sub.active": "true",
+        "submodule.sub.ignore": "none",
+        "protocol.ext.allow": "always",
+    }
+    if is_populated:
+        repository.git("clone", "-q", str(outside.path), "kafka/sub")
+        inner = Repository(repository.path / "kafka/sub")
+        inner.write({".gitattributes": "* filter=evil diff=evil\n", "acls.jsonl": "changed\n"})
+        for key in ("core.fsmonitor", "filter.evil.clean", "diff.external"):
+            inner.git("config", key, str(evil))
+        (inner.path / ".git").rename(tmp_path / "elsewhere.git")
+        (inner.path / ".git").write_text(f"gitdir: {tmp_path}/elsewhere.git\n")
+    for key, value in settings.items():
+        repository.git("config", key, value)
+    assert changed_files(base, None) == {".gitmodules"}
+    refused = "kafka/sub: a submodule: its files are in another repository"
+    for arguments in (
+        ("acls", "list", "--ref", "main:kafka"),
+        ("lint", "--ref", "main:kafka/sub"),
+        ("lint", "--ref", ":kafka"),
+        ("diff", "--ref", f"{base}:kafka", "--to-ref", "main:kafka"),
+        ("review", "kafka", "--base", base),
+        ("review", "kafka", "--base", base, "--head", "main"),
+    ):
+        found = aclog(*arguments)
+        assert (found.code, found.complaint.endswith(refused)) == (2, True), found
+        assert "secret" not in found.out + found.err
+    assert not (tmp_path / "ran").exists()
+
+
+def rule(name: str) -> str:
+    """Return a line of rules."""
+    return (
+        f'{{"resourceType":"TOPIC","resourceName":"{name}","patternType":"LITERAL","principal":"User:a","host":"*",'
+        '"operation":"READ","permissionType":"ALLOW"}\n'
+    )
 
 
 def test_a_repository_of_somebody_else_says_what_git_says(
