@@ -14,7 +14,7 @@ from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change
 from aclog.snapshots.image import StateSource
 from aclog.sources.logs import LogSource, history_of, log_of
-from aclog.targets.place_state import read_applies, with_applies
+from aclog.targets.applies import read_applies, with_applies
 
 
 @frozen(kw_only=True)
