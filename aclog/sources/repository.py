@@ -15,7 +15,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import AbsentFileError, Destination, DirectoryTree, FileTree, destination
+from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
 from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
@@ -223,7 +223,7 @@ def _of_tree(tree: FileTree) -> Iterator[Suppression]:
     for path in tree.paths():
         try:
             content = tree.read(path)
-        except AbsentFileError:
+        except ConfigError:  # without content, or a pointer to it: the reader of rules reports it
             continue
         if _MARK in content:
             yield from _of_text(content.decode(errors="replace"), tree.display(path))

@@ -432,6 +432,8 @@ class ReadContext:
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
+    claims: Callable[["SourceFile"], bool] = field(default=lambda _: False, init=False)
+    """Whether a format claims a file; set by the reader of the tree."""
     ignored: Counter[str] = field(factory=Counter, init=False)
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
     left_out: Counter[str] = field(factory=Counter, init=False)
@@ -519,6 +521,13 @@ class SourceFile:
     def broken_documents(self) -> "list[BrokenDocument]":
         """The documents that are not YAML, such as templates: who reads the file judges them. Raises as `content`."""
         return self._parsed[1]
+
+    @staticmethod
+    def of_document(file: "SourceFile", node: Node, text: str) -> "SourceFile":
+        """Return a file that has one document of another only."""
+        alone = SourceFile(file.tree, file.path)
+        alone.__dict__.update(content=text.encode(), text=text, _parsed=([node], []))
+        return alone
 
     @cached_property
     def _parsed(self) -> "tuple[list[Node], list[BrokenDocument]]":
