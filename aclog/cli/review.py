@@ -1,8 +1,9 @@
 """`aclog review`: a pull request against a repository of ACLs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -11,15 +12,20 @@ from click.exceptions import Exit
 
 from aclog.analysis.review.review import (
     DEFAULT_FAIL_ON,
+    LARGEST_COMMENT,
+    Document,
     Kind,
     document_of,
     markdown_lines,
+    marker,
     text_lines,
 )
+from aclog.analysis.rows.report import markdown_text
 from aclog.cli.flags.common import AcceptUnread, Exclude, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.lint import merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.repository import RepositorySettings
@@ -203,22 +209,49 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
         MetadataError, OSError: something cannot be read.
 
     """
-    files = flags.files()
-    reviewed = review_change(change.change(), flags.over(repository.load()), settings_win=repository.overrides())
+    files, settings = flags.files(), flags.over(repository.load())
+    each_cluster = {} if change.path is not None else dict(settings.of_clusters())
+    reviewed = {
+        name: review_change(change.change(), each, settings_win=repository.overrides())
+        for name, each in (each_cluster or {"": settings}).items()
+    }
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
         (emit if flags.format not in (ReviewFormat.TEXT, ReviewFormat.MARKDOWN) else say)(line)
-    return FAILS if reviewed.review.fails else PASSES
+    return FAILS if any(each.review.fails for each in reviewed.values()) else PASSES
 
 
-def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
+def _lines(reviewed: Mapping[str, Reviewed], form: ReviewFormat) -> Iterable[str]:
+    """Return the lines of the reviews of all clusters, by name; one without a name is the only one."""
     if form is ReviewFormat.SARIF:
-        log = sarif_log(reviewed.review, reviewed.new, version=version("aclog"))
-        return [json_text(log)]
-    if form is ReviewFormat.JSONL:
-        return map(json_text, reviewed.objects())
-    if form is ReviewFormat.JSON:
-        return [json_text(list(reviewed.objects()))]
-    document = document_of(reviewed.review)
-    return markdown_lines(document) if form is ReviewFormat.MARKDOWN else text_lines(document)
+        logs = {name: sarif_log(each.review, each.new, version=version("aclog")) for name, each in reviewed.items()}
+        return [json_text(merged_logs(logs))]
+    if form in (ReviewFormat.JSONL, ReviewFormat.JSON):
+        pairs = ((name, each) for name, of in reviewed.items() for each in of.objects())
+        objects = ({"kind": each["kind"], "cluster": name, **each} if name else each for name, each in pairs)
+        return map(json_text, objects) if form is ReviewFormat.JSONL else [json_text(list(objects))]
+    documents = {name: document_of(each.review) for name, each in reviewed.items()}
+    if form is ReviewFormat.TEXT:
+        return chain.from_iterable(_titled(name, text_lines(each), "") for name, each in documents.items())
+    return _comment(documents)
+
+
+def _titled(name: str, lines: Iterable[str], mark: str) -> Iterator[str]:
+    if name:
+        yield printable(f"{mark}cluster {name}")
+    yield from lines
+
+
+def _comment(documents: Mapping[str, Document]) -> Iterator[str]:
+    """Yield the Markdown of all documents, as much as fits into one comment; the last line is its marker."""
+    last, room = "", LARGEST_COMMENT
+    for name, document in documents.items():
+        for line in _titled(markdown_text(name), markdown_lines(document), "## "):
+            last = marker(document)
+            room -= len(line) + 1
+            if room >= 0 and line != last:
+                yield line
+    if room < 0:
+        yield from ("", "</details>", "", "The rest does not fit into a comment: `aclog review` shows it.")
+    yield last

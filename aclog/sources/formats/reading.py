@@ -101,6 +101,8 @@ class ReadFiles:
     """What may hold rules and was not read."""
     nothing_read: str | None
     """Why no file was read, where that is no error."""
+    unions: tuple[str, ...]
+    """What may be the rules of several clusters, which are read as those of one; among the notes as well."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -136,7 +138,13 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     if is_one:
         _refuse_unread(context)  # which its format may have found since
     notes = tuple(_notes(context, stated, claimed))
-    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread), nothing_read=nothing)
+    return ReadFiles(
+        stated=stated,
+        notes=notes,
+        unread=tuple(context.unread),
+        nothing_read=nothing,
+        unions=tuple(_union_notes(context)),
+    )
 
 
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
@@ -263,6 +271,20 @@ def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str
     return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){unread}"
 
 
+_CLUSTERS = 8
+"""How many clusters are named."""
+
+
+def _union_notes(context: ReadContext) -> Iterator[str]:
+    """Yield what may be the rules of several clusters, which are read as those of one."""
+    for kind, names in context.several_clusters().items():
+        yield (
+            f"{context.tree.name}: rules of {len(names):,} clusters are read as those of one, if each {kind} is a "
+            f"cluster: {', '.join(names[:_CLUSTERS])}{', ...' if names[_CLUSTERS:] else ''}: give the files of one, or "
+            "name them in aclog.toml ([clusters.NAME])"
+        )
+
+
 def _notes(
     context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]]
 ) -> Iterator[str]:
@@ -270,6 +292,7 @@ def _notes(
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
+    yield from _union_notes(context)
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:

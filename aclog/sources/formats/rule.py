@@ -440,6 +440,15 @@ class ReadContext:
     """How many files were not looked at, by the reason."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
+    _clusters: dict[str, set[str]] = field(factory=dict, init=False)
+
+    def of_cluster(self, kind: str, name: str) -> None:
+        """Report that rules are of a cluster: `kind` is what distinguishes clusters, such as `root module`."""
+        self._clusters.setdefault(kind, set()).add(name)
+
+    def several_clusters(self) -> dict[str, list[str]]:
+        """Return the names of the clusters whose rules are read as one, by what distinguishes them."""
+        return {kind: sorted(names) for kind, names in self._clusters.items() if len(names) > 1}
 
     def paths(self) -> list[str]:
         """Return the files of the tree that are read, sorted. Raises as FileTree.paths."""

@@ -256,7 +256,9 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
     for directory in modules.roots(directories):
         root = root_module(modules, directory)
-        yield from _rules(root, alone, "")
+        for rule in _rules(root, alone, ""):
+            context.of_cluster("root module", context.tree.display(directory))
+            yield rule
     _count_others(modules, context)
 
 
