@@ -1,6 +1,6 @@
 """`aclog lint`: ACLs that do not do what they seem to do."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib.metadata import version
 from itertools import chain
@@ -34,7 +34,7 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
-from aclog.ops.lint import Linted, lint_source
+from aclog.ops.lint import Linted, lint_source, merged_logs
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
 from aclog.sources.repository import RepositorySettings, parse_fail_on
@@ -386,39 +386,59 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
 
     """
     output = flags.output()
+    each_cluster = {} if source.is_given() else dict(settings.of_clusters())
+    if each_cluster and flags.fix is not None:
+        raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
+    linted = {name: _lint(source, flags, each) for name, each in (each_cluster or {"": settings}).items()}
+    _print(linted, output)
+    fails = False
+    for each in linted.values():
+        for text in each.report.notes():
+            warn(text)
+        if each.not_judged is not None:
+            note(each.not_judged)
+        fails |= each.report.fails(settings.lint.fail_on or FailOn.ERROR)
+        fails |= settings.lint.fail_on_unread and bool(each.unread)
+    return FINDINGS if fails else CLEAN
+
+
+def _lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings) -> Linted:
+    """Lint one source, and write its fixes."""
     rules, settings = rules_of(source, settings)
     files = settings.source
     check_one_stdin({**rules.files(), "--groups": files.groups, "--accesses": files.accesses})
     names = rules.topics()
-    choice = rules.choose(topics=names)
-    linted = lint_source(choice, settings, topics=names, ignore=flags.ignore)
-    report = linted.report
+    linted = lint_source(rules.choose(topics=names), settings, topics=names, ignore=flags.ignore)
     if flags.fix is not None:
         refuse_unless_known(linted.premises, f"--fix {flags.fix}: no removal can be proved to change no decision")
-        write_fix(flags.fix, linted.policies, report.findings)
-    _print(linted, output)
-    for text in report.notes():
-        warn(text)
-    if linted.not_judged is not None:
-        note(linted.not_judged)
-    fails = report.fails(settings.lint.fail_on or FailOn.ERROR) or (settings.lint.fail_on_unread and linted.unread)
-    return FINDINGS if fails else CLEAN
+        write_fix(flags.fix, linted.policies, linted.report.findings)
+    return linted
 
 
-def _print(linted: Linted, output: Output) -> None:
-    """Print the findings; Markdown is a report for people, unless columns are chosen."""
-    report, place = linted.report, linted.place
+def _print(linted: Mapping[str, Linted], output: Output) -> None:
+    """Print the findings, by the names of the clusters; one without a name is the only one."""
     if output.form is OutputFormat.SARIF:
-        emit(json_text(linted.sarif(version("aclog"))))
-        return
-    if output.form is OutputFormat.MARKDOWN and not output.columns:
-        unread = [f"- {markdown_text(each.text())}" for each in linted.unread]
-        lines: Iterable[str] = chain(markdown_lines(report), ["", *unread] if unread else ())
-    elif output.is_rows:
+        emit(json_text(merged_logs({name: each.sarif(version("aclog")) for name, each in linted.items()})))
+    elif output.is_rows and (output.form is not OutputFormat.MARKDOWN or output.columns):
         is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
-        output.print_rows(LINT_COLUMNS, linted.objects() if is_json else json_lines(report, place))
-        return
+        rows = ((name, row) for name, each in linted.items() for row in _rows(each, is_json=is_json))
+        output.print_rows(LINT_COLUMNS, ({"cluster": name, **row} if name and is_json else row for name, row in rows))
     else:
-        lines = text_lines(report, place)
-    for text in lines:
-        say(printable(text))
+        mark = "### " if output.form is OutputFormat.MARKDOWN else ""
+        for name, each in linted.items():
+            if name:
+                say(printable(f"{mark}cluster {name}"))
+            for text in _text(each, output):
+                say(printable(text))
+
+
+def _rows(linted: Linted, *, is_json: bool) -> Iterable[Row]:
+    return linted.objects() if is_json else json_lines(linted.report, linted.place)
+
+
+def _text(linted: Linted, output: Output) -> Iterable[str]:
+    """Return the lines for people; Markdown is a report for a merge request."""
+    if output.form is not OutputFormat.MARKDOWN:
+        return text_lines(linted.report, linted.place)
+    unread = [f"- {markdown_text(each.text())}" for each in linted.unread]
+    return chain(markdown_lines(linted.report), ["", *unread] if unread else ())

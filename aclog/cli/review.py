@@ -1,20 +1,22 @@
 """`aclog review`: a pull request against a repository of ACLs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from attrs import evolve, field, frozen
 from click.exceptions import Exit
 
-from aclog.analysis.review.comment import comment_lines
+from aclog.analysis.review.comment import comment_of_clusters
 from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, text_lines
 from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, printable
+from aclog.ops.lint import merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.repository import RepositorySettings
@@ -203,23 +205,36 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
         MetadataError, OSError: something cannot be read.
 
     """
-    files = flags.files()
-    reviewed = review_change(change.change(), flags.over(repository.load()), settings_win=repository.overrides())
+    files, settings = flags.files(), flags.over(repository.load())
+    each_cluster = {} if change.path is not None else dict(settings.of_clusters())
+    reviewed = {
+        name: review_change(change.change(), each, settings_win=repository.overrides())
+        for name, each in (each_cluster or {"": settings}).items()
+    }
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")
     for line in _lines(reviewed, flags.format):
         (emit if flags.format not in (ReviewFormat.TEXT, ReviewFormat.MARKDOWN) else say)(line)
-    return FAILS if reviewed.review.fails else PASSES
+    return FAILS if any(each.review.fails for each in reviewed.values()) else PASSES
 
 
-def _lines(reviewed: Reviewed, form: ReviewFormat) -> Iterable[str]:
+def _lines(reviewed: Mapping[str, Reviewed], form: ReviewFormat) -> Iterable[str]:
+    """Return the lines of the reviews of all clusters, by name; one without a name is the only one."""
     if form is ReviewFormat.SARIF:
-        log = sarif_log(reviewed.review, reviewed.new, version=version("aclog"))
-        return [json_text(log)]
-    if form is ReviewFormat.JSONL:
-        return map(json_text, reviewed.objects())
-    if form is ReviewFormat.JSON:
-        return [json_text(list(reviewed.objects()))]
-    if form is ReviewFormat.MARKDOWN:
-        return comment_lines(reviewed.review)
-    return text_lines(document_of(reviewed.review))
+        logs = {name: sarif_log(each.review, each.new, version=version("aclog")) for name, each in reviewed.items()}
+        return [json_text(merged_logs(logs))]
+    if form in (ReviewFormat.JSONL, ReviewFormat.JSON):
+        pairs = ((name, each) for name, of in reviewed.items() for each in of.objects())
+        objects = ({"kind": each["kind"], "cluster": name, **each} if name else each for name, each in pairs)
+        return map(json_text, objects) if form is ReviewFormat.JSONL else [json_text(list(objects))]
+    if form is ReviewFormat.TEXT:
+        return chain.from_iterable(
+            _titled(name, text_lines(document_of(each.review))) for name, each in reviewed.items()
+        )
+    return comment_of_clusters({name: each.review for name, each in reviewed.items()})
+
+
+def _titled(name: str, lines: Iterable[str]) -> Iterator[str]:
+    if name:
+        yield printable(f"cluster {name}")
+    yield from lines

@@ -184,6 +184,16 @@ class Linted:
         return log
 
 
+def merged_logs(logs: Mapping[str, JsonObject]) -> JsonObject:
+    """Return one log of SARIF for those of several clusters, by name: a run for each; one without a name as it is."""
+    runs = []
+    for name, log in logs.items():
+        each: dict[str, Any] = dict(log)
+        details = {"automationDetails": {"id": f"aclog/{name}"}} if name else {}
+        runs += [{**run, **details} for run in each["runs"]]
+    return {**next(iter(logs.values())), "runs": runs}
+
+
 UNREAD_RULE: JsonObject = {
     "id": "content-not-read",
     "shortDescription": {"text": "Content that may hold rules was not read"},

@@ -912,6 +912,7 @@ def _addresses(side: Side) -> Addresses:
 def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
     before, after = len(sides.base.image.acls), len(sides.head.image.acls)
     yield f"{sides.head.name}: {after:,} rules; {sides.base.name}: {before:,} rules"
+    yield from () if sides.head.choice is None else sides.head.choice.unions
     authorizer = settings.authorizer
     if authorizer.super_users:
         yield f"super users: {authorizer.super_users}"

@@ -215,6 +215,8 @@ class FoundRules:
     """Content that may hold rules and was not read."""
     nothing_read: str | None = None
     """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
+    unions: tuple[str, ...] = ()
+    """What may be the rules of several clusters, which are read as those of one."""
 
 
 def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:

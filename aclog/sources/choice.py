@@ -148,6 +148,8 @@ class AclsSource:
     _unread: tuple[Unread, ...] = field(default=(), init=False)
     nothing_read: str | None = field(default=None, init=False)
     """Why no file was read, where that is no error; None before there is an image."""
+    unions: tuple[str, ...] = field(default=(), init=False)
+    """What may be the rules of several clusters, which are read as those of one."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -195,7 +197,7 @@ class AclsSource:
             self._image, self._origins = Image(acls=acls), rules.origins
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
-            self.nothing_read = rules.nothing_read
+            self.nothing_read, self.unions = rules.nothing_read, rules.unions
         return self._image
 
     @property
@@ -329,6 +331,11 @@ class ChosenSource:
     def nothing_read(self) -> str | None:
         """Why no file was read, of a source that may be empty."""
         return self.source.nothing_read if isinstance(self.source, AclsSource) else None
+
+    @property
+    def unions(self) -> tuple[str, ...]:
+        """What may be the rules of several clusters, which are read as those of one."""
+        return self.source.unions if isinstance(self.source, AclsSource) else ()
 
     @property
     def git_place(self) -> GitPlace | None:

@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Self
 
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
@@ -15,7 +15,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import AbsentFileError, Destination, DirectoryTree, FileTree, destination
+from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
 from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.read_options import ModuleInputs, parse_values
@@ -82,9 +82,10 @@ def parse_fail_on(words: Iterable[str]) -> tuple[str | None, bool]:
     words = list(dict.fromkeys(words))
     severities = [each for each in words if each != _UNREAD]
     unknown = [each for each in severities if each not in FAIL_ON]
-    if unknown or severities[1:]:
-        what = unknown[0] if unknown else ",".join(severities)
-        raise ConfigError(f"--fail-on {what[:40]!r}: expected one of {', '.join(FAIL_ON)}, and {_UNREAD}")
+    if unknown:
+        raise ConfigError(f"--fail-on {unknown[0][:40]!r} is not one of {', '.join(FAIL_ON)}, or {_UNREAD}")
+    if severities[1:]:
+        raise ConfigError(f"--fail-on {','.join(severities)!r}: expected one of {', '.join(FAIL_ON)}")
     return (severities[0] if severities else None), _UNREAD in words
 
 
@@ -186,11 +187,19 @@ class RepositorySettings:
 
     file: Path | None = None
     source: SourceSettings = field(factory=SourceSettings)
+    clusters: Mapping[str, SourceSettings] = field(factory=dict)
+    """The rules of each cluster, by its name, if there are several."""
     authorizer: AuthorizerSettings = field(factory=AuthorizerSettings)
     lint: LintSettings = field(factory=LintSettings)
     test: TestSettings = field(factory=TestSettings)
     review: ReviewSettings = field(factory=ReviewSettings)
     document: TomlDocument | None = field(default=None, repr=False)
+
+    def of_clusters(self) -> "Iterator[tuple[str, RepositorySettings]]":
+        """Yield each cluster's name and settings; what its table does not state is that of `source`."""
+        for name, source in self.clusters.items():
+            stated = {each.name: value for each in fields(SourceSettings) if (value := getattr(source, each.name))}
+            yield name, evolve(self, source=evolve(self.source, **stated), clusters={})
 
     def error(self, *keys: str, what: str) -> ConfigError:
         """Return an error about a setting, for checks in commands: file, line, key, and the problem."""
@@ -232,7 +241,7 @@ def _of_tree(tree: FileTree) -> Iterator[Suppression]:
     for path in tree.paths():
         try:
             content = tree.read(path)
-        except AbsentFileError:
+        except ConfigError:  # without content, or a pointer to it: the reader of rules reports it
             continue
         if _MARK in content:
             yield from _of_text(content.decode(errors="replace"), tree.display(path))
@@ -402,10 +411,11 @@ def settings_of(document: TomlDocument, file: Path, repository: Path | None = No
     """
     root = TomlTable(document=document, values=document.values)
     paths = _Paths(directory=file.parent, repository=repository)
-    root.only(("source", "authorizer", "lint", "test", "review"))
+    root.only(("source", "clusters", "authorizer", "lint", "test", "review"))
     return RepositorySettings(
         file=file,
         source=_source(root.table("source"), paths),
+        clusters=_clusters(root.table("clusters"), paths),
         authorizer=_authorizer(root.table("authorizer")),
         lint=_lint(root.table("lint")),
         test=_test(root.table("test"), paths),
@@ -452,6 +462,14 @@ def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
         groups=_path(table, "groups", paths),
         accesses=_path(table, "accesses", paths),
     )
+
+
+def _clusters(table: TomlTable, paths: _Paths) -> dict[str, SourceSettings]:
+    clusters = {name: _source(table.table(name), paths) for name in table.values}
+    for name, source in clusters.items():
+        if source.acls is None:
+            raise table.error(name, "expected the key acls: the file or directory with the rules of this cluster")
+    return clusters
 
 
 def _accepted(table: TomlTable) -> tuple[str, ...]:

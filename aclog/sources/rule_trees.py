@@ -61,7 +61,12 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         except ConfigError as error:
             raise ConfigError(f"{origin_text(files.stated.of(rule.acl)[0])}: {error}") from error
     return FoundRules(
-        rules=rules, origins=files.stated, notes=files.notes, unread=files.unread, nothing_read=files.nothing_read
+        rules=rules,
+        origins=files.stated,
+        notes=files.notes,
+        unread=files.unread,
+        nothing_read=files.nothing_read,
+        unions=files.unions,
     )
 
 

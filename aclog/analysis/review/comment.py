@@ -3,8 +3,9 @@
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import chain, starmap
 
 from attrs import evolve, frozen
 
@@ -413,7 +414,18 @@ _COMMAND = "aclog review"
 
 def comment_lines(review: Review) -> Iterator[str]:
     """Yield the comment: the verdict with the greatest risk, what makes it fail, one table, and folded details."""
-    yield from fitting(_Comment(review).lines(), _COMMAND)
+    yield from comment_of_clusters({"": review})
+
+
+def comment_of_clusters(reviews: Mapping[str, Review]) -> Iterator[str]:
+    """Yield one comment on the reviews of clusters by name; one without a name is the only one."""
+    yield from fitting(chain.from_iterable(starmap(_titled, reviews.items())), _COMMAND)
+
+
+def _titled(name: str, review: Review) -> Iterator[str]:
+    if name:
+        yield f"## cluster {markdown_text(printable(name))}"
+    yield from _Comment(review).lines()
 
 
 @frozen(eq=False)

@@ -107,6 +107,8 @@ class ReadFiles:
     """What may hold rules and was not read."""
     nothing_read: str | None
     """Why no file was read, where that is no error."""
+    unions: tuple[str, ...]
+    """What may be the rules of several clusters, which are read as those of one; among the notes as well."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -124,6 +126,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     tree, paths = context.tree, context.paths()
     files = [SourceFile(tree, path) for path in paths]
     is_one = _is_one_file(tree, paths)
+    context.claims = is_claimed
     if context.strict and len(files) > 1:
         _check_not_emptied(files, form)
     if form is not AclsFormat.AUTO and is_one:
@@ -131,20 +134,38 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         _judge_parts(form, files[0], context)
     else:
         claimed = _claimed(files, form, context, is_one=is_one)
-    if is_one and (first := next((each for each in context.unread if each.kind in _REFUSED), None)) is not None:
-        raise ConfigError(f"{first.file}:{first.line}: {first.reason}")
+    if is_one:
+        _refuse_unread(context)
     readable = _without_changed(claimed, context, paths)
     nothing = None if readable else _nothing_claimed(context, form, paths)
     if nothing is not None and not context.may_be_empty:
         raise ConfigError(nothing)
     stated = StatedRules.of_rules(_rules(readable, context))
+    if is_one:
+        _refuse_unread(context)  # which its format may have found since
     notes = tuple(_notes(context, stated, claimed))
-    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread), nothing_read=nothing)
+    return ReadFiles(
+        stated=stated,
+        notes=notes,
+        unread=tuple(context.unread),
+        nothing_read=nothing,
+        unions=tuple(_union_notes(context)),
+    )
 
 
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
-"""What is wrong with a file that is given alone: the user named it, so nothing else of it counts."""
-_OF_YAML = frozenset(READERS) - {AclsFormat.JSONL, AclsFormat.KAFKA_ACLS, AclsFormat.TERRAFORM}
+"""What a file that is given alone must not be."""
+_OF_YAML = frozenset(
+    {AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.KAFKA_GITOPS, AclsFormat.JULIE, AclsFormat.NS4KAFKA}
+)
+"""Formats that do not judge the broken documents of their files themselves."""
+
+
+def _refuse_unread(context: ReadContext) -> None:
+    """Refuse a file that is given alone, and is broken, a template, or not in UTF-8. Raises ConfigError."""
+    for each in context.unread:
+        if each.kind in _REFUSED:
+            raise ConfigError(f"{each.file}:{each.line}: {each.reason}")
 
 
 def _is_one_file(tree: FileTree, paths: Sequence[str]) -> bool:
@@ -192,6 +213,8 @@ def _claimed(
     variables = list[SourceFile]()
     for file in files:
         try:
+            if not file.tree.is_file(file.path):
+                file.tree.read(file.path)  # raises the reason
             claimant = format_of(file, readers)
         except AbsentFileError as error:
             if is_one:
@@ -224,7 +247,7 @@ def _judge_parts(form: AclsFormat, file: SourceFile, context: ReadContext) -> No
 
 
 def _judge_absent(file: SourceFile, error: AbsentFileError, context: ReadContext) -> None:
-    """Judge a symbolic link that leads nowhere, or a submodule, by its name: nothing else is known of it."""
+    """Judge a symbolic link that leads nowhere, or a submodule, by its name, which is all that is known."""
     if file.has_suffix(*_FORMAT_SUFFIXES) or "." not in file.base_name:
         place = FileOrigin(file=file.name, line=1)
         context.not_read(UnreadKind.LINK, place, str(error).removeprefix(f"{file.name}: "))
@@ -233,11 +256,11 @@ def _judge_absent(file: SourceFile, error: AbsentFileError, context: ReadContext
 
 
 def _judge_unreadable(file: SourceFile, error: ConfigError, context: ReadContext) -> None:
-    """Judge a file whose content cannot be taken apart: damaged, too large, or not in UTF-8."""
+    """Judge a file whose content cannot be taken apart: damaged, not in UTF-8, or over the largest size."""
     try:
         judge_file(file, context)
     except ConfigError:
-        if file.has_suffix(*_FORMAT_SUFFIXES, ".gz"):
+        if file.has_suffix(*_FORMAT_SUFFIXES, ".gz") or "." not in file.base_name:
             why = str(error).removeprefix(f"{file.name}: ")
             context.not_read(UnreadKind.ENCODED, FileOrigin(file=file.name, line=1), why)
         else:
@@ -262,6 +285,20 @@ def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str
     return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){unread}"
 
 
+_CLUSTERS = 8
+"""How many clusters are named."""
+
+
+def _union_notes(context: ReadContext) -> Iterator[str]:
+    """Yield what may be the rules of several clusters, which are read as those of one."""
+    for kind, names in context.several_clusters().items():
+        yield (
+            f"{context.tree.name}: rules of {len(names):,} clusters are read as those of one, if each {kind} is a "
+            f"cluster: {', '.join(names[:_CLUSTERS])}{', ...' if names[_CLUSTERS:] else ''}: give the files of one, or "
+            "name them in aclog.toml ([clusters.NAME])"
+        )
+
+
 def _notes(
     context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]]
 ) -> Iterator[str]:
@@ -270,6 +307,7 @@ def _notes(
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     yield from context.notes
+    yield from _union_notes(context)
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:

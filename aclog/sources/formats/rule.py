@@ -444,6 +444,8 @@ class ReadContext:
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
+    claims: Callable[["SourceFile"], bool] = field(default=lambda _: False, init=False)
+    """Whether a format claims a file; set by the reader of the tree."""
     ignored: Counter[str] = field(factory=Counter, init=False)
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
     left_out: Counter[str] = field(factory=Counter, init=False)
@@ -452,6 +454,15 @@ class ReadContext:
     """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
+    _clusters: dict[str, set[str]] = field(factory=dict, init=False)
+
+    def of_cluster(self, kind: str, name: str) -> None:
+        """Report that rules are of a cluster: `kind` is what distinguishes clusters, such as `root module`."""
+        self._clusters.setdefault(kind, set()).add(name)
+
+    def several_clusters(self) -> dict[str, list[str]]:
+        """Return the names of the clusters whose rules are read as one, by what distinguishes them."""
+        return {kind: sorted(names) for kind, names in self._clusters.items() if len(names) > 1}
 
     def paths(self) -> list[str]:
         """Return the files of the tree that are read, sorted. Raises as FileTree.paths."""
@@ -533,6 +544,13 @@ class SourceFile:
     def broken_documents(self) -> "list[BrokenDocument]":
         """The documents that are not YAML, such as templates: who reads the file judges them. Raises as `content`."""
         return self._parsed[1]
+
+    @staticmethod
+    def of_document(file: "SourceFile", node: Node, text: str) -> "SourceFile":
+        """Return a file that has one document of another only."""
+        alone = SourceFile(file.tree, file.path)
+        alone.__dict__.update(content=text.encode(), text=text, _parsed=([node], []))
+        return alone
 
     @cached_property
     def _parsed(self) -> "tuple[list[Node], list[BrokenDocument]]":

@@ -1,5 +1,6 @@
 """Strimzi: KafkaUser resources, and their ACLs."""
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -168,12 +169,12 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         OSError: a file cannot be read.
 
     """
-    places: dict[tuple[str, str], Node] = {}
+    places: dict[tuple[str, str, str], Node] = {}
     for file in files:
         for resource in resources(file.documents):
             if _is_user(resource):
                 _check_version(resource)
-                _check_first(resource, places)
+                _check_first(resource, places, context)
                 yield from rules_of_user(resource)
             elif resource.kind in _OTHERS:
                 raise resource.node.error(f"a {resource.kind} beside a KafkaUser: move it to a separate file")
@@ -187,18 +188,36 @@ def _is_user(resource: Resource) -> bool:
     return resource.kind == "KafkaUser" and (resource.api_version.startswith(_GROUP) or not resource.api_version)
 
 
+def _cluster(resource: Resource) -> str:
+    """Return the Kafka that a user is of, by its label; empty without one."""
+    labels = resource.node.required("metadata").get("labels")
+    label = None if labels is None else labels.get("strimzi.io/cluster")
+    return "" if label is None else label.raw
+
+
 def _check_version(resource: Resource) -> None:
     if resource.api_version not in _VERSIONS:
         version = resource.api_version or "missing"
         raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")
 
 
-def _check_first(resource: Resource, places: dict[tuple[str, str], Node]) -> None:
-    """Refuse a second resource of the name with another content: applied after the first, it replaces it."""
-    namespace = resource.namespace
-    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name)
+def _check_first(resource: Resource, places: dict[tuple[str, str, str], Node], context: ReadContext) -> None:
+    """Refuse a second resource of the name with another content: applied after the first, it replaces it.
+
+    Not if it is in another directory, or of another Kafka: these are environments, each applied by itself.
+    """
+    namespace, cluster = resource.namespace, _cluster(resource)
+    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name, cluster)
     first = places.setdefault(identity, resource.node)
-    if first is not resource.node and plain_value(first) != plain_value(resource.node):
+    if cluster and resource.spec.get("authorization") is not None:
+        context.of_cluster("label strimzi.io/cluster", cluster)
+    if first is resource.node or plain_value(first) == plain_value(resource.node):
+        return
+    directories = [posixpath.dirname(each.file) for each in (first, resource.node)]
+    if directories[0] != directories[1]:
+        for each in directories:
+            context.of_cluster("directory", each)
+    else:
         raise resource.node.error(
             f"KafkaUser {resource.name[:60]} is in {first.file}:{first.line} already, and differs: one would replace "
             "the other in a cluster"

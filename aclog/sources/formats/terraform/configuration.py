@@ -242,7 +242,9 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
     roots += [root_module(modules, each.target, each) for each in stacks]
     for root in roots:
-        yield from _rules(root, alone, "")
+        for rule in _rules(root, alone, ""):
+            context.of_cluster("root module", context.tree.display(root.source.directory))
+            yield rule
     report_unread_files(roots, context)
     declared = {name for root in roots for name in root.source.variables}
     for name in context.inputs.values:
