@@ -61,6 +61,18 @@ class Node:
             raise self.error(f"{what} is {self._kind()}: expected text")
         return self.raw
 
+    def string(self, what: str = "this") -> str:
+        """Return a text, as a field of the type string takes it: Kubernetes refuses `2024`, `10.0` and `true`.
+
+        Raises:
+            ConfigError: another value; a number or a boolean with the text to write instead.
+
+        """
+        text = self.text(what)
+        if not isinstance(self.value, str):
+            raise self.error(f'{what} is {text[:60]}, which is no text to Kubernetes: expected "{text[:60]}"')
+        return text
+
     def boolean(self, what: str = "this") -> bool:
         """Return true or false. Raises ConfigError: it is neither."""
         if isinstance(self.value, bool) and self.tag is None:

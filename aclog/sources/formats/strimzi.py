@@ -95,7 +95,7 @@ def _rules(rule: Node, principal: str, user: Resource) -> Iterator[LocatedRule]:
             resource_type=pattern.type,
             name=pattern.name,
             pattern_type=pattern.pattern_type,
-            host=WILDCARD if host is None else host.text("host"),
+            host=WILDCARD if host is None else host.string("host"),
             operation=_OPERATIONS[_choice(operation, "the operation", _OPERATIONS)],
             permission_type=permission,
         )
@@ -126,7 +126,7 @@ def _pattern(resource: Node) -> _Pattern:
     kind = _choice(resource.required("type", "a resource"), "type", _TYPES)
     if kind == "cluster":  # with any name and pattern
         return _Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
-    name = resource.required("name", f"a resource of the type {kind}").text("name")
+    name = resource.required("name", f"a resource of the type {kind}").string("name")
     pattern = _choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
     return _Pattern(_TYPES[kind], name, _PATTERNS[pattern])
 
@@ -181,6 +181,12 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 judge_resource(resource, context)
     if not places:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
+
+
+def checked(resource: Resource) -> Resource:
+    """Return a user of a version that has users. Raises ConfigError: of another one."""
+    _check_version(resource)
+    return resource
 
 
 def _is_user(resource: Resource) -> bool:
