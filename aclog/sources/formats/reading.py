@@ -122,6 +122,9 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
     {
         AclsFormat.JSONL: Reader(claims, read),
         AclsFormat.KAFKA_ACLS: Reader(kafka_acls.claims, kafka_acls.read),
+        AclsFormat.RPK: Reader(listings.claims_rpk, listings.read_rpk),
+        AclsFormat.CONFLUENT: Reader(listings.claims_confluent, listings.read_confluent),
+        AclsFormat.TABLE: Reader(listings.claims_table, listings.read_table),
         AclsFormat.CSV: Reader(listings.claims_csv, listings.read_csv),
         AclsFormat.KSM: Reader(ksm.claims, ksm.read),
         AclsFormat.STRIMZI: Reader(strimzi.claims, strimzi.read),
@@ -131,9 +134,6 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
         AclsFormat.NS4KAFKA: Reader(ns4kafka.claims, ns4kafka.read),
         AclsFormat.REDPANDA: Reader(redpanda.claims, redpanda.read),
         AclsFormat.ANSIBLE: Reader(ansible.claims, ansible.read),
-        AclsFormat.RPK: Reader(listings.claims_rpk, listings.read_rpk),
-        AclsFormat.CONFLUENT: Reader(listings.claims_confluent, listings.read_confluent),
-        AclsFormat.TABLE: Reader(listings.claims_table, listings.read_table),
         AclsFormat.SHELL: Reader(shell.claims, shell.read),
         AclsFormat.TERRAFORM: Reader(terraform.claims, terraform.read),
     }

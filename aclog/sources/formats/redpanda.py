@@ -81,12 +81,12 @@ def rules_of(resource: Resource, context: ReadContext) -> Iterator[LocatedRule]:
 def _principal(resource: Resource) -> str:
     match resource.kind:
         case "User":
-            return f"User:{resource.name}"
+            return f"User:{resource.kubernetes_name}"
         case "Group":
-            return f"Group:{resource.name}"
+            return f"Group:{resource.kubernetes_name}"
     internal = resource.spec.get("internal")
     is_internal = internal is not None and internal.boolean("internal")
-    return f"RedpandaRole:{_INTERNAL if is_internal else ''}{resource.name}"
+    return f"RedpandaRole:{_INTERNAL if is_internal else ''}{resource.kubernetes_name}"
 
 
 def _rules(rule: Node, principal: str, context: ReadContext) -> Iterator[LocatedRule]:
@@ -170,10 +170,12 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 continue
             namespace = resource.namespace
             space = "" if namespace is None else namespace.text("metadata.namespace")
-            identity = (resource.kind, space, resource.name)
+            identity = (resource.kind, space, resource.kubernetes_name)
             place = f"{resource.node.file}:{resource.node.line}"
             if places.setdefault(identity, place) != place:
-                raise resource.node.error(f"{resource.kind} {resource.name[:60]} is in {places[identity]} already")
+                raise resource.node.error(
+                    f"{resource.kind} {resource.kubernetes_name[:60]} is in {places[identity]} already"
+                )
             yield from rules_of(resource, context)
     if not places:  # files that were not claimed, but given with the format
         names = ", ".join(file.name for file in files)

@@ -164,9 +164,15 @@ class Resource:
     def name(self) -> str:
         """The name in its metadata. Raises ConfigError: it has none."""
         name = self.node.required("metadata", self.kind).required("name", "metadata")
-        if not name.string("metadata.name"):
+        if not name.text("metadata.name"):
             raise name.error("metadata.name is empty")
         return name.raw
+
+    @property
+    def kubernetes_name(self) -> str:
+        """The name as Kubernetes takes it. Raises ConfigError: it has none, or one that is no text, such as 2024."""
+        self.node.required("metadata", self.kind).required("name", "metadata").string("metadata.name")
+        return self.name
 
     @property
     def namespace(self) -> Node | None:

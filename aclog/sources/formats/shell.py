@@ -14,10 +14,11 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourceType,
     StandardAcl,
+    find_name,
 )
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, concrete, find_name
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, concrete
 from aclog.sources.formats.unread import UnreadKind
 
 # Words of a script: what a POSIX shell makes of quotes and backslashes, without expansions.
@@ -134,7 +135,7 @@ _BEFORE = frozenset({"then", "do", "else", "elif", "!", "time", *_OPEN, *_CLOSE}
 
 def commands(text: str) -> Iterator[Command]:
     """Yield the simple commands of a script."""
-    depth, pending, after = 0, list[Word](), ""
+    depth, parentheses, pending, after = 0, 0, list[Word](), ""
     for word in (*_Scanner(text).words(), Word(";", 0, is_operator=True)):
         if not word.is_operator:
             if not pending and word.text in _BEFORE and not word.is_open:
@@ -146,9 +147,9 @@ def commands(text: str) -> Iterator[Command]:
             pending.append(word)
             continue
         if pending:
-            yield Command(tuple(pending), bool(depth) or after in ("||", "|"))
+            yield Command(tuple(pending), bool(depth or parentheses) or after in ("||", "|"))
             pending = []
-        depth = max(0, depth + (word.text == "(") - (word.text == ")"))
+        parentheses = max(0, parentheses + (word.text == "(") - (word.text == ")"))  # a pattern of `case` ends with one
         after = word.text
 
 

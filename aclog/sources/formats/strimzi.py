@@ -70,17 +70,17 @@ def _principal(user: Resource) -> str:
     """Return the principal: by a certificate, `User:CN=NAME`."""
     authentication = user.spec.get("authentication")
     if authentication is None:
-        return f"User:{user.name}"
+        return f"User:{user.kubernetes_name}"
     kind = authentication.required("type", "authentication")
     match kind.text("type"):
         case "scram-sha-512":
-            return f"User:{user.name}"
-        case "tls" if len(user.name) > _LONGEST_TLS_NAME:
+            return f"User:{user.kubernetes_name}"
+        case "tls" if len(user.kubernetes_name) > _LONGEST_TLS_NAME:
             raise user.node.error(
                 f"a user with tls authentication has a name of {_LONGEST_TLS_NAME} characters at most"
             )
         case "tls" | "tls-external":
-            return f"User:CN={user.name}"
+            return f"User:CN={user.kubernetes_name}"
     raise kind.error(f"authentication of the type {kind.raw[:40]!r}: expected scram-sha-512, tls or tls-external")
 
 
@@ -202,10 +202,10 @@ def _check_version(resource: Resource) -> None:
 def _check_first(resource: Resource, places: dict[tuple[str, str], Node]) -> None:
     """Refuse a second resource of the name with another content: applied after the first, it replaces it."""
     namespace = resource.namespace
-    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name)
+    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.kubernetes_name)
     first = places.setdefault(identity, resource.node)
     if first is not resource.node and plain_value(first) != plain_value(resource.node):
         raise resource.node.error(
-            f"KafkaUser {resource.name[:60]} is in {first.file}:{first.line} already, and differs: one would replace "
-            "the other in a cluster"
+            f"KafkaUser {resource.kubernetes_name[:60]} is in {first.file}:{first.line} already, and differs: one "
+            "would replace the other in a cluster"
         )

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.reading import read_tree
+from aclog.sources.formats.rule import DirectoryTree, ReadContext
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
 USER = """{
@@ -47,7 +50,7 @@ ALL = "ALLOW ALL TOPIC * to User:app"
         body(),
         body('"a${"pp"}"'),
         body(kind="kubectl_server_side_manifest"),
-        f'locals {{\n  y = yamlencode({OBJECT})\n}}\nresource "kubectl_manifest" "u" {{ yaml_body = local.y }}\n',
+        f'locals {{\n  y = jsonencode({OBJECT})\n}}\nresource "kubectl_manifest" "u" {{ yaml_body = local.y }}\n',
         f'resource "k8s_manifest" "u" {{\n  content = jsonencode({OBJECT})\n}}\n',
         'module "m" { source = "./m" }\n',
     ],
@@ -89,8 +92,11 @@ def test_other_resources_are_counted_and_unknown_ones_unread(tmp_path: Path) -> 
     found = read_rules(write_files(tmp_path, {"main.tf": service + manifest()}))
     assert found.ignored == {"Service": 1}
     dark = 'data "http" "x" {}\nresource "kubectl_manifest" "u" { yaml_body = data.http.x.body }\n'
-    found = read_rules(write_files(tmp_path / "dark", {"main.tf": dark + manifest()}))
-    assert set(found.rules) == {ALL}
+    for text in (dark, f'resource "kubectl_manifest" "u" {{\n  yaml_body = yamlencode({OBJECT})\n}}\n'):
+        directory = write_files(tmp_path / "dark", {"main.tf": text + manifest()})
+        tree = read_tree(ReadContext(tree=DirectoryTree(str(directory))), AclsFormat.AUTO)
+        assert [each.label for each in tree.unread] == ["terraform:kubectl_manifest"]
+        assert len(tree.stated) == 1
 
 
 @pytest.mark.parametrize(
