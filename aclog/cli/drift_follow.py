@@ -72,7 +72,7 @@ class _WantedFiles:
     def rules(self) -> frozenset[bytes]:
         """Return the rules, and print what was read if that is new. Raises as read_wanted_rules."""
         notes = list[str]()
-        rules, _ = read_wanted_rules(wanted_of(self.flags), notes.append)
+        rules = read_wanted_rules(wanted_of(self.flags), notes.append).rules
         if notes != self._notes:
             for text in notes:
                 note(text)

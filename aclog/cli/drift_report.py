@@ -54,7 +54,7 @@ def print_drift(target: TargetFlags, want: WantFlags, flags: DriftFlags, output:
         MetadataError, OSError: the place, a journal or a file cannot be read, so that the drift is unknown.
 
     """
-    rules, _ = read_wanted_rules(wanted_of(want))
+    rules = read_wanted_rules(wanted_of(want)).rules
     report = look(target, rules, flags)
     journal = report.place.journal
     if journal is not None and journal.is_new and report.place.state.contents:

@@ -102,7 +102,8 @@ class DriftFinder:
 
     def look(self, subject: Subject) -> LookResult:
         """Return the drift of a state. Raises MetadataError, OSError: it is unknown."""
-        rules, origins = read_wanted_rules(self.want)
+        wanted = read_wanted_rules(self.want)
+        rules, origins = wanted.rules, wanted.origins
         own = read_own_journal(self.journal, note)
         foreign = [other_journal(path, own, note) for path in self.others]
         with open_place(self.address, lambda _note: None, write=False) as place:
@@ -130,7 +131,7 @@ class DriftFinder:
         began = elapsed_seconds()
         if began >= self._next:
             try:
-                self._rules, _ = read_wanted_rules(self.want, lambda _note: None)
+                self._rules = read_wanted_rules(self.want, lambda _note: None).rules
             except (MetadataError, OSError) as error:
                 self._rules = str(error)
             ended = elapsed_seconds()

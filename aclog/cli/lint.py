@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Any
@@ -17,13 +18,14 @@ from aclog.analysis.lint_report import (
     BY_ID,
     LINTS,
     LocatedFinding,
+    json_lines,
     markdown_lines,
     parse_lints,
     rule_object,
-    sarif_log,
     text_lines,
 )
 from aclog.analysis.policy import Policy
+from aclog.analysis.rows.report import markdown_text
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
 from aclog.cli.flags.common import (
@@ -40,10 +42,10 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.text_forms import comma_parts
-from aclog.ops.lint import Linted, lint_source, repository_path
+from aclog.ops.lint import Linted, lint_source
 from aclog.ops.policies import refuse_unless_known
 from aclog.sources.acl_lines import change_line
-from aclog.sources.repository import RepositorySettings
+from aclog.sources.repository import RepositorySettings, parse_fail_on
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
 from aclog.terminal.output import emit, note, say, warn
 
@@ -179,8 +181,14 @@ class LintFlags:
         ),
     ] = None
     fail_on: Annotated[
-        FailOn | None,
-        Option("--fail-on", help="The lowest severity that makes the exit code 1.", show_default="error"),
+        str | None,
+        Option(
+            "--fail-on",
+            metavar="SEVERITY,unread",
+            help="What makes the exit code 1: the lowest severity of a finding ([cyan]error[/], [cyan]warning[/] or "
+            "[cyan]never[/]), and [cyan]unread[/] content, separated by commas.",
+            show_default="error",
+        ),
     ] = None
     format: Annotated[
         OutputFormat | None,
@@ -211,7 +219,8 @@ class LintFlags:
         if self.select is not None:
             lint = evolve(lint, select=comma_parts(self.select))
         if self.fail_on is not None:
-            lint = evolve(lint, fail_on=self.fail_on.value)
+            severity, unread = parse_fail_on(comma_parts(self.fail_on))
+            lint = evolve(lint, fail_on=severity, fail_on_unread=unread)
         return evolve(settings, lint=lint)
 
 
@@ -400,19 +409,22 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
         warn(text)
     if linted.not_judged is not None:
         note(linted.not_judged)
-    return FINDINGS if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
+    fails = report.fails(settings.lint.fail_on or FailOn.ERROR) or (settings.lint.fail_on_unread and linted.unread)
+    return FINDINGS if fails else CLEAN
 
 
 def _print(linted: Linted, output: Output) -> None:
     """Print the findings; Markdown is a report for people, unless columns are chosen."""
     report, place = linted.report, linted.place
     if output.form is OutputFormat.SARIF:
-        emit(json_text(sarif_log(report, place, version=version("aclog"), uri_of=repository_path)))
+        emit(json_text(linted.sarif(version("aclog"))))
         return
     if output.form is OutputFormat.MARKDOWN and not output.columns:
-        lines: Iterable[str] = markdown_lines(report)
+        unread = [f"- {markdown_text(each.text())}" for each in linted.unread]
+        lines: Iterable[str] = chain(markdown_lines(report), ["", *unread] if unread else ())
     elif output.is_rows:
-        output.print_rows(LINT_COLUMNS, linted.objects())
+        is_json = output.form in (OutputFormat.JSON, OutputFormat.JSONL) and not output.columns
+        output.print_rows(LINT_COLUMNS, linted.objects() if is_json else json_lines(report, place))
         return
     else:
         lines = text_lines(report, place)

@@ -17,6 +17,7 @@ from aclog.planning.plan import PLAN_BEGIN, Plan, RefusedError, plan_lines, step
 from aclog.planning.planner import DeleteLimit, PlannedChange
 from aclog.planning.report import RuleUses, document_of
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.unread import parse_accepted
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import progress
@@ -159,6 +160,8 @@ def wanted_of(flags: WantFlags) -> DesiredRules:
         form=flags.want_format or AclsFormat.AUTO,
         modules=parse_modules(flags.modules),
         inputs=module_inputs(flags.var_files, flags.variables, flags.workspace),
+        exclude=tuple(flags.exclude),
+        accept_unread=parse_accepted(flags.accept_unread),
         topics=flags.topics_file,
     )
 
@@ -209,6 +212,7 @@ def print_new_plan(
         others=flags.other_journals,
         adopt=flags.adopt,
         limit=DeleteLimit.parse(flags.max_deletes),
+        fail_on_unread=flags.fail_on is not None,
     )
     proposal = new_plan(address, _goal(*sources), ownership, authorizer)
     plan, change, place = proposal.plan, proposal.change, proposal.place

@@ -16,7 +16,15 @@ from aclog.analysis.review.review import (
     markdown_lines,
     text_lines,
 )
-from aclog.cli.flags.common import VarFiles, Vars, Workspace, module_inputs, parse_modules
+from aclog.cli.flags.common import (
+    AcceptUnread,
+    Exclude,
+    VarFiles,
+    Vars,
+    Workspace,
+    module_inputs,
+    parse_modules,
+)
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
@@ -82,6 +90,9 @@ class ChangeFlags:
     variables: Vars = field(factory=list)
     workspace: Workspace = None
 
+    exclude: Exclude = field(factory=list)
+    accept_unread: AcceptUnread = field(factory=list)
+
     def change(self) -> ReviewedChange:
         """Return what is reviewed. Raises ConfigError: a module without its directory."""
         return ReviewedChange(
@@ -91,6 +102,8 @@ class ChangeFlags:
             form=self.acls_format,
             modules=parse_modules(self.modules),
             inputs=module_inputs(self.var_files, self.variables, self.workspace),
+            exclude=tuple(self.exclude),
+            accept_unread=tuple(self.accept_unread),
         )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from urllib.parse import quote
 from uuid import UUID
 
 from attrs import evolve, frozen
@@ -24,10 +25,11 @@ from aclog.analysis.lint_report import (
     lint,
     no_progress,
     parse_lints,
+    sarif_log,
 )
 from aclog.analysis.policy import Policy, merged, only_on
 from aclog.analysis.regions import ExistingNames, JsonObject
-from aclog.authorizer.acl import ChangePlace, Origins, StandardAcl
+from aclog.authorizer.acl import ChangePlace, FileOrigin, Origins, StandardAcl
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, Generation, named_generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
@@ -39,6 +41,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import AclsSource, ChosenSource
+from aclog.sources.formats.unread import UNREAD, Unread
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
     AuthorizerSettings,
@@ -163,10 +166,43 @@ class Linted:
     """Where the rules are changed."""
     not_judged: str | None
     """Which selected lints lack what they need."""
+    unread: tuple[Unread, ...] = ()
+    """Content of the source that was not read and may hold rules."""
 
     def objects(self) -> Iterator[JsonObject]:
-        """Yield an object for each finding: the JSON lines of `aclog lint`."""
-        return json_lines(self.report, self.place)
+        """Yield an object for each finding, and for all content that was not read: the JSON lines of `aclog lint`."""
+        yield from json_lines(self.report, self.place)
+        yield from (each.to_dict() for each in self.unread)
+
+    def sarif(self, version: str) -> JsonObject:
+        """Return the findings, and the content that was not read, as a log of SARIF."""
+        log: dict[str, Any] = dict(sarif_log(self.report, self.place, version=version, uri_of=repository_path))
+        (run,) = log["runs"]
+        if self.unread:
+            run["tool"]["driver"]["rules"].append(UNREAD_RULE)
+            run["results"] += [unread_result(each.text(), each.origin) for each in self.unread]
+        return log
+
+
+UNREAD_RULE: JsonObject = {
+    "id": "content-not-read",
+    "shortDescription": {"text": "Content that may hold rules was not read"},
+}
+"""The rule of SARIF for unread content."""
+
+
+def unread_result(text: str, origin: FileOrigin, level: str = "note") -> JsonObject:
+    """Return a result of SARIF about content that was not read."""
+    place = {
+        "artifactLocation": {"uri": quote(repository_path(origin.file), safe="/:", errors="surrogateescape")},
+        "region": {"startLine": origin.line},
+    }
+    return {
+        "ruleId": UNREAD_RULE["id"],
+        "level": level,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": place}],
+    }
 
 
 def lint_source(
@@ -192,11 +228,13 @@ def lint_source(
     policy = next(iter(policies.values()))
     premises = read_premises(choice, stated.configs())
     return Linted(
-        report=run_lint(choice, image, policy, inputs, policies=policies, premises=premises),
+        # Findings are about the rules that were read: what else there may be is reported beside them.
+        report=run_lint(choice, image, policy, inputs, policies=policies, premises=premises.without({UNREAD})),
         policies=tuple(policies.values()),
         premises=premises,
         place=choice.source.change_place,
         not_judged=not_judged(inputs, history=choice.source.log is not None),
+        unread=choice.unread,
     )
 
 

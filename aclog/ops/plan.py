@@ -8,7 +8,7 @@ from attrs import field, frozen
 from aclog.authorizer.acl import NO_ORIGINS, Origins, StandardAcl, is_cidr, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, content_of, ranges_among
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, parse_super_users
-from aclog.metalog.errors import ConfigError, EncodeError
+from aclog.metalog.errors import ConfigError, EncodeError, plural
 from aclog.ops.policies import StatedSettings, warn_of_super_users
 from aclog.planning.plan import PlaceAddress, Plan, RefusedError, step_object
 from aclog.planning.planner import DeleteLimit, Holdings, PlannedChange, change_as_asked, change_to_want, make_plan
@@ -16,6 +16,7 @@ from aclog.planning.report import PlanReport, RuleUses
 from aclog.sources.acl_lines import NameFile, read_changes
 from aclog.sources.choice import find_rules
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.unread import Unread, not_accepted, unread_text
 from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
 from aclog.targets.opening import FoundPlace, PlaceSettings, find_place
 from aclog.targets.place_state import origin_now
@@ -55,8 +56,23 @@ class DesiredRules:
     """The directory of each Terraform module that is not among the files, by its source."""
     inputs: ModuleInputs = NO_INPUTS
     """What the root modules of Terraform get."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read."""
+    accept_unread: frozenset[str] = frozenset()
+    """Labels of content that may stay unread."""
     topics: str | None = None
     """A file of the topics that exist."""
+
+
+@frozen(kw_only=True)
+class WantedRules:
+    """The desired rules of a source."""
+
+    rules: frozenset[bytes]
+    origins: Origins = NO_ORIGINS
+    """Their locations."""
+    unread: tuple[Unread, ...] = ()
+    """Content that was not read, may hold rules and is not accepted."""
 
 
 @frozen(kw_only=True)
@@ -68,6 +84,8 @@ class PlanGoal:
     changes: tuple[RuleChange, ...] | None = None
     origins: Origins = NO_ORIGINS
     """Where the rules stand."""
+    unread: tuple[Unread, ...] = ()
+    """Content that may hold more rules."""
 
     def ranges(self) -> Iterator[StandardAcl]:
         """Yield the rules whose hosts are ranges of addresses."""
@@ -83,8 +101,8 @@ class PlanGoal:
 
 def read_goal(source: DesiredRules) -> PlanGoal:
     """Return all rules that are wanted. Raises as read_wanted_rules."""
-    rules, origins = read_wanted_rules(source)
-    return PlanGoal(path=source.path, rules=rules, origins=origins)
+    wanted = read_wanted_rules(source)
+    return PlanGoal(path=source.path, rules=wanted.rules, origins=wanted.origins, unread=wanted.unread)
 
 
 def read_changes_goal(path: str) -> PlanGoal:
@@ -93,8 +111,8 @@ def read_changes_goal(path: str) -> PlanGoal:
     return PlanGoal(path=path, changes=changes, origins=ChangedOrigins.of_changes(NO_ORIGINS, changes))
 
 
-def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) -> tuple[frozenset[bytes], Origins]:
-    """Return the desired rules, and their locations; the callback gets what was read.
+def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) -> WantedRules:
+    """Return the desired rules; the callback gets what was read.
 
     Raises:
         ConfigError: what is in the files is no rule; OSError: a file cannot be read.
@@ -106,6 +124,7 @@ def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) ->
             form=goal.form,
             modules=goal.modules,
             inputs=goal.inputs,
+            exclude=goal.exclude,
             topics=topics,
             advance=advance,
             strict=True,  # a rule that never comes is no less wanted
@@ -114,7 +133,7 @@ def read_wanted_rules(goal: DesiredRules, tell: Callable[[str], None] = note) ->
         rules = frozenset(_content(rule.acl, source.origins) for rule in source.rules)
     for text in source.notes:
         tell(text)
-    return rules, source.origins
+    return WantedRules(rules=rules, origins=source.origins, unread=not_accepted(source.unread, goal.accept_unread))
 
 
 def _content(acl: StandardAcl, origins: Origins) -> bytes:
@@ -137,6 +156,8 @@ class Ownership:
     adopt: bool = False
     """Whether a wanted rule that is there already becomes its own."""
     limit: DeleteLimit = field(factory=DeleteLimit)
+    fail_on_unread: bool = False
+    """Whether unread content of the source refuses a plan that deletes nothing as well."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -148,15 +169,24 @@ class NewPlan:
     place: FoundPlace
     goal: PlanGoal
     limit: DeleteLimit
+    fail_on_unread: bool = False
+    """Whether unread content refuses a plan that deletes nothing as well."""
 
     def check(self) -> None:
         """Check the plan.
 
         Raises:
-            RefusedError: a source without rules would delete all; or as FoundPlace.check_plan.
+            RefusedError: a source without rules would delete all, or one with unread content any; or as
+                FoundPlace.check_plan.
 
         """
         change = self.change
+        if self.goal.unread and (change.removed or self.fail_on_unread):
+            why = "" if self.fail_on_unread else f", and {plural(len(change.removed), 'rule')} would be deleted"
+            raise RefusedError(
+                f"{self.goal.path}: {unread_text(self.goal.unread)}{why}: render or move the content, or "
+                "--accept-unread KIND if it holds no rule of this source"
+            )
         if self.goal.rules == frozenset() and change.removed and self.limit == DeleteLimit():  # none was given
             raise RefusedError(
                 f"{self.goal.path}: has no rules at all, so all {len(change.removed):,} that are owned would be "
@@ -195,4 +225,11 @@ def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated
     place = find_place(address, settings, ownership.journal, note, ownership.others, ranges=ranges)
     change = goal.change_of(place.holdings, adopt=ownership.adopt)
     plan = make_plan(change, place.circumstances(origin_now(goal.path)))
-    return NewPlan(plan=plan, change=change, place=place, goal=goal, limit=ownership.limit)
+    return NewPlan(
+        plan=plan,
+        change=change,
+        place=place,
+        goal=goal,
+        limit=ownership.limit,
+        fail_on_unread=ownership.fail_on_unread,
+    )

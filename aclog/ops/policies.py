@@ -28,6 +28,7 @@ from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
+from aclog.sources.formats.unread import UNREAD
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
@@ -86,7 +87,7 @@ def read_premises(choice: ChosenSource, configs: AbstractSet[str]) -> Premises:
 
     """
     premises = choice.premises(configs)
-    for premise in premises.unknown:
+    for premise in premises.without({UNREAD}).unknown:  # which was noted when the source was read
         note(premise.note())
     return premises
 
@@ -350,7 +351,7 @@ class TwoStates:
         settings = settings_premises(live.source, old_given & new_given)
         old_gaps = gaps_of(first.source)
         new_gaps = old_gaps if second is None else gaps_of(second.source)
-        for premise in settings.also(old_gaps).also(new_gaps).unknown:
+        for premise in settings.also(old_gaps).also(new_gaps).without({UNREAD}).unknown:
             self.notify(premise.note())
         sides = SidePremises.of_one(settings, old_given, new_given)
         return evolve(sides, old=sides.old.also(old_gaps), new=sides.new.also(new_gaps))

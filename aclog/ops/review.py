@@ -30,6 +30,7 @@ from aclog.analysis.review.review import (
     Proof,
     Review,
     TestsOutcome,
+    UnreadItem,
     flipped,
     moves,
     renames,
@@ -59,7 +60,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError
-from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
+from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
 from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
 from aclog.planning.plan import PatternSet
@@ -69,12 +70,9 @@ from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.reading import format_of
-from aclog.sources.formats.rule import DirectoryTree, FileTree, SourceFile
-from aclog.sources.formats.unread import UNREAD
+from aclog.sources.formats.unread import UNREAD, parse_accepted
 from aclog.sources.git import (
     GitPlace,
-    GitTree,
     changed_files,
     commit_id,
     exists,
@@ -111,6 +109,10 @@ class ReviewedChange:
     """The directory of each Terraform module that is not among the files, by its source."""
     inputs: ModuleInputs = NO_INPUTS
     """What the root modules of Terraform get, besides that of the settings."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read."""
+    accept_unread: tuple[str, ...] = ()
+    """Content that may stay unread, as `--accept-unread` takes it."""
 
 
 def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
@@ -271,9 +273,12 @@ def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
         "failOn": [kind.value for kind in Kind if kind in review.fail_on],
         "testsPassed": review.tests.passed,
         "checksChanged": list(review.own_checks),
+        "unread": len(review.unread),
         "doubts": list(review.doubts),
         **_generations(review),
     }
+    for unread in review.unread:
+        yield _unread_object(unread)
     for line in difference_objects(review.comparisons):
         yield {"kind": "difference", **line}
     for proof in review.proofs:
@@ -293,6 +298,18 @@ def json_lines(review: Review, new: LintReport) -> Iterator[JsonObject]:
             "accesses": each.accesses,
             **generation_object(each.only),
         }
+
+
+def _unread_object(unread: UnreadItem) -> JsonObject:
+    place = unread.item.origin
+    return {
+        "kind": "unread",
+        "label": unread.label,
+        "file": None if place is None else place.file,
+        "line": None if place is None else place.line,
+        "text": unread.item.text,
+        "changed": unread.is_changed,
+    }
 
 
 def _generations(review: Review) -> JsonObject:
@@ -316,11 +333,17 @@ def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
         *other["tool"]["driver"]["rules"],
         _rule(_PROOF, "What must not change does"),
         _rule(_TEST, "A test of rules fails"),
+        UNREAD_RULE,
     ]
     refuted = (
         Item(text=f"{each.text}{only_on(each.only)}", details=each.details) for each in review.proofs if not each.holds
     )
     run["results"] += [*other["results"], *_results(_PROOF, refuted), *_results(_TEST, review.tests.failures)]
+    run["results"] += [
+        unread_result(each.item.text, each.item.origin, "warning" if each.is_changed else "note")
+        for each in review.unread
+        if each.item.origin is not None
+    ]
     return log
 
 
@@ -458,11 +481,14 @@ class SideReader:
         head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
         if base.choice is head.choice is None:
             raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
-        doubts += [
-            f"{self.path}: {side.name} does not have it, so it has no rules"
-            for side in (base, head)
-            if side.choice is None
-        ]
+        for side in (base, head):
+            if side.choice is None:
+                doubts.append(f"{self.path}: {side.name} does not have it, so it has no rules")
+            elif side.choice.nothing_read is not None:
+                doubts.append(f"{self.path}: {side.name} has no file of a known format, so no rules")
+        nothing = [None if each.choice is None else each.choice.nothing_read for each in (head, base)]
+        if all(each.choice is None or each.choice.nothing_read for each in (head, base)) and not _unread(head, base):
+            raise ConfigError(next(filter(None, nothing)))
         doubts += _unknown_kafka(base, head)
         for each in doubts:
             note(each)
@@ -499,13 +525,20 @@ class SideReader:
             form=form or AclsFormat.AUTO,
             modules={**{name: directory for name, _, directory in of_settings}, **self.change.modules},
             inputs=self.change.inputs.over(source.inputs()),
+            exclude=(*source.exclude, *self.change.exclude),
+            accept_unread=parse_accepted((*source.accept_unread, *self.change.accept_unread)),
             topics=self.topics,
+            may_be_empty=True,
         )
 
     def _read(self, name: str, selection: SourceSelection, ref: str | None) -> Side:
         choice = choose_source(selection)
         image = choice.image()
         return Side(name=name, ref=ref, choice=choice, image=image, authorizer=self.settings.authorizer)
+
+
+def _unread(*sides: Side) -> bool:
+    return any(side.choice is not None and side.choice.unread for side in sides)
 
 
 def _without_rules(name: str, authorizer: StatedSettings) -> Side:
@@ -678,42 +711,19 @@ def _change_text(change: RuleChange) -> str:
     return f"the nearest change: {'adding' if change.added else 'removing'} {acl_text(change.acl)}"
 
 
-# Changed files that hold no rules as far as aclog knows: `no effective change` does not cover them.
+# What was not read of both sides, and may hold rules.
 
 
-_PROSE = (".md", ".rst", ".adoc")
-_FILES_SHOWN = 3
-
-
-def unread(sides: ReviewSides) -> Iterator[str]:
-    """Yield a line about changed files under the reviewed path that are of no known format."""
-    paths = list(_unread(sides))
-    if paths:
-        more = f" and {len(paths) - _FILES_SHOWN:,} more" if paths[_FILES_SHOWN:] else ""
-        yield f"changed, but of no known format, so no rules were read from it: {', '.join(paths[:_FILES_SHOWN])}{more}"
-
-
-def _unread(sides: ReviewSides) -> Iterator[str]:
-    files = [each for each in sorted(sides.changed) if _may_have_rules(each, sides.path) and sides.head_has(each)]
-    if not files:
-        return
-    if sides.head_commit is None:
-        yield from _unclaimed(files, DirectoryTree(str(top_directory())))
-    else:
-        with GitTree(place=GitPlace(ref=sides.head_commit, path="")) as tree:
-            yield from _unclaimed(files, tree)
-
-
-def _may_have_rules(file: str, path: str) -> bool:
-    below = file.removeprefix(f"{path}/") if path else file
-    is_below = not path or below != file
-    return is_below and not any(part.startswith(".") for part in below.split("/")) and not file.endswith(_PROSE)
-
-
-def _unclaimed(files: list[str], tree: FileTree) -> Iterator[str]:
-    for file in files:
-        if tree.is_file(file) and format_of(SourceFile(tree, file)) is None:
-            yield file
+def unread_items(sides: ReviewSides) -> list[UnreadItem]:
+    """Return the content of either side that was not read, what the change touches first; each object once."""
+    items: dict[tuple[str, str, str], UnreadItem] = {}
+    for side in (sides.head, sides.base):
+        for each in () if side.choice is None else side.choice.unread:
+            path = side.placement.path_of(each.file)
+            item = Item(text=each.text(), origin=each.origin)
+            unread = UnreadItem(label=each.label, item=item, is_changed=path in sides.changed)
+            items.setdefault((path, each.label, each.reason), unread)
+    return sorted(items.values(), key=lambda each: not each.is_changed)
 
 
 # Reviews a change.
@@ -772,12 +782,8 @@ def review_change(
         lint=lint_outcome(before, after),
         flipped=[] if accesses is None else _flipped(compared, accesses),
         own_checks=tuple(own_checks(sides, settings)),
-        doubts=(
-            *sides.doubts,
-            *symbol_doubts(compared),
-            *(() if comparison.changes else unread(sides)),
-            *_doubts_of(accesses, compared),
-        ),
+        unread=unread_items(sides),
+        doubts=(*sides.doubts, *symbol_doubts(compared), *_doubts_of(accesses, compared)),
         foot=(*_foot(sides, settings), *_tests_foot(tests)),
         fail_on=fail_on,
     )

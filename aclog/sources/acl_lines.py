@@ -213,6 +213,8 @@ class FoundRules:
     notes: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
     """Content that may hold rules and was not read."""
+    nothing_read: str | None = None
+    """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
 
 
 def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:

@@ -146,6 +146,8 @@ class AclsSource:
     _symbolic: tuple[StandardAcl, ...] = field(default=(), init=False)
     """The image's rules with symbols."""
     _unread: tuple[Unread, ...] = field(default=(), init=False)
+    nothing_read: str | None = field(default=None, init=False)
+    """Why no file was read, where that is no error; None before there is an image."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -193,6 +195,7 @@ class AclsSource:
             self._image, self._origins = Image(acls=acls), rules.origins
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
+            self.nothing_read = rules.nothing_read
         return self._image
 
     @property
@@ -321,6 +324,11 @@ class ChosenSource:
     def unread(self) -> tuple[Unread, ...]:
         """The content of the source that was not read, may hold rules and is not accepted."""
         return self.source.unread if isinstance(self.source, AclsSource) else ()
+
+    @property
+    def nothing_read(self) -> str | None:
+        """Why no file was read, of a source that may be empty."""
+        return self.source.nothing_read if isinstance(self.source, AclsSource) else None
 
     @property
     def git_place(self) -> GitPlace | None:

@@ -5,16 +5,19 @@ import posixpath
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, TYPE_CHECKING, Self, cast
 
 from attrs import define, field, frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.rule import DEEPEST, MOST_FILES
+from aclog.sources.formats.rule import DEEPEST, MOST_FILES, AbsentFileError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 # Runs git on a repository that is not trusted: nothing that its configuration names is run, and nothing is fetched.
 
@@ -39,12 +42,12 @@ _PATIENCE_S = 300.0
 """The longest time that a command of git takes: settings of a repository can include a pipe, which never ends."""
 
 
-def git_arguments(*arguments: str) -> list[str]:
-    """Return the command line of a git command in the working directory. Raises ConfigError: there is no git."""
+def git_arguments(*arguments: str, directory: str = os.curdir) -> list[str]:
+    """Return the command line of a git command in a directory. Raises ConfigError: there is no git."""
     program = shutil.which("git")
     if program is None:
         raise ConfigError("git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref)")
-    return [program, "-C", os.curdir, *_SAFE, *arguments]
+    return [program, "-C", directory, *_SAFE, *arguments]
 
 
 def git_environment() -> dict[str, str]:
@@ -63,18 +66,18 @@ class GitAnswer:
     message: str
 
 
-def ask_git(*arguments: str) -> GitAnswer:
+def ask_git(*arguments: str, directory: str = os.curdir, standard_input: bytes = b"") -> GitAnswer:
     """Run a git command that only reads, and return its answer.
 
     Raises:
-        ConfigError: there is no git, the working directory is in no repository that git reads, or git does not end.
+        ConfigError: there is no git, the directory is in no repository that git reads, or git does not end.
 
     """
     try:
         done = subprocess.run(  # noqa: S603  # no shell, and no argument that begins with a dash comes from outside
-            git_arguments(*arguments),
+            git_arguments(*arguments, directory=directory),
             env=git_environment(),
-            stdin=subprocess.DEVNULL,
+            input=standard_input,
             capture_output=True,
             check=False,
             timeout=_PATIENCE_S,
@@ -482,7 +485,7 @@ class GitFiles:
                 return None
             node = TreeNode(path=posixpath.join(node.path, part), entry=entry)
             if entry.is_submodule:
-                raise ConfigError(f"{self.display(node.path)}: a submodule: its files are in another repository")
+                raise AbsentFileError(f"{self.display(node.path)}: a submodule: its files are in another repository")
             if entry.is_link:
                 return self._follow(node, "/".join(parts[at + 1 :]), links)
         return node
@@ -507,7 +510,7 @@ class GitFiles:
         to = posixpath.join(posixpath.dirname(link.path), target)
         node = self._find(to, link.path, links)
         if node is None:
-            raise ConfigError(f"{name}: path not found")
+            raise AbsentFileError(f"{name}: path not found")
         return self._find(posixpath.join(node.path, rest), link.path, links) if rest else node
 
     def _missing(self, path: str) -> ConfigError:
@@ -598,6 +601,60 @@ def changed_files(base: str, head: str | None) -> set[str]:
     return {name.decode("utf-8", "surrogateescape") for name in names if name}
 
 
+# Files that git ignores: those that a .gitignore names, and that are not in the index.
+
+
+_IGNORE_FILE = ".gitignore"
+
+
+def ignored_files(directory: str, paths: Sequence[str]) -> frozenset[str]:
+    """Return those of the paths below a directory that git ignores; none if it ignores the directory itself.
+
+    No process of git runs unless a .gitignore of the repository may name one of the paths; without a git that reads
+    the repository, none is ignored.
+    """
+    here = Path(directory).absolute()
+    top = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    candidates = [] if top is None else list(_named_by_ignore_files(top, here, paths))
+    if not candidates:
+        return frozenset()
+    names = b"".join(os.fsencode(each) + b"\0" for each in (".", *candidates))
+    try:
+        answer = ask_git("check-ignore", "-z", "--stdin", directory=directory, standard_input=names)
+    except ConfigError:
+        return frozenset()
+    ignored = {os.fsdecode(each) for each in (answer.output or b"").split(b"\0") if each}
+    return frozenset() if "." in ignored else frozenset(ignored)
+
+
+def _named_by_ignore_files(top: Path, here: Path, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the paths that a line of some .gitignore matches; git decides, as it knows the index and the order."""
+    prefix = here.relative_to(top).as_posix()
+    full = {path: posixpath.normpath(posixpath.join(prefix, path)) for path in paths}
+    directories = {parent for each in full.values() for parent in _parents(each)}
+    specs = {each: spec for each in sorted(directories) if (spec := _ignore_spec(top / each)) is not None}
+    for path, name in full.items():
+        if any(spec.match_file(posixpath.relpath(name, each)) for each in _parents(name) if (spec := specs.get(each))):
+            yield path
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the directories that a path is in, `.` for the top."""
+    while path:
+        path = posixpath.dirname(path)
+        yield path or "."
+
+
+def _ignore_spec(directory: Path) -> "GitIgnoreSpec | None":
+    file = directory / _IGNORE_FILE
+    if not file.is_file() or file.is_symlink():  # git follows no link either
+        return None
+    from pathspec import GitIgnoreSpec  # here: for trees in a work tree alone
+
+    lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return GitIgnoreSpec.from_lines(each for each in lines if not each.startswith("!"))
+
+
 # A directory or a file, as of a commit or as in the index, as a FileTree.
 
 
@@ -653,9 +710,10 @@ class GitTree:
     def paths(self) -> list[str]:
         """Return all files beneath the root, sorted; none whose name, or that of its directory, begins with a dot.
 
+        With them are submodules, and symbolic links that lead nowhere; to read one is an AbsentFileError.
+
         Raises:
-            ConfigError: a submodule, a symbolic link that leads nowhere or out of the repository, or a directory that
-                is not in this clone.
+            ConfigError: a symbolic link that leads out of the repository, or a directory that is not in this clone.
 
         """
         if self.file is not None:
@@ -716,7 +774,11 @@ class GitTree:
         for name in self._files.directory(directory):
             if name.startswith("."):
                 continue
-            each = self._existing(posixpath.join(directory.path, name))
+            try:
+                each = self._existing(posixpath.join(directory.path, name))
+            except AbsentFileError:
+                yield f"{path}{name}"  # to `read` it is an error of its own
+                continue
             if each.entry.is_directory:
                 yield f"{path}{name}/"
                 yield from self._below(f"{path}{name}/", each, (*above, directory.path))

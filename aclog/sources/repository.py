@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Self
@@ -16,6 +16,7 @@ from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import Destination, DirectoryTree, FileTree, destination
+from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.git import GitTree, parse_git_place
 from aclog.sources.read_options import ModuleInputs, parse_values
 from aclog.sources.toml import TomlDocument, TomlTable, ranges_of, read_toml
@@ -67,7 +68,24 @@ def shown_path(path: Path) -> Path:
 
 FAIL_ON = ("error", "warning", "never")
 """The lowest severity of a finding that makes a command fail."""
+_UNREAD = "unread"
 SEMANTICS = ("kafka", "documented")
+
+
+def parse_fail_on(words: Iterable[str]) -> tuple[str | None, bool]:
+    """Return the severity, None if no word is one, and whether unread content makes a command fail.
+
+    Raises:
+        ConfigError: an unknown word, or two severities.
+
+    """
+    words = list(dict.fromkeys(words))
+    severities = [each for each in words if each != _UNREAD]
+    unknown = [each for each in severities if each not in FAIL_ON]
+    if unknown or severities[1:]:
+        what = unknown[0] if unknown else ",".join(severities)
+        raise ConfigError(f"--fail-on {what[:40]!r}: expected one of {', '.join(FAIL_ON)}, and {_UNREAD}")
+    return (severities[0] if severities else None), _UNREAD in words
 
 
 @frozen(kw_only=True)
@@ -82,6 +100,10 @@ class SourceSettings:
     variables: tuple[str, ...] = ()
     """NAME=VALUE, as for `--var`."""
     workspace: str | None = None
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are not read."""
+    accept_unread: tuple[str, ...] = ()
+    """Content that may stay unread, as for `--accept-unread`."""
     topics: str | None = None
     groups: str | None = None
     accesses: str | None = None
@@ -131,6 +153,9 @@ class LintSettings:
     principal_types: tuple[str, ...] | None = None
     select: tuple[str, ...] | None = None
     fail_on: str | None = None
+    """The lowest severity of a finding that makes a command fail."""
+    fail_on_unread: bool = False
+    """Whether unread content does."""
     ignore: tuple[Suppression, ...] = ()
 
 
@@ -205,7 +230,10 @@ def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
 
 def _of_tree(tree: FileTree) -> Iterator[Suppression]:
     for path in tree.paths():
-        content = tree.read(path)
+        try:
+            content = tree.read(path)
+        except ConfigError:  # without content, or a pointer to it: the reader of rules reports it
+            continue
         if _MARK in content:
             yield from _of_text(content.decode(errors="replace"), tree.display(path))
 
@@ -326,7 +354,10 @@ def _table_suppression(table: TomlTable) -> Suppression:
 # The file may be untrusted, as part of a pull request: its paths must lie in its repository, or nothing is read.
 
 
-_SOURCE = ("acls", "format", "modules", "var-files", "vars", "workspace", "topics", "groups", "accesses")
+_SOURCE = (
+    *("acls", "format", "modules", "var-files", "vars", "workspace", "exclude", "accept-unread"),
+    *("topics", "groups", "accesses"),
+)
 _AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
 _TEST = ("files", "min-coverage")
@@ -406,10 +437,21 @@ def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
         var_files=tuple(paths.joined(table, "var-files", path) for path in table.texts("var-files") or ()),
         variables=tuple(f"{name}={value}" for name, value in table.mapping("vars").items()),
         workspace=table.text("workspace"),
+        exclude=table.texts("exclude") or (),
+        accept_unread=_accepted(table),
         topics=_path(table, "topics", paths),
         groups=_path(table, "groups", paths),
         accesses=_path(table, "accesses", paths),
     )
+
+
+def _accepted(table: TomlTable) -> tuple[str, ...]:
+    texts = table.texts("accept-unread") or ()
+    try:
+        parse_accepted(texts)
+    except ConfigError as error:
+        raise table.error("accept-unread", str(error).removeprefix("--accept-unread ")) from error
+    return texts
 
 
 def _authorizer(table: TomlTable) -> AuthorizerSettings:
@@ -425,13 +467,18 @@ def _authorizer(table: TomlTable) -> AuthorizerSettings:
 
 def _lint(table: TomlTable) -> LintSettings:
     table.only(_LINT)
+    try:
+        fail_on, unread = parse_fail_on(table.texts("fail-on") or ())
+    except ConfigError as error:
+        raise table.error("fail-on", str(error).removeprefix("--fail-on ")) from error
     return LintSettings(
         broker_version=table.text("broker-version"),
         broker_principals=table.texts("broker-principals"),
         separators=table.text("separators"),
         principal_types=table.texts("principal-types"),
         select=_select(table),
-        fail_on=table.choice("fail-on", FAIL_ON),
+        fail_on=fail_on,
+        fail_on_unread=unread,
         ignore=tuple(suppressions_of(table)),
     )
 

@@ -1,6 +1,7 @@
 """Rules in GitOps files: of a directory, or of one file that is not of JSON lines."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from attrs import evolve, frozen
 
@@ -9,8 +10,8 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import FoundRules, accept, line_rules
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
-from aclog.sources.formats.rule import FileTree, ReadContext, SourceFile
-from aclog.sources.git import GitTree
+from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
+from aclog.sources.git import GitTree, ignored_files
 from aclog.sources.read_options import ReadOptions, root_inputs, with_modules
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
@@ -47,6 +48,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         topics=options.topics,
         modules=modules,
         exclude=_excluded(options.exclude),
+        ignored_files=partial(_ignored_by_git, source, options),
         may_be_empty=options.may_be_empty,
         strict=options.strict,
     )
@@ -58,7 +60,16 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
             check(rule.acl)
         except ConfigError as error:
             raise ConfigError(f"{origin_text(files.stated.of(rule.acl)[0])}: {error}") from error
-    return FoundRules(rules=rules, origins=files.stated, notes=files.notes, unread=files.unread)
+    return FoundRules(
+        rules=rules, origins=files.stated, notes=files.notes, unread=files.unread, nothing_read=files.nothing_read
+    )
+
+
+def _ignored_by_git(tree: FileTree, options: ReadOptions, paths: Sequence[str]) -> frozenset[str]:
+    """Return the files that git ignores in a directory; none where all rules must come, or of a commit."""
+    if options.strict or not isinstance(tree, DirectoryTree):
+        return frozenset()
+    return ignored_files(tree.name, paths)
 
 
 def _excluded(globs: Sequence[str]) -> Callable[[str], bool]:

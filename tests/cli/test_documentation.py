@@ -43,7 +43,7 @@ def section(name):
 
 SHARED = (
     "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config",
-    "--ref", "--acls-format", "--module", "--topics", "--timezone",
+    "--ref", "--acls-format", "--module", "--exclude", "--accept-unread", "--topics", "--timezone",
 )  # fmt: skip
 
 

@@ -129,14 +129,18 @@ def test_a_suppression_in_the_change_is_told(repository: Repository) -> None:
     assert any(line.startswith("- suppressed: 02 glob-in-name: ALLOW User:x") for line in lines[:5])
 
 
-def test_no_effective_change_says_nothing_of_files_that_are_not_read(repository: Repository) -> None:
+def test_no_effective_change_is_about_what_was_read(repository: Repository) -> None:
     Path("kafka/teams/new.properties").write_text("x=1\n")
     Path("kafka/README.md").write_text("x\n")
-    told = "- changed, but of no known format, so no rules were read from it: kafka/teams/new.properties"
-    assert aclog("review", "kafka", "--base", "main").ok().lines[1] == told
+    assert aclog("review", "kafka", "--base", "main").ok().lines[0].endswith(": no effective change")
+    Path("kafka/teams/new.tf").write_text('resource "rhoas_acl" "a" {}\n')
+    head = "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read"
+    listed = "- changed, but not read, so it may change rules: terraform:rhoas_acl 1 ({}kafka/teams/new.tf:1)"
+    assert aclog("review", "kafka", "--base", "main").ok().lines[:2] == [head, listed.format("")]
     repository.git("add", ".")
     repository.git("commit", "--quiet", "--message", "new")
-    assert aclog("review", "kafka", "--base", "main~1", "--head", "main").ok().lines[1] == told
+    lines = aclog("review", "kafka", "--base", "main~1", "--head", "main").ok().lines
+    assert lines[:2] == [head, listed.format("main:")]
 
 
 def test_what_makes_a_review_doubtful_is_in_it(repository: Repository) -> None:

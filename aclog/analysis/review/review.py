@@ -197,6 +197,8 @@ class Kind(StrEnum):
     """The change adds a lint finding of severity warning."""
     CHECKS = "checks"
     """The change modifies the checks themselves: settings, tests, or data about the cluster."""
+    UNREAD = "unread"
+    """Content of either side that may hold rules was not read."""
 
 
 DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.EVERYONE, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
@@ -276,6 +278,44 @@ class LintOutcome:
     resolved: tuple[Item, ...] = ()
     suppressed: tuple[Item, ...] = ()
     """Findings that the change suppresses."""
+
+
+# Content that was not read, and may hold rules.
+
+
+@frozen(kw_only=True)
+class UnreadItem:
+    """An object or a file of either side that was not read."""
+
+    label: str
+    """Its kind, such as `terraform:redpanda_acl`."""
+    item: Item
+    """Its location with the label, and the reason."""
+    is_changed: bool
+    """Whether the change touches its file."""
+
+
+_UNREAD_PLACES = 2
+_UNREAD_LABELS = 4
+
+
+def unread_lines(unread: Sequence[UnreadItem]) -> Iterator[str]:
+    """Yield a line about the content that the change touches, and one about the rest; none without any."""
+    for is_changed, head in ((True, "changed, but not read, so it may change rules"), (False, "not read")):
+        by_label: dict[str, list[str]] = defaultdict(list)
+        for each in unread:
+            if each.is_changed is is_changed:
+                place = "" if each.item.origin is None else origin_text(each.item.origin)
+                by_label[each.label].append(place)
+        parts = [f"{label} {len(places):,} ({_first(places)})" for label, places in sorted(by_label.items())]
+        more = f" and {len(parts) - _UNREAD_LABELS:,} more kinds" if parts[_UNREAD_LABELS:] else ""
+        if parts:
+            yield f"{head}: {'; '.join(parts[:_UNREAD_LABELS])}{more}"
+
+
+def _first(places: Sequence[str]) -> str:
+    more = f" and {len(places) - _UNREAD_PLACES:,} more" if places[_UNREAD_PLACES:] else ""
+    return ", ".join(places[:_UNREAD_PLACES]) + more
 
 
 # Whether a change grants something to everyone.
@@ -525,6 +565,8 @@ class Review:
     flipped: Sequence[Flipped] = ()
     own_checks: Sequence[str] = ()
     """The files of the checks themselves that the change modifies."""
+    unread: Sequence[UnreadItem] = ()
+    """Content of either side that was not read and may hold rules."""
     doubts: Sequence[str] = ()
     """Reasons why the review may compare other states than intended."""
     foot: Sequence[str] = ()
@@ -549,6 +591,7 @@ class Review:
             Kind.LINT_ERROR: bool(self.lint.new_errors),
             Kind.LINT_WARNING: bool(self.lint.new_warnings),
             Kind.CHECKS: bool(self.own_checks),
+            Kind.UNREAD: bool(self.unread),
         }
         return {kind for kind, is_there in present.items() if is_there}
 
@@ -599,6 +642,7 @@ def is_deny(decided: StandardAcl | str | None) -> bool:
 
 
 _NOTHING = "no effective change"
+_NOTHING_READ = "no effective change in what was read"
 _PLACES = 5
 """How many changed lines behind a row are shown."""
 _TOPICS = 3
@@ -628,7 +672,11 @@ class _Writer:
     def _counts(self) -> Iterator[str]:
         counts = Counter(direction for report in self.review.rows for direction in report.row.directions)
         gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
-        yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING
+        unread = self.review.unread
+        yield f"{gained:,} gained, {lost:,} lost" if self.review.rows else _NOTHING_READ if unread else _NOTHING
+        changed = sum(each.is_changed for each in unread)
+        yield from _counted(changed, "changed object not read", "changed objects not read")
+        yield from _counted(len(unread) - changed, "object not read", "objects not read")
         if Kind.EVERYONE in self.review.kinds:
             yield "everyone gains access"
         refuted = sum(not proof.holds for proof in self.review.proofs)
@@ -649,6 +697,7 @@ class _Writer:
         """Yield the points in descending importance; the head counts those that do not fit."""
         refuted = [f"refuted: {proof.text}{only_on(proof.only)}" for proof in self.review.proofs if not proof.holds]
         yield Points(texts=[*refuted, *(f"test fails: {failure.text}" for failure in self.review.tests.failures)])
+        yield Points(texts=[*unread_lines(self.review.unread)])
         yield Points(texts=self.review.doubts)
         broken = self._broken_text()
         yield Points(texts=[each.text() for each in self.review.renames], after=broken)
@@ -717,6 +766,8 @@ class _Writer:
         proved = [Item(text=f"PROVED: {each.text}") for each in review.proofs if each.holds]
         yield Section(title="Proofs", items=(*refuted, *proved))
         yield Section(title="Failed tests", items=review.tests.failures)
+        changed = [each.item for each in review.unread if each.is_changed]
+        yield Section(title="Changed, and not read", items=tuple(changed), limit=None)
         yield Section(title="Effective change", items=tuple(map(self._row_item, self._ranked())), command="aclog diff")
         yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in review.renames))
         for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "newly allowed")):
@@ -727,6 +778,8 @@ class _Writer:
         yield Section(
             title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in review.replacements)
         )
+        unread = tuple(each.item for each in review.unread if not each.is_changed)
+        yield Section(title="Not read", items=unread, folded=True)
         yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in review.moves), folded=True)
         yield Section(title="Fixed lint findings", items=lint.resolved, folded=True)
         yield Section(title="Existing lint findings", items=lint.old, folded=True, command="aclog lint")

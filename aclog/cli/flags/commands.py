@@ -596,6 +596,8 @@ class AclSourceFlags:
     var_files: common.VarFiles = field(factory=list)
     variables: common.Vars = field(factory=list)
     workspace: common.Workspace = None
+    exclude: common.Exclude = field(factory=list)
+    accept_unread: common.AcceptUnread = field(factory=list)
     topics_file: common.TopicsFile = None
     bootstrap_controller: common.BootstrapController = None
     bootstrap_server: common.BootstrapServer = None

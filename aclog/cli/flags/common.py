@@ -730,6 +730,24 @@ Workspace: TypeAlias = Annotated[
         rich_help_panel=SOURCE_PANEL,
     ),
 ]
+Exclude: TypeAlias = Annotated[
+    list[str],
+    Option(
+        "--exclude",
+        metavar="GLOB",
+        help="Files that are not read, as a line of a .gitignore in this directory; can be repeated.",
+        rich_help_panel=SOURCE_PANEL,
+    ),
+]
+AcceptUnread: TypeAlias = Annotated[
+    list[str],
+    Option(
+        "--accept-unread",
+        metavar="KIND",
+        help="Content that may stay unread, by its kind, or its KIND:NAME, as notes show them; can be repeated.",
+        rich_help_panel=SOURCE_PANEL,
+    ),
+]
 TopicsFile: TypeAlias = Annotated[
     str | None,
     Option(
@@ -803,6 +821,8 @@ class SourceFlags:
     var_files: VarFiles = field(factory=list)
     variables: Vars = field(factory=list)
     workspace: Workspace = None
+    exclude: Exclude = field(factory=list)
+    accept_unread: AcceptUnread = field(factory=list)
     topics_file: TopicsFile = None
     bootstrap_controller: BootstrapController = None
     bootstrap_server: BootstrapServer = None
@@ -848,6 +868,7 @@ class SourceFlags:
     def selection(self, topics: "NameFile | None" = None) -> "SourceSelection":
         """Return what is given. Raises ConfigError: flags that do not go together."""
         from aclog.sources.choice import SourceSelection
+        from aclog.sources.formats.unread import parse_accepted
         from aclog.terminal.output import use_zone
 
         check_one_stdin(self.files())
@@ -856,6 +877,8 @@ class SourceFlags:
         if self.acls_format is not None and self.acls is None and self.ref is None:
             raise ConfigError("--acls-format: expected --acls PATH or --ref GITREF:PATH")
         return SourceSelection(
+            exclude=tuple(self.exclude),
+            accept_unread=parse_accepted(self.accept_unread),
             log=self.log,
             snapshot=self.snapshot,
             acls=self.acls,

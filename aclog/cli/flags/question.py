@@ -912,6 +912,8 @@ class SecondStateFlags:
             var_files=first.var_files,
             variables=first.variables,
             workspace=first.workspace,
+            exclude=first.exclude,
+            accept_unread=first.accept_unread,
             bootstrap_controller=self.to_bootstrap_controller,
             bootstrap_server=self.to_bootstrap_server,
             command_config=self.to_command_config or first.command_config,

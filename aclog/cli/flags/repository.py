@@ -136,6 +136,8 @@ def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFl
     named = {text.rpartition("=")[0] for text in flags.modules}
     return evolve(
         flags,
+        exclude=[*flags.exclude, *source.exclude],
+        accept_unread=[*flags.accept_unread, *source.accept_unread],
         modules=[*flags.modules, *(text for text in source.modules if text.rpartition("=")[0] not in named)],
         var_files=[*source.var_files, *flags.var_files],
         variables=[*source.variables, *flags.variables],

@@ -1,5 +1,6 @@
 """The flags of a target, and of plans for it."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -8,8 +9,10 @@ from attrs import field, frozen
 from aclog.cli.flags.common import ACCESSES_PANEL as ACCESSES
 from aclog.cli.flags.common import (
     PANEL,
+    AcceptUnread,
     AccessesFormat,
     AccessesTimezone,
+    Exclude,
     Modules,
     NoPager,
     Output,
@@ -107,7 +110,15 @@ class WantFlags:
     var_files: VarFiles = field(factory=list)
     variables: Vars = field(factory=list)
     workspace: Workspace = None
+    exclude: Exclude = field(factory=list)
+    accept_unread: AcceptUnread = field(factory=list)
     topics_file: TopicsFile = None
+
+
+class PlanFailOn(StrEnum):
+    """What refuses a plan."""
+
+    UNREAD = "unread"
 
 
 @frozen(kw_only=True)
@@ -125,6 +136,13 @@ class OwnershipFlags:
         ),
     ] = False
     max_deletes: MaxDeletes = None
+    fail_on: Annotated[
+        PlanFailOn | None,
+        Option(
+            "--fail-on",
+            help="Refuse a plan if content of the source is [cyan]unread[/]. [dim]Default: only one that deletes[/]",
+        ),
+    ] = None
 
 
 @frozen(kw_only=True)

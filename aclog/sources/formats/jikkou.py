@@ -26,7 +26,7 @@ from aclog.sources.formats.rule import (
     named_value,
 )
 from aclog.sources.formats.unread import UnreadKind
-from aclog.sources.formats.verdicts import judge_resource, rule_in_text
+from aclog.sources.formats.verdicts import judge_broken, judge_resource, rule_in_text
 
 # The ACLs of an authorization or a role (V1KafkaPrincipalAcl).
 
@@ -162,11 +162,13 @@ def read_resources(files: Sequence[SourceFile], context: ReadContext) -> Resourc
     for file in files:
         template = _TEMPLATE.search(file.text)
         if template is None:
+            judge_broken(file, context)
             for document in file.documents:
                 for kind, resource in _resources(document):
                     _add(kind, resource, resources, context)
-        elif (line := rule_in_text(file.text)) is not None:
-            why = "a template that may state rules: render it first, and pass Jikkou's output"
+        elif rule_in_text(file.text) is not None:
+            line = file.text.count("\n", 0, template.start()) + 1
+            why = "a template: render it first, and pass Jikkou's output"
             context.not_read(UnreadKind.TEMPLATE, FileOrigin(file=file.name, line=line), why)
         else:
             context.ignore("template")

@@ -17,6 +17,7 @@ from aclog.sources.formats.rule import (
     named_value,
     on_cluster,
 )
+from aclog.sources.formats.unread import UnreadKind
 
 # Custom roles: their ACLs, with the fields of their holders filled in (JulieRoles, BuildBindingsForRole).
 
@@ -329,7 +330,10 @@ def claims(file: SourceFile) -> bool:
 def is_topology(document: Node) -> bool:
     """Return whether a document is a topology: a context and sections, or projects, whose context is missing then."""
     if isinstance(document.value, dict) and "context" in document.value:
-        return any(key.startswith(_TOPOLOGY_SECTIONS) or _is_projects(value) for key, value in document.value.items())
+        return any(
+            (key.startswith(_TOPOLOGY_SECTIONS) and isinstance(value.value, dict | tuple)) or _is_projects(value)
+            for key, value in document.value.items()
+        )
     projects = document.get("projects")
     items = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
     return any(project.get("name") is not None and _has_clients(project) for project in items)
@@ -502,9 +506,15 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
 
     """
     documents = [_document(file) for file in sorted(files, key=_order)]
-    roles = read_roles([each for each in documents if is_roles(each)])
-    for _ in filter(is_plans, documents):
+    defined, plans = [each for each in documents if is_roles(each)], [each for each in documents if is_plans(each)]
+    for _ in plans:
         context.ignore("file of plans")
+    if defined and len(defined) + len(plans) == len(documents):
+        for each in defined:
+            why = "roles without a topology that grants them: give the directory with the topologies"
+            context.not_read(UnreadKind.DOCUMENT, each, why, name="roles")
+        return
+    roles = read_roles(defined)
     topologies = read_topologies(each for each in documents if not is_roles(each) and not is_plans(each))
     for topology in topologies:
         yield from _rules(topology, roles, context)

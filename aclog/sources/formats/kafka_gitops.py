@@ -178,12 +178,21 @@ SECTIONS = ("settings", "topics", "services", "users", "customServiceAcls", "cus
 _MARKS = (b"settings", b"topic", b"service", b"user", b"customServiceAcl", b"customUserAcl")
 _MEMBERS = {
     "topics": (("partitions",), ("replication",)),
-    "services": (("type",), ("principal", "produces"), ("principal", "consumes")),
-    "users": (("principal",), ("roles",)),
+    "services": (("principal", "produces"), ("principal", "consumes")),
+    "users": (("principal",),),
 }
 """For a section of named things: sets of keys that only these have; `users` of KSM have neither."""
+_VALUES = {"services": ("type", tuple(_SERVICE_KEYS)), "users": ("roles", ("reader", "writer", "operator"))}
+"""For a section: a key that other tools have as well, and the values by which it is meant."""
 _NEAR = 0.8
-_SETTINGS = ("ccloud", "topics", "services", "files")
+_SETTINGS = (
+    ("ccloud", "enabled"),
+    ("services", "acls"),
+    ("topics", "defaults"),
+    ("topics", "blacklist"),
+    *(("files", section) for section in ("services", "topics", "users")),
+)
+"""Keys of settings, and a key in each: `settings.services` alone is of many tools."""
 
 
 def claims(file: SourceFile) -> bool:
@@ -196,7 +205,8 @@ def claims(file: SourceFile) -> bool:
 
 def _is_state(document: Node) -> bool:
     settings = document.get("settings")
-    if settings is not None and any(settings.get(key) is not None for key in _SETTINGS):
+    members = [None if settings is None else settings.get(key) for key, _ in _SETTINGS]
+    if any(each is not None and each.get(key) is not None for each, (_, key) in zip(members, _SETTINGS, strict=True)):
         return True
     # A misspelled key is also claimed: the reader of the state refuses it.
     named = ((key, _section_meant(key), value) for key, value in document.mapping().items())
@@ -214,7 +224,16 @@ def _is_section(key: str, section: str, value: Node) -> bool:
     shapes = _MEMBERS.get(section, ())
     if key != section:  # of a slip, what nothing else has: `topic` and `user` are words of many
         shapes = tuple(keys for keys in shapes if len(keys) > 1)
-    return any(all(member.get(key) is not None for key in keys) for member in members for keys in shapes)
+    has_shape = any(all(member.get(key) is not None for key in keys) for member in members for keys in shapes)
+    return has_shape or (key == section and any(_has_value(section, member) for member in members))
+
+
+def _has_value(section: str, member: Node) -> bool:
+    """Return whether a thing is of the tool by a value that it has, with slips."""
+    key, values = _VALUES.get(section, ("", ()))
+    stated = member.get(key)
+    nodes = () if stated is None else stated.value if isinstance(stated.value, tuple) else (stated,)
+    return any(get_close_matches(each.raw.lower(), values, 1, _NEAR) for each in nodes)
 
 
 # A state of kafka-gitops: one file, and those that its settings name (DesiredStateFile, ParserService).

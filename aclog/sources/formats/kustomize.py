@@ -6,7 +6,7 @@ on every way from a root; what a kustomization makes or takes from elsewhere is 
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from attrs import define, field, frozen
 
@@ -24,8 +24,8 @@ _MAKERS = ("generators", "helmCharts", "helmChartInflationGenerator", "inflate")
 _WORD = re.compile(r"[A-Za-z]+")
 _USER = "KafkaUser"
 _GROUP = "kafka.strimzi.io"
-_MOST = 10_000
-"""Kustomizations on all ways from a root: bases that take others twice multiply."""
+_MOST = 20_000
+"""Pairs of a kustomization and a change above it."""
 
 
 @frozen(kw_only=True)
@@ -71,14 +71,31 @@ class Kustomizations:
         ways = _Ways(self, frozenset(with_rules))
         for root in roots or found:
             ways.follow(root, None)
+        self._report_others(found, {id(change.node) for _, change in ways.changed})
         for path, change in ways.changed:
             name = self.context.tree.display(path)
             why = f"{change.what} of a kustomization changes, or may change, the KafkaUsers of {name}: {_ADVICE}"
             self.context.not_read(UnreadKind.KUSTOMIZATION, change.node, why, name=change.what)
         return frozenset(({path for path, _ in ways.changed} - ways.unchanged) | patches)
 
+    def _report_others(self, found: Sequence[_Kustomization], reported: Collection[int]) -> None:
+        """Report patches of KafkaUsers that are not among the files."""
+        for each in found:
+            for item, key in _patches(each):
+                if id(item) not in reported and self._names_users(each, item):
+                    why = f"a patch of KafkaUsers that are not among these files: {_ADVICE}"
+                    self.context.not_read(UnreadKind.KUSTOMIZATION, item, why, name=key)
+
+    def _names_users(self, each: _Kustomization, item: Node) -> bool:
+        target = item.get("target")
+        kind = None if target is None else target.get("kind")
+        if target is not None:
+            return kind is not None and kind.raw == _USER
+        text = item if not isinstance(item.value, Mapping) else item.get("patch") or item.get("path")
+        return text is not None and _USER in self._kinds(each, text)
+
     def at(self, directory: str) -> _Kustomization | None:
-        """Return the kustomization of a directory; None: there is none. Raises as FileTree.read."""
+        """Return the kustomization of a directory; None if it has no such file. Raises as FileTree.read."""
         for name in KUSTOMIZATIONS:
             path = posixpath.normpath(posixpath.join(directory, name))
             if self.context.tree.is_file(path):
@@ -161,16 +178,20 @@ class _Ways:
     """Files whose KafkaUsers are changed on a way, and by what."""
     unchanged: set[str] = field(factory=set, init=False)
     """Files whose KafkaUsers reach a root as they are."""
-    _steps: int = field(default=0, init=False)
+    _seen: set[tuple[str, int]] = field(factory=set, init=False)
+    """The directories that were followed, and by what change."""
 
     def follow(self, each: _Kustomization, change: _Change | None) -> None:
         """Follow the resources of a kustomization; `change`: that of the nearest to the root."""
-        self._steps += 1
-        if self._steps > _MOST:
-            raise each.node.error(f"kustomizations take others on more than {_MOST:,} ways: give the files of one")
-        own = change or next(self._changes(each), None)
-        if self._steps == 1 or change is None:
+        step = each.directory, 0 if change is None else id(change.node)
+        if step in self._seen:
+            return
+        if len(self._seen) == _MOST:
+            raise each.node.error(f"more than {_MOST:,} changes of kustomizations: give the files of one")
+        if all(directory != each.directory for directory, _ in self._seen):
             self._report_makers(each)
+        self._seen.add(step)
+        own = change or next(self._changes(each), None)
         for key, item in each.entries():
             if isinstance(item.value, str):
                 self._follow_entry(each, item, own or (_Change(item, key) if key == "components" else None))
@@ -182,9 +203,15 @@ class _Ways:
             context.not_read(UnreadKind.KUSTOMIZATION, item, why, name="remote")
             return
         try:
-            inner = self.of.at(path) if context.tree.entries(path) else None
+            is_directory = bool(context.tree.entries(path))
+            inner = self.of.at(path) if is_directory else None
             users = path in self.with_rules or (inner is None and path.startswith("..") and self._has_rules(path))
+            is_missing = not is_directory and not context.tree.is_file(path)
         except (ConfigError, OSError):
+            inner, users, is_missing = None, False, True
+        if is_missing:
+            why = f"the resource {item.raw[:80]!r} is not here, and may have rules: {_ADVICE}"
+            context.not_read(UnreadKind.KUSTOMIZATION, item, why, name="missing")
             return
         if inner is not None and inner is not each:
             self.follow(inner, change)

@@ -29,6 +29,7 @@ from aclog.sources.formats import (
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
+    AbsentFileError,
     FileTree,
     LocatedRule,
     ReadContext,
@@ -164,6 +165,8 @@ class ReadFiles:
     """Notes: the number of files and rules, and the ones left out."""
     unread: tuple[Unread, ...]
     """What may hold rules and was not read."""
+    nothing_read: str | None
+    """Why no file was read, where that is no error."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -181,6 +184,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     tree, paths = context.tree, context.paths()
     files = [SourceFile(tree, path) for path in paths]
     is_one = _is_one_file(tree, paths)
+    context.claims = is_claimed
     if context.strict and len(files) > 1:
         _check_not_emptied(files, form)
     if form is not AclsFormat.AUTO and is_one:
@@ -188,24 +192,35 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         _judge_parts(form, files[0], context)
     else:
         claimed = _claimed(files, form, context, is_one=is_one)
-    if is_one and (first := next((each for each in context.unread if each.kind in _REFUSED), None)) is not None:
-        raise ConfigError(f"{first.file}:{first.line}: {first.reason}")
+    if is_one:
+        _refuse_unread(context)
     readable = _without_changed(claimed, context, paths)
-    if not readable and not context.may_be_empty:
-        raise ConfigError(_nothing_claimed(context, form, paths))
+    nothing = None if readable else _nothing_claimed(context, form, paths)
+    if nothing is not None and not context.may_be_empty:
+        raise ConfigError(nothing)
     stated = StatedRules.of_rules(_rules(readable, context))
+    if is_one:
+        _refuse_unread(context)  # which its format may have found since
     notes = tuple(_notes(context, stated, claimed))
-    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread))
+    return ReadFiles(stated=stated, notes=notes, unread=tuple(context.unread), nothing_read=nothing)
 
 
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
-"""What is wrong with a file that is given alone: the user named it, so nothing else of it counts."""
+"""What a file that is given alone must not be."""
 _OF_YAML = frozenset(
     {
-        *(AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.KAFKA_GITOPS, AclsFormat.JULIE, AclsFormat.JIKKOU),
-        *(AclsFormat.NS4KAFKA, AclsFormat.REDPANDA, AclsFormat.ANSIBLE),
+        *(AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.KAFKA_GITOPS, AclsFormat.JULIE, AclsFormat.NS4KAFKA),
+        *(AclsFormat.REDPANDA, AclsFormat.ANSIBLE),
     }
 )
+"""Formats that do not judge the broken documents of their files themselves."""
+
+
+def _refuse_unread(context: ReadContext) -> None:
+    """Refuse a file that is given alone, and is broken, a template, or not in UTF-8. Raises ConfigError."""
+    for each in context.unread:
+        if each.kind in _REFUSED:
+            raise ConfigError(f"{each.file}:{each.line}: {each.reason}")
 
 
 def _is_one_file(tree: FileTree, paths: Sequence[str]) -> bool:
@@ -253,11 +268,13 @@ def _claimed(
     variables = list[SourceFile]()
     for file in files:
         try:
+            if not file.tree.is_file(file.path):
+                file.tree.read(file.path)  # raises the reason
             claimant = format_of(file, readers)
-        except FileNotFoundError:
+        except AbsentFileError as error:
             if is_one:
                 raise
-            _judge_link(file, context)
+            _judge_absent(file, error, context)
             continue
         except ConfigError as error:
             if is_one:
@@ -284,21 +301,21 @@ def _judge_parts(form: AclsFormat, file: SourceFile, context: ReadContext) -> No
         judge_broken(file, context)
 
 
-def _judge_link(file: SourceFile, context: ReadContext) -> None:
-    """Judge a symbolic link that leads nowhere by its name: nothing else is known of it."""
+def _judge_absent(file: SourceFile, error: AbsentFileError, context: ReadContext) -> None:
+    """Judge a symbolic link that leads nowhere, or a submodule, by its name, which is all that is known."""
     if file.has_suffix(*_FORMAT_SUFFIXES) or "." not in file.base_name:
-        why = "a symbolic link that leads nowhere: remove it, or add the file"
-        context.not_read(UnreadKind.LINK, FileOrigin(file=file.name, line=1), why)
+        place = FileOrigin(file=file.name, line=1)
+        context.not_read(UnreadKind.LINK, place, str(error).removeprefix(f"{file.name}: "))
     else:
         context.ignore("symbolic link that leads nowhere")
 
 
 def _judge_unreadable(file: SourceFile, error: ConfigError, context: ReadContext) -> None:
-    """Judge a file whose content cannot be taken apart: damaged, too large, or not in UTF-8."""
+    """Judge a file whose content cannot be taken apart: damaged, not in UTF-8, or over the largest size."""
     try:
         judge_file(file, context)
     except ConfigError:
-        if file.has_suffix(*_FORMAT_SUFFIXES, ".gz"):
+        if file.has_suffix(*_FORMAT_SUFFIXES, ".gz") or "." not in file.base_name:
             why = str(error).removeprefix(f"{file.name}: ")
             context.not_read(UnreadKind.ENCODED, FileOrigin(file=file.name, line=1), why)
         else:
@@ -333,6 +350,9 @@ def _notes(
     yield from context.notes
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
+    if context.left_out:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.left_out.items()))
+        yield f"{context.tree.name}: not looked at: {kinds}"
     if context.ignored:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
         yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"

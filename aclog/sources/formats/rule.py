@@ -236,6 +236,10 @@ def matches(pattern: Any, text: str) -> Iterator[Any]:
 # Where GitOps files are read from: a directory, or one file.
 
 
+class AbsentFileError(ConfigError):
+    """A path of a tree has no content: a symbolic link that leads nowhere, or a submodule."""
+
+
 class FileTree(Protocol):
     """Files by their path from a root; paths have `/` between their parts."""
 
@@ -256,7 +260,7 @@ class FileTree(Protocol):
     def read(self, path: str) -> bytes:
         """Return the content of a file; `..` may lead out of the root.
 
-        Raises OSError, ConfigError: it cannot be read.
+        Raises OSError, ConfigError: it cannot be read; AbsentFileError: it has none.
 
         """
         ...
@@ -314,7 +318,7 @@ class DirectoryTree:
     """Whether a path under the root that is neither a regular file nor a directory is refused, instead of left out."""
 
     def paths(self) -> list[str]:
-        """Return all regular files, symbolic links followed.
+        """Return all regular files, symbolic links followed, and links that lead nowhere.
 
         Raises:
             OSError: a directory cannot be read; ConfigError: more than MOST_FILES or DEEPEST, one leads out, or
@@ -334,10 +338,13 @@ class DirectoryTree:
     def read(self, path: str) -> bytes:
         """Return the content of a file.
 
-        Raises OSError: unreadable; ConfigError: not a regular file, or it leads out.
+        Raises OSError: unreadable; ConfigError: not a regular file, or it leads out; AbsentFileError: a link to
+        nothing.
 
         """
         file = self._inside(path)
+        if file.is_symlink() and not file.exists():
+            raise AbsentFileError(f"{file}: a symbolic link that leads nowhere: remove it, or add the file")
         if file.exists() and not file.is_file():
             raise ConfigError(f"{file}: not a regular file")
         return file.read_bytes()
@@ -399,7 +406,9 @@ class DirectoryTree:
                 continue
             if path.is_symlink() and (path.is_dir() or path.is_file()):  # a link to /dev/null masks a file
                 self._check_inside(path)  # before a directory outside is listed, or a file is opened
-            if path.is_dir():
+            if path.is_symlink() and not path.exists() and not self.strict:
+                yield path, False  # to `read` it is an error of its own
+            elif path.is_dir():
                 yield path, True  # before its content: the reader may stop
                 yield from self._entries(path, (*above, identity))
             elif stat.S_ISREG(path.stat().st_mode):
@@ -434,24 +443,32 @@ class ReadContext:
     inputs: RootInputs = field(factory=RootInputs)
     exclude: Callable[[str], bool] = field(default=lambda _: False)
     """Whether a file, by its path in the tree, is not read."""
+    ignored_files: Callable[[Sequence[str]], frozenset[str]] = field(default=lambda _: frozenset())
+    """Returns the files among some that are not part of the repository, such as build output."""
     may_be_empty: bool = False
     """Whether a tree without a file of rules is a state without rules."""
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
+    claims: Callable[["SourceFile"], bool] = field(default=lambda _: False, init=False)
+    """Whether a format claims a file; set by the reader of the tree."""
     ignored: Counter[str] = field(factory=Counter, init=False)
     """How many things of each kind cannot make rules, such as `KafkaTopic`."""
     notes: list[str] = field(factory=list, init=False)
     """Further notes for the user."""
+    left_out: Counter[str] = field(factory=Counter, init=False)
+    """How many files were not looked at, by the reason."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
 
     def paths(self) -> list[str]:
         """Return the files of the tree that are read, sorted. Raises as FileTree.paths."""
         paths = self.tree.paths()
-        read = [path for path in paths if not self.exclude(path)]
-        self.ignored.update({"excluded file": len(paths) - len(read)} if len(read) < len(paths) else {})
-        return read
+        included = [path for path in paths if not self.exclude(path)]
+        ignored = self.ignored_files(included)
+        for kind, number in (("excluded file", len(paths) - len(included)), ("file that git ignores", len(ignored))):
+            self.left_out.update({kind: number} if number else {})
+        return [path for path in included if path not in ignored]
 
     def not_read(self, kind: UnreadKind, place: Located, reason: str, *, name: str = "") -> None:
         """Report content that may hold rules and that is not read; see aclog.sources.formats.unread."""
@@ -524,6 +541,13 @@ class SourceFile:
     def broken_documents(self) -> "list[BrokenDocument]":
         """The documents that are not YAML, such as templates: who reads the file judges them. Raises as `content`."""
         return self._parsed[1]
+
+    @staticmethod
+    def of_document(file: "SourceFile", node: Node, text: str) -> "SourceFile":
+        """Return a file that has one document of another only."""
+        alone = SourceFile(file.tree, file.path)
+        alone.__dict__.update(content=text.encode(), text=text, _parsed=([node], []))
+        return alone
 
     @cached_property
     def _parsed(self) -> "tuple[list[Node], list[BrokenDocument]]":

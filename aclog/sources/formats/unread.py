@@ -126,7 +126,7 @@ def not_accepted(unread: Iterable[Unread], accepted: Collection[str]) -> tuple[U
     return tuple(each for each in unread if each.kind not in accepted and each.label not in accepted)
 
 
-# What is said of it.
+# Texts on unread content, and the premise of answers.
 
 
 _PLACES = 3
@@ -151,7 +151,7 @@ def _places(items: Sequence[Unread]) -> str:
 
 
 def unread_premises(name: str, unread: Sequence[Unread]) -> Iterator[Premise]:
-    """Yield the premise that unread content of a source has no rules; none if there is none."""
+    """Yield the premise that unread content of a source has no rules; none without any."""
     if unread:
         first = unread[0]
         yield Premise(

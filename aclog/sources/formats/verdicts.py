@@ -11,6 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -20,12 +21,15 @@ from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, folded_name, resources
 from aclog.sources.formats.unread import UnreadKind
 
+if TYPE_CHECKING:
+    from aclog.sources.formats.yaml_nodes import BrokenDocument
+
 # Keys and values by which a structure states a rule, in the spellings of all tools.
 
 
 _LONGEST = 60
 """The longest name in messages, in characters."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = re.compile(r"ACLs(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACL_WORDS = frozenset({"acl", "acls"})
 _PARTS_OF_ACLS = frozenset({"principal", "principals", "operation", "operations", "permission", "resource"})
 _PRINCIPALS = frozenset(
@@ -43,7 +47,7 @@ _RESOURCES = frozenset(
 _CLIENTS = frozenset({"produces", "consumes", "producers", "consumers"})
 """Keys of clients whose items are principals or topics."""
 _OPERATION_NAMES = frozenset(folded_name(each.name) for each in AclOperation if each > AclOperation.ANY) | {
-    *("PRODUCE", "CONSUME", "PRODUCER", "CONSUMER", "READWRITE", "PUB", "SUB", "PUBSUB", "ADMIN", "OWNER", "*"),
+    *("PRODUCE", "CONSUME", "PRODUCER", "CONSUMER", "READWRITE", "PUB", "SUB", "PUBSUB", "OWNER", "*"),
     *("ACCESSROLEPRODUCER", "ACCESSROLECONSUMER", "ACCESSROLEADMIN", "ACCESSROLETOPICADMIN"),
 }
 _RULE_KINDS = re.compile(
@@ -55,7 +59,7 @@ _OF_CREDENTIALS = re.compile(r"(kafka\.)?jikkou\.io/")
 
 
 def rule_in(node: Node) -> Node | None:
-    """Return the first value that states a rule as far as its keys show, at any depth; None: there is none."""
+    """Return the first value that states a rule as far as its keys show, at any depth; None if no value does."""
     return next(_rules_in(node), None)
 
 
@@ -137,7 +141,11 @@ _PROGRAM = re.compile(
 )
 """A call that makes an ACL, in a program."""
 _KIND = re.compile(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?([^\s"',}#]*)""")
-_ACL_NAME = re.compile(r"(?<![A-Za-z])[aA]cls?(?![a-z])|(?<=[a-z])Acls?(?![a-z])|\bACLS?\b|(?<=_)ACLS?(?![A-Z])")
+_PRINCIPAL = re.compile(r"""\bprincipals?["']?[ \t]*[:=]\s*(?:-\s*|\[\s*)?["']?[A-Za-z]+:[^\s/]""")
+"""A principal with its type, as the value of a key."""
+_ACL_NAME = re.compile(
+    r"(?<![A-Za-z])[aA]cls?(?![a-z])|(?<=[a-z])Acls?(?![a-z])|\bACL[sS]?\b|(?<=_)ACL[sS]?(?![A-Za-z])"
+)
 _KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
 
 
@@ -154,6 +162,9 @@ def rule_in_text(text: str) -> int | None:
         return _line(text, match.start())
     first = {"".join(_words(match[1])): match.start() for match in reversed(list(_KEY.finditer(text)))}
     clients = first.keys() & _CLIENTS if first.keys() & {"services", "projects", "topics"} else frozenset()
+    match = _PRINCIPAL.search(text)
+    if match is not None:
+        return _line(text, match.start())
     pairs = first.keys() & _OPERATIONS if first.keys() & (_PRINCIPALS | _RESOURCES) else frozenset()
     stated = [key for key in pairs if _OPERATION_VALUE.match(text, first[key])]
     places = [first[key] for key in (*clients, *stated)]
@@ -177,7 +188,7 @@ def _line(text: str, position: int) -> int:
 
 
 def embedded_in(node: Node) -> Node | None:
-    """Return the first text inside of a document that states rules itself, at any depth; None: there is none."""
+    """Return the first text inside of a document that states rules itself, at any depth; None if no value does."""
     for scalar in _scalars(node):
         text = scalar.value
         if isinstance(text, str) and len(text) > _SHORTEST and _states_rules(text):
@@ -185,7 +196,7 @@ def embedded_in(node: Node) -> Node | None:
     return None
 
 
-_SHORTEST = len("kind: KafkaUser")
+_SHORTEST = len("acls: [a]")
 
 
 def _scalars(node: Node) -> Iterator[Node]:
@@ -419,16 +430,28 @@ def judge_broken(file: SourceFile, context: ReadContext) -> None:
     """Count the documents of a file that are not YAML; report those that may hold rules as unread. Raises OSError."""
     for document in file.broken_documents:
         is_template = _TEMPLATE.search(document.text) is not None
-        line = None if is_template and _is_of_known_kind(document.text) else rule_in_text(document.text)
-        if line is None:
+        place = FileOrigin(file=file.name, line=document.error_line)
+        if (is_template and _is_of_known_kind(document.text)) or not _may_state_rules(file, document, context):
             context.ignore("template" if is_template else "document that is not YAML")
-            continue
-        place = FileOrigin(file=file.name, line=document.line + line - 1)
-        if is_template:
+        elif is_template:
             why = "a template that may state rules: render it first, and give the result"
             context.not_read(UnreadKind.TEMPLATE, place, why)
         else:
-            context.not_read(UnreadKind.BROKEN, place, f"a document that may state rules: {document.problem}")
+            context.not_read(UnreadKind.BROKEN, place, f"{document.problem}, in a document that may state rules")
+
+
+def _may_state_rules(file: SourceFile, document: "BrokenDocument", context: ReadContext) -> bool:
+    node = document.node
+    if node is None:
+        return rule_in_text(document.text) is not None
+    if context.claims(SourceFile.of_document(file, node, document.text)):
+        return True
+    try:
+        entries = list(resources([node]))
+    except ConfigError:
+        entries = []
+    known = bool(entries) and all(map(is_known, entries))
+    return (not known and rule_in(node) is not None) or embedded_in(node) is not None
 
 
 def _is_of_known_kind(text: str) -> bool:

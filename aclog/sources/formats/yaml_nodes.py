@@ -60,12 +60,29 @@ class BrokenDocument:
     """Its first line, from 1."""
     text: str
     error: ConfigError
-    """With the line of the mistake."""
+    """With the file and the line of the mistake."""
+    error_line: int
+    problem: str
+    """The mistake, without the file and the line."""
+    node: Node | None
+    """The document, with a duplicate key as another one; None if that is not the mistake."""
 
-    @property
-    def problem(self) -> str:
-        """What is wrong, without the file and the line."""
-        return str(self.error).partition(": ")[2]
+    @staticmethod
+    def of(part: bytes, file: str, first_line: int, error: ConfigError) -> "BrokenDocument":
+        """Return the broken document of a part of a file."""
+        line, _, problem = str(error).removeprefix(f"{file}:").partition(":")
+        try:
+            nodes = parse_documents(part, file, first_line=first_line, duplicates=True)
+        except ConfigError:
+            nodes = []
+        return BrokenDocument(
+            line=first_line + 1,
+            text=part.decode(errors="replace"),
+            error=error,
+            error_line=int(line) if line.isdecimal() else first_line + 1,
+            problem=problem.strip(),
+            node=nodes[0] if nodes else None,
+        )
 
 
 def parse_each_document(content: bytes, file: str) -> tuple[list[Node], list[BrokenDocument]]:
@@ -79,7 +96,7 @@ def parse_each_document(content: bytes, file: str) -> tuple[list[Node], list[Bro
         try:
             nodes += parse_documents(part, file, first_line=first)
         except ConfigError as error:
-            broken.append(BrokenDocument(line=first + 1, text=part.decode(errors="replace"), error=error))
+            broken.append(BrokenDocument.of(part, file, first, error))
         first += part.count(b"\n")
     return nodes, broken
 
@@ -93,11 +110,13 @@ def _split(content: bytes) -> Iterator[bytes]:
     yield content[begin:]
 
 
-def parse_documents(content: bytes, file: str, *, core: bool = False, first_line: int = 0) -> list[Node]:
+def parse_documents(
+    content: bytes, file: str, *, core: bool = False, first_line: int = 0, duplicates: bool = False
+) -> list[Node]:
     """Return the documents of a file that are not empty.
 
     `core`: by the core schema of YAML 1.2. Its keys are texts, and it has neither tags of other types nor merge keys.
-    `first_line`: how many lines of the file are before the content.
+    `first_line`: how many lines of the file are before the content. `duplicates`: take a duplicate key as another one.
 
     Raises:
         ConfigError: not YAML, a duplicate key, a recursive alias, or nested too deeply; with the line.
@@ -111,7 +130,7 @@ def parse_documents(content: bytes, file: str, *, core: bool = False, first_line
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, content, first_line) from error
     try:
-        return [node for node in _Nodes(loader, file, core, first_line + 1).documents() if not node.is_null]
+        return [node for node in _Nodes(loader, file, core, first_line + 1, duplicates).documents() if not node.is_null]
     except yaml.YAMLError as error:
         raise _syntax_error(error, file, content, first_line) from error
     finally:
@@ -164,6 +183,7 @@ class _Nodes:
     core: bool
     first: int
     """The number of the first line."""
+    duplicates: bool
     _done: dict[int, Node] = field(factory=dict, init=False)
     _open: set[int] = field(factory=set, init=False)
     _merged: int = field(default=0, init=False)
@@ -267,6 +287,9 @@ class _Nodes:
                 self._check_core_key(key)
             if key.tag == _MERGE:
                 self._merge(merged, value)
+                continue
+            if key.value in members and self.duplicates:
+                members[f"{key.value}\0{len(members)}"] = self._node(value, key.start_mark.line + self.first)
                 continue
             if key.value in members:
                 first = members[key.value].line

@@ -126,7 +126,6 @@ spec:
         ("  acls:", "  roles: [r]\n  acls:", "5: no role 'r': .*none is defined"),
         ("jikkou.io/v1", "jikkou.io/v9", "1: KafkaPrincipalAuthorization has the version"),
         ("PrincipalAuthorization", "PrincipalAuthorisation", "1: unknown kind 'KafkaPrincipalAuthorisation'"),
-        ("pattern: t", 'pattern: "{{ values.topic }}"', "8: a template: render it first"),
         ("spec:", "spec:\n  acl: []", "5: spec of principal User:a has an unknown key 'acl': did you mean acls"),
         ("[READ]\n", "[READ]\n---\n" + _ONE, "duplicate KafkaPrincipalAuthorization 'User:a': first in .*x.yaml:1"),
         ('{name: "User:a"}', '{name: "User:a", annotations: {jikkou.io/delete: 7}}', "3: jikkou.io/delete is '7'"),
@@ -139,6 +138,13 @@ def test_what_is_not_understood_on_the_way_to_a_rule_is_named_with_its_line(
     message = refused(write_files(tmp_path, {"x.yaml": _ONE.replace(old, new)}))
     assert "x.yaml" in message
     assert re.search(error, message)
+
+
+def test_a_template_is_unread_and_alone_it_is_refused(tmp_path: Path) -> None:
+    write_files(tmp_path, {"x.yaml": _ONE.replace("pattern: t", 'pattern: "{{ values.topic }}"')})
+    (found,) = read_rules(tmp_path).unread
+    assert found.text().startswith(f"{tmp_path}/x.yaml:8: template not read: a template: render it first")
+    assert refused(tmp_path / "x.yaml").startswith(f"{tmp_path}/x.yaml:8: a template: render it first")
 
 
 def test_resources_of_two_clusters_are_not_put_together(tmp_path: Path) -> None:

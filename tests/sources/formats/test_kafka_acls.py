@@ -127,7 +127,9 @@ def test_a_page_with_a_listing_in_it_is_no_listing(tmp_path: Path) -> None:
 def test_a_listing_in_utf_16_is_not_left_out(tmp_path: Path) -> None:
     (tmp_path / "acls.txt").write_text(_NEW, encoding="utf-16")
     (tmp_path / "more.txt").write_text(_NEW)
-    assert refused(tmp_path) == f"{tmp_path}/acls.txt:1: text in UTF-16: save it as UTF-8"
+    (found,) = read_rules(tmp_path).unread
+    assert found.text() == f"{tmp_path}/acls.txt:1: encoded not read: text in UTF-16: save it as UTF-8"
+    assert refused(tmp_path / "acls.txt") == f"{tmp_path}/acls.txt:1: text in UTF-16: save it as UTF-8"
 
 
 def test_an_empty_listing_is_one_if_the_format_is_given(tmp_path: Path) -> None:

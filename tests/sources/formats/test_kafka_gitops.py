@@ -150,7 +150,10 @@ _ACL = "customUserAcls: {a: {x: {name: t, type: TOPIC, pattern: LITERAL, operati
         ),
         ("users:\n  u:\n    principal: User:u\n    rolls: [reader]\n", "4: user u has an unknown key 'rolls'"),
         ("users: {u: {principal: bob, roles: [reader]}}\n", "1: no Kafka accepts this rule: .*colon"),
-        ("services:\n  s:\n    type: lambda\n", "3: service s has the type 'lambda': expected one of application"),
+        (
+            "services:\n  s:\n    type: lambda\n    principal: a\n    produces: [t]\n",
+            "3: service s has the type 'lambda': expected one of application",
+        ),
         ("services: {s: {type: application, principal: User:s, produces: }}\n", "1: produces is null: expected a list"),
         ("services: {s: {type: application, principal: User:s, produces: t}}\n", "1: produces is 't': expected a list"),
         ("services: {s: {type: kafka-connect, principal: 'User:s', consumes: [t]}}\n", "unknown key 'consumes'"),

@@ -65,33 +65,66 @@ _PLAN = (
         ("t.yaml", _JULIE.replace("projects", "proyects"), ":2: proyects, a part of the names of topics, is a list"),
         ("t.yaml", f"a: b\n---\n{_JULIE}", ":1: 2 documents"),
         ("a.json", f"[{_RULE}]", ": line 1: not JSON"),
-        ("u.yaml", _PLAIN.replace("strimzi.io", "strimzi.com"), ":1: KafkaUser of apiVersion kafka.strimzi.com/v1 may"),
-        (
-            "u.yaml",
-            _PLAIN.replace("KafkaUser", "kafkaUser"),
-            ":1: kafkaUser of apiVersion kafka.strimzi.io/v1 may make",
-        ),
-        ("u.yaml", "- " + _PLAIN.replace("\n", "\n  "), ":1: KafkaUser of apiVersion kafka.strimzi.io/v1 may"),
-        ("kustomization.yaml", "patches:\n- path: p.yaml\n  target: {kind: KafkaUser}\n", ":3: a patch of KafkaUsers"),
-        ("u.j2", _PLAIN, ":2: a KafkaUser in a template"),
-        ("r.yaml", _ROLE.replace("jikkou", "jikou"), ":1: KafkaPrincipalRole of apiVersion kafka.jikou.io/v1 may"),
-        (
-            "r.yaml",
-            _LIST + _ROLE.replace("\n", "\n  "),
-            ":4: KafkaPrincipalRole of apiVersion kafka",
-        ),
-        (
-            "n.yaml",
-            "apiVersion: v2\nkind: AccessControlEntry\nspec: {a: b}\n",
-            ":1: AccessControlEntry of apiVersion v2",
-        ),
-        ("k.yaml", "apiVersion: aiven.io/v1\nkind: KafkaNativeACL\nspec: {a: b}\n", ":1: KafkaNativeACL of apiVersion"),
-        ("a.tf", 'resource "aiven_kafka_native_acl" "a" {\n}\n', ":1: aiven_kafka_native_acl.a may make rules"),
-        ("p.json", _PLAN.replace('"kafka_acl"', '"kafka_acls"'), ":1: a kafka_acls may make rules"),
     ],
 )
 def test_a_file_with_a_slip_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     assert refused(write_files(tmp_path, {name: text, "other.jsonl": _RULE})).startswith(f"{tmp_path / name}{message}")
+
+
+_JIKOU = "a KafkaPrincipalRole of apiVersion kafka.jikou.io/v1 may make rules"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "u.yaml",
+            _PLAIN.replace("strimzi.io", "strimzi.com"),
+            ":2: resource:KafkaUser not read: a KafkaUser of apiVersion kafka.strimzi.com/v1 may make rules",
+        ),
+        (
+            "u.yaml",
+            _PLAIN.replace("KafkaUser", "kafkaUser"),
+            ":2: resource:kafkaUser not read: a kafkaUser of apiVersion kafka.strimzi.io/v1 may make rules",
+        ),
+        ("u.yaml", "- " + _PLAIN.replace("\n", "\n  "), ":2: document:u.yaml not read: keys of a rule"),
+        (
+            "kustomization.yaml",
+            "patches:\n- path: p.yaml\n  target: {kind: KafkaUser}\n",
+            ":2: kustomization:patches not read: a patch of KafkaUsers that are not among these files",
+        ),
+        ("u.j2", _PLAIN, ":2: template not read: a template that may state rules"),
+        ("r.yaml", _ROLE.replace("jikkou", "jikou"), f":2: resource:KafkaPrincipalRole not read: {_JIKOU}"),
+        (
+            "r.yaml",
+            _LIST + _ROLE.replace("jikkou", "jikou").replace("\n", "\n  "),
+            f":5: resource:KafkaPrincipalRole not read: {_JIKOU}",
+        ),
+        (
+            "n.yaml",
+            "apiVersion: v2\nkind: AccessControlEntry\nspec: {a: b}\n",
+            ":2: resource:AccessControlEntry not read: a AccessControlEntry of apiVersion v2 may make rules",
+        ),
+        (
+            "k.yaml",
+            "apiVersion: aiven.io/v1\nkind: KafkaNativeACL\nspec: {a: b}\n",
+            ":2: resource:KafkaNativeACL not read: a KafkaNativeACL of apiVersion aiven.io/v1 may make rules",
+        ),
+        (
+            "a.tf",
+            'resource "aiven_kafka_native_acl" "a" {\n}\n',
+            ":1: terraform:aiven_kafka_native_acl not read: a aiven_kafka_native_acl may make rules",
+        ),
+        (
+            "p.json",
+            _PLAN.replace('"kafka_acl"', '"kafka_acls"'),
+            ":1: terraform:kafka_acls not read: a kafka_acls may make rules",
+        ),
+    ],
+)
+def test_a_file_that_may_hold_rules_is_reported_as_unread(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (found,) = read_rules(write_files(tmp_path, {name: text, "other.jsonl": _RULE})).unread
+    assert found.text().startswith(f"{tmp_path / name}{message}")
 
 
 @pytest.mark.parametrize(
@@ -105,10 +138,12 @@ def test_a_file_is_known_whatever_its_name_order_or_escapes(tmp_path: Path, name
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["acls.log", "acls.csv", "acls"])
-def test_wide_characters_are_refused(tmp_path: Path, encoding: str, name: str) -> None:
+def test_wide_characters_are_not_read(tmp_path: Path, encoding: str, name: str) -> None:
     (tmp_path / name).write_bytes(_LISTING.encode(encoding))
     write_files(tmp_path, {"other.jsonl": _RULE})
-    assert refused(tmp_path).startswith(f"{tmp_path / name}:1: text in UTF-16")
+    (found,) = read_rules(tmp_path).unread
+    assert found.text().startswith(f"{tmp_path / name}:1: encoded not read: text in UTF-16")
+    assert refused(tmp_path / name).startswith(f"{tmp_path / name}:1: text in UTF-16")
 
 
 def test_what_only_names_a_kind_is_left_out(tmp_path: Path) -> None:

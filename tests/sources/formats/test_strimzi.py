@@ -189,14 +189,16 @@ def test_a_certificate_holds_a_name_of_64_characters(tmp_path: Path) -> None:
     assert len(read_rules(path).rules) == 1
 
 
-def test_one_user_in_two_files_is_refused_and_in_two_namespaces_is_not(tmp_path: Path) -> None:
+def test_two_users_of_a_name_in_two_files_are_refused_and_in_two_namespaces_are_not(tmp_path: Path) -> None:
     other = _USER.replace("  name: alice", "  name: alice\n  namespace: test").replace("name: t\n", "name: u\n")
     write_files(tmp_path, {"a.yaml": _USER, "b.yaml": other})
     assert len(read_rules(tmp_path).rules) == 2
     write_files(tmp_path, {"c.yaml": "---\n---\n" + other})
+    assert len(read_rules(tmp_path).rules) == 2, "an equal one is the same"
+    write_files(tmp_path, {"c.yaml": "---\n---\n" + other.replace("name: u", "name: v")})
     assert refused(tmp_path) == (
-        f"{tmp_path}/c.yaml:3: KafkaUser alice is in {tmp_path}/b.yaml:1 already: one would replace the other in a "
-        "cluster"
+        f"{tmp_path}/c.yaml:3: KafkaUser alice is in {tmp_path}/b.yaml:1 already, and differs: one would replace the "
+        "other in a cluster"
     )
 
 
@@ -225,7 +227,7 @@ def test_what_a_kafka_says_of_access_is_counted_wherever_it_stands(tmp_path: Pat
         "Kafka": 1,
         "authorization of a Kafka by opa": 1,
         "super user of a Kafka": 1,
-        "other file": 1,
+        "template": 1,
     }
 
 

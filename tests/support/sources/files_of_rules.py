@@ -11,6 +11,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import read_tree
 from aclog.sources.formats.rule import DirectoryTree, ReadContext, StatedRules
+from aclog.sources.formats.unread import Unread
 
 
 @frozen(kw_only=True)
@@ -21,6 +22,8 @@ class RulesRead:
     """The lines that state each rule, by its text."""
     ignored: dict[str, int]
     """How many things of each kind were left out, files of no known format among them."""
+    unread: list[Unread]
+    """What may hold rules and was not read."""
 
 
 def write_files(directory: Path, files: Mapping[str, str]) -> Path:
@@ -38,7 +41,7 @@ def read_rules(
     names = None if topics is None else lambda: topics
     context = ReadContext(tree=DirectoryTree(str(path)), topics=names, strict=strict)
     tree = read_tree(context, form)
-    return RulesRead(rules=_lines(tree.stated), ignored=dict(context.ignored))
+    return RulesRead(rules=_lines(tree.stated), ignored=dict(context.ignored), unread=list(tree.unread))
 
 
 def _lines(stated: StatedRules) -> dict[str, list[int]]:
@@ -55,6 +58,20 @@ def refused(path: Path, topics: Sequence[str] | None = None, *, strict: bool = F
     with pytest.raises(ConfigError) as caught:
         read_rules(path, topics=topics, strict=strict)
     return str(caught.value)
+
+
+def unread(directory: Path, files: Mapping[str, str]) -> list[str]:
+    """Return `FILE:LINE LABEL` of what is not read of some files, which are written beside one file of one rule."""
+    stated = write_files(directory, {"zz.jsonl": ONE_RULE, **files})
+    found = read_rules(stated)
+    assert "ALLOW READ TOPIC one to User:one" in found.rules
+    return [f"{Path(each.file).relative_to(directory)}:{each.line} {each.label}" for each in found.unread]
+
+
+ONE_RULE = (
+    '{"resourceType":"TOPIC","resourceName":"one","patternType":"LITERAL","principal":"User:one","host":"*",'
+    '"operation":"READ","permissionType":"ALLOW"}\n'
+)
 
 
 def rule_text(acl: StandardAcl) -> str:
