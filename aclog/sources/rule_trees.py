@@ -9,7 +9,7 @@ from aclog.authorizer.acl import StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import FoundRules, accept, line_rules
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
+from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
 from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
 from aclog.sources.git import GitTree, ignored_files
 from aclog.sources.read_options import ReadOptions, root_inputs, with_modules
@@ -30,7 +30,7 @@ def content_rules(
     alone = _OneFile(name, content, beside)
     if options.form is not AclsFormat.AUTO or alone.file.has_suffix(*_OTHER_SUFFIXES):
         return tree_rules(alone, options, check)
-    claimed = next((each for each in alone.guesses() if is_claimed(each.file)), None)
+    claimed = next((each for each in alone.guesses() if is_claimed(each.file) or is_array(each.file)), None)
     if claimed is None:
         return line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
     return tree_rules(claimed, options, check)

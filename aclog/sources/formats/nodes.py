@@ -16,6 +16,14 @@ from aclog.metalog.errors import ConfigError
 Scalar: TypeAlias = str | int | float | bool | None
 
 
+_OTHER_IN_GO = re.compile(
+    r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?0(?:[xX][0-9a-fA-F_]+|[bB][01_]+|[oO][0-7_]+)|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+    r"|[yYnN]|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF|true|True|TRUE|false|False|FALSE"
+)
+"""Scalars without quotes that are numbers or booleans to Kubernetes (go-yaml 2); `12:30` is a text to it."""
+
+
 @frozen(kw_only=True, eq=False)
 class Node:
     """A mapping, a list or a scalar."""
@@ -26,6 +34,8 @@ class Node:
     value: "Mapping[str, Node] | tuple[Node, ...] | Scalar"
     raw: str = ""
     """A scalar as it is written, without quotes: `1e3` and `007` are also names."""
+    is_plain: bool = False
+    """Whether a scalar of YAML has no quotes."""
     tag: str | None = None
     """A tag that is not one of YAML's own, such as `!Ref`: the value differs from its text."""
 
@@ -60,6 +70,18 @@ class Node:
         if isinstance(self.value, Mapping | tuple) or self.value is None or self.tag is not None:
             raise self.error(f"{what} is {self._kind()}: expected text")
         return self.raw
+
+    def string(self, what: str = "this") -> str:
+        """Return a text, as a field of the type string takes it: Kubernetes refuses `2024`, `10.0` and `true`.
+
+        Raises:
+            ConfigError: another value; a number or a boolean with the text to write instead.
+
+        """
+        text = self.text(what)
+        if _OTHER_IN_GO.fullmatch(text) is not None if self.is_plain else not isinstance(self.value, str):
+            raise self.error(f'{what} is {text[:60]}, which is no text to Kubernetes: expected "{text[:60]}"')
+        return text
 
     def boolean(self, what: str = "this") -> bool:
         """Return true or false. Raises ConfigError: it is neither."""

@@ -2,16 +2,30 @@
 
 import codecs
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import FileOrigin, origin_text
+from aclog.authorizer.acl import FileOrigin, origin_text, rule_of_object
 from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.errors import ConfigError, plural
 from aclog.sources.acl_lines import numbered_lines, parse_acls
-from aclog.sources.formats import jikkou, julie, kafka_acls, kafka_gitops, ksm, ns4kafka, strimzi, terraform
+from aclog.sources.formats import (
+    ansible,
+    jikkou,
+    julie,
+    kafka_acls,
+    kafka_gitops,
+    ksm,
+    listings,
+    ns4kafka,
+    redpanda,
+    shell,
+    strimzi,
+    terraform,
+)
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
@@ -57,8 +71,42 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
 
     """
     for file in files:
+        if is_array(file):
+            yield from _array_rules(file)
+            continue
         for line, rule in parse_acls(numbered_lines([file.content.split(b"\n")]), file.name):
             yield LocatedRule(acl=rule.acl, id=rule.id, origin=FileOrigin(file=file.name, line=line))
+
+
+def is_array(file: SourceFile) -> bool:
+    """Return whether a file is an array of rules in JSON, the output of `acls list --format json`."""
+    return file.content[:_HEAD].removeprefix(codecs.BOM_UTF8).lstrip()[:1] == b"[" and _has_acl(file)
+
+
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[ \t\r\n]*")
+
+
+def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
+    text, separator = file.text, "["
+    at = text.index("[")
+    while separator != "]":
+        start = _BETWEEN.match(text, at + 1).end()  # type: ignore[union-attr]  # it matches anything
+        line = text.count("\n", 0, start) + 1
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+            if not isinstance(value, dict):
+                raise file.error(line, "expected a JSON object")
+            rule = rule_of_object(value)
+        except (ValueError, RecursionError) as error:
+            raise file.error(line, f"not JSON: {error}") from error
+        yield LocatedRule(acl=rule.acl, id=rule.id, origin=FileOrigin(file=file.name, line=line))
+        at = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
+        separator = text[at : at + 1]
+        if separator not in ("]", ","):
+            raise file.error(text.count("\n", 0, at) + 1, "expected , or ] after a rule")
+    if text[at + 1 :].strip():
+        raise file.error(text.count("\n", 0, at) + 1, "more follows the end of the array")
 
 
 @frozen
@@ -75,16 +123,28 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
     {
         AclsFormat.JSONL: Reader(claims, read),
         AclsFormat.KAFKA_ACLS: Reader(kafka_acls.claims, kafka_acls.read),
+        AclsFormat.RPK: Reader(listings.claims_rpk, listings.read_rpk),
+        AclsFormat.CONFLUENT: Reader(listings.claims_confluent, listings.read_confluent),
+        AclsFormat.TABLE: Reader(listings.claims_table, listings.read_table),
+        AclsFormat.CSV: Reader(listings.claims_csv, listings.read_csv),
         AclsFormat.KSM: Reader(ksm.claims, ksm.read),
         AclsFormat.STRIMZI: Reader(strimzi.claims, strimzi.read),
         AclsFormat.KAFKA_GITOPS: Reader(kafka_gitops.claims, kafka_gitops.read),
         AclsFormat.JULIE: Reader(julie.claims, julie.read),
         AclsFormat.JIKKOU: Reader(jikkou.claims, jikkou.read),
         AclsFormat.NS4KAFKA: Reader(ns4kafka.claims, ns4kafka.read),
+        AclsFormat.REDPANDA: Reader(redpanda.claims, redpanda.read),
+        AclsFormat.ANSIBLE: Reader(ansible.claims, ansible.read),
+        AclsFormat.SHELL: Reader(shell.claims, shell.read),
         AclsFormat.TERRAFORM: Reader(terraform.claims, terraform.read),
     }
 )
 """In the order in which they are tried for a file."""
+
+_BY_ITSELF: Mapping[AclsFormat, Reader] = MappingProxyType(
+    {form: reader for form, reader in READERS.items() if form is not AclsFormat.SHELL}
+)
+"""The readers of AUTO: what a script does is read on request only."""
 
 _NEVER_EMPTY: Mapping[AclsFormat, tuple[str, ...]] = MappingProxyType(
     {AclsFormat.JSONL: (".jsonl", ".ndjson", ".json"), AclsFormat.KSM: (".csv",)}
@@ -156,7 +216,10 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
 _REFUSED = (UnreadKind.BROKEN, UnreadKind.TEMPLATE, UnreadKind.ENCODED)
 """What a file that is given alone must not be."""
 _OF_YAML = frozenset(
-    {AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.KAFKA_GITOPS, AclsFormat.JULIE, AclsFormat.NS4KAFKA}
+    {
+        *(AclsFormat.KSM, AclsFormat.STRIMZI, AclsFormat.KAFKA_GITOPS, AclsFormat.JULIE, AclsFormat.NS4KAFKA),
+        *(AclsFormat.REDPANDA, AclsFormat.ANSIBLE),
+    }
 )
 """Formats that do not judge the broken documents of their files themselves."""
 
@@ -195,20 +258,20 @@ def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
             raise ConfigError(f"{file.name}: empty: delete the file if it is meant to hold no rules")
 
 
-def format_of(file: SourceFile, readers: Mapping[AclsFormat, Reader] = READERS) -> AclsFormat | None:
+def format_of(file: SourceFile, readers: Mapping[AclsFormat, Reader] = _BY_ITSELF) -> AclsFormat | None:
     """Return the first format that claims a file; None if none does. Raises as Reader.claims."""
     return next((each for each, reader in readers.items() if reader.claims(file)), None)
 
 
 def is_claimed(file: SourceFile) -> bool:
     """Return whether a format other than JSON lines claims a file. Raises as Reader.claims."""
-    return any(reader.claims(file) for form, reader in READERS.items() if form is not AclsFormat.JSONL)
+    return any(reader.claims(file) for form, reader in _BY_ITSELF.items() if form is not AclsFormat.JSONL)
 
 
 def _claimed(
     files: Iterable[SourceFile], form: AclsFormat, context: ReadContext, *, is_one: bool
 ) -> dict[AclsFormat, list[SourceFile]]:
-    readers: Mapping[AclsFormat, Reader] = READERS if form is AclsFormat.AUTO else {form: READERS[form]}
+    readers: Mapping[AclsFormat, Reader] = _BY_ITSELF if form is AclsFormat.AUTO else {form: READERS[form]}
     claimed: dict[AclsFormat, list[SourceFile]] = {}
     variables = list[SourceFile]()
     for file in files:

@@ -26,7 +26,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.control import refusal
+from aclog.authorizer.control import malformed
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.unread import Located, Unread, UnreadKind
@@ -101,7 +101,7 @@ class Statement:
             operation=self.operation,
             permission_type=self.permission_type,
         )
-        refused = refusal(acl)
+        refused = malformed(acl)  # a symbol of Terraform is not known yet, and not refused
         if refused is not None:
             raise self.where.error(f"no Kafka accepts this rule: {refused}")
         return LocatedRule(acl=acl, origin=self.where.origin)
@@ -167,6 +167,12 @@ class Resource:
         if not name.text("metadata.name"):
             raise name.error("metadata.name is empty")
         return name.raw
+
+    @property
+    def kubernetes_name(self) -> str:
+        """The name as Kubernetes takes it. Raises ConfigError: it has none, or one that is no text, such as 2024."""
+        self.node.required("metadata", self.kind).required("name", "metadata").string("metadata.name")
+        return self.name
 
     @property
     def namespace(self) -> Node | None:

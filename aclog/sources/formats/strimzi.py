@@ -71,17 +71,17 @@ def _principal(user: Resource) -> str:
     """Return the principal: by a certificate, `User:CN=NAME`."""
     authentication = user.spec.get("authentication")
     if authentication is None:
-        return f"User:{user.name}"
+        return f"User:{user.kubernetes_name}"
     kind = authentication.required("type", "authentication")
     match kind.text("type"):
         case "scram-sha-512":
-            return f"User:{user.name}"
-        case "tls" if len(user.name) > _LONGEST_TLS_NAME:
+            return f"User:{user.kubernetes_name}"
+        case "tls" if len(user.kubernetes_name) > _LONGEST_TLS_NAME:
             raise user.node.error(
                 f"a user with tls authentication has a name of {_LONGEST_TLS_NAME} characters at most"
             )
         case "tls" | "tls-external":
-            return f"User:CN={user.name}"
+            return f"User:CN={user.kubernetes_name}"
     raise kind.error(f"authentication of the type {kind.raw[:40]!r}: expected scram-sha-512, tls or tls-external")
 
 
@@ -96,7 +96,7 @@ def _rules(rule: Node, principal: str, user: Resource) -> Iterator[LocatedRule]:
             resource_type=pattern.type,
             name=pattern.name,
             pattern_type=pattern.pattern_type,
-            host=WILDCARD if host is None else host.text("host"),
+            host=WILDCARD if host is None else host.string("host"),
             operation=_OPERATIONS[_choice(operation, "the operation", _OPERATIONS)],
             permission_type=permission,
         )
@@ -127,7 +127,7 @@ def _pattern(resource: Node) -> _Pattern:
     kind = _choice(resource.required("type", "a resource"), "type", _TYPES)
     if kind == "cluster":  # with any name and pattern
         return _Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
-    name = resource.required("name", f"a resource of the type {kind}").text("name")
+    name = resource.required("name", f"a resource of the type {kind}").string("name")
     pattern = _choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
     return _Pattern(_TYPES[kind], name, _PATTERNS[pattern])
 
@@ -184,6 +184,12 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
 
 
+def checked(resource: Resource) -> Resource:
+    """Return a user of a version that has users. Raises ConfigError: of another one."""
+    _check_version(resource)
+    return resource
+
+
 def _is_user(resource: Resource) -> bool:
     return resource.kind == "KafkaUser" and (resource.api_version.startswith(_GROUP) or not resource.api_version)
 
@@ -207,7 +213,7 @@ def _check_first(resource: Resource, places: dict[tuple[str, str, str], Node], c
     Not if it is in another directory, or of another Kafka: these are environments, each applied by itself.
     """
     namespace, cluster = resource.namespace, _cluster(resource)
-    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.name, cluster)
+    identity = ("" if namespace is None else namespace.text("metadata.namespace"), resource.kubernetes_name, cluster)
     first = places.setdefault(identity, resource.node)
     if cluster and resource.spec.get("authorization") is not None:
         context.of_cluster("label strimzi.io/cluster", cluster)
@@ -219,6 +225,6 @@ def _check_first(resource: Resource, places: dict[tuple[str, str, str], Node], c
             context.of_cluster("directory", each)
     else:
         raise resource.node.error(
-            f"KafkaUser {resource.name[:60]} is in {first.file}:{first.line} already, and differs: one would replace "
-            "the other in a cluster"
+            f"KafkaUser {resource.kubernetes_name[:60]} is in {first.file}:{first.line} already, and differs: one "
+            "would replace the other in a cluster"
         )

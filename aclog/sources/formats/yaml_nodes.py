@@ -216,6 +216,7 @@ class _Nodes:
             line=node.start_mark.line + self.first if line is None else line,
             value=self._value(node),
             raw=node.value if isinstance(node, yaml.ScalarNode) else "",
+            is_plain=isinstance(node, yaml.ScalarNode) and not node.style,
             tag=None if node.tag.startswith(_TAGS) else node.tag,
         )
         self._open.discard(id(node))

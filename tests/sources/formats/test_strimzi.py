@@ -52,7 +52,7 @@ items:
   items:
   - apiVersion: kafka.strimzi.io/v1
     kind: KafkaUser
-    metadata: {name: 007}
+    metadata: {name: "007"}
     spec:
       authentication: {type: tls-external}
       authorization:
@@ -277,3 +277,38 @@ def test_whatever_users_say_is_read_exactly(tmp_path_factory: pytest.TempPathFac
     users = [_user(principal, acls) for principal in ("User:a", "User:CN=b", "User:true")]
     path.write_text(yaml.safe_dump_all(users), encoding="utf-8")
     assert {rule.acl for rule in AclsSource(str(path)).image().acls} == set(acls)
+
+
+KUBERNETES = """apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: NAME}
+spec:
+  authorization: {type: simple, acls: [{resource: {type: topic, name: TOPIC}, host: HOST, operations: [Read]}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "scalar",
+    ["2024", "10.0", "007", "08", "0x1F", "0o17", "1e3", "1.", "true", "no", "on", "y", "1_000", ".5", "-1", ".inf"],
+)
+@pytest.mark.parametrize("where", ["NAME", "TOPIC", "HOST"])
+def test_a_number_is_no_text_to_kubernetes(tmp_path: Path, scalar: str, where: str) -> None:
+    values = {"NAME": "a", "TOPIC": "t", "HOST": "'*'", where: scalar}
+    text = KUBERNETES
+    for key, value in values.items():
+        text = text.replace(key, value)
+    line = 3 if where == "NAME" else 5
+    told = refused(write_files(tmp_path, {"user.yaml": text}))
+    assert told.startswith(f"{tmp_path}/user.yaml:{line}: ")
+    assert "which is no text to Kubernetes: expected" in told
+    quoted = text.replace(f": {scalar}", f': "{scalar}"')
+    assert len(read_rules(write_files(tmp_path, {"user.yaml": quoted})).rules) == 1
+
+
+@pytest.mark.parametrize(
+    "scalar", ["a2024", "10.0.0.1", "v1.2", "nope", "~a", "1.2.3", "2024-a", "0o", "12:30", "1:30.5"]
+)
+def test_a_text_needs_no_quotes(tmp_path: Path, scalar: str) -> None:
+    text = KUBERNETES.replace("NAME", "a").replace("TOPIC", scalar).replace("HOST", "10.0.0.1")
+    found = read_rules(write_files(tmp_path, {"user.yaml": text}))
+    assert set(found.rules) == {f"ALLOW READ TOPIC {scalar} to User:a from 10.0.0.1"}

@@ -118,6 +118,43 @@ resource "kafka_acl" "read" {
 }
 """
 
+_REDPANDA = """\
+apiVersion: cluster.redpanda.com/v1alpha2
+kind: User
+metadata: {name: a}
+spec:
+  cluster: {clusterRef: {name: r}}
+  authorization:
+    acls:
+    - {type: allow, resource: {type: topic, name: t}, operations: [Read]}
+"""
+_ANSIBLE = """\
+- hosts: kafka
+  tasks:
+  - kafka_acl: {name: t, acl_principal: "User:a", acl_operation: read}
+"""
+_RPK = """\
+PRINCIPAL  HOST  RESOURCE-TYPE  RESOURCE-NAME  RESOURCE-PATTERN-TYPE  OPERATION  PERMISSION  ERROR
+User:a     *     TOPIC          t              LITERAL                READ       ALLOW
+"""
+_CONFLUENT = """\
+  Principal | Permission | Operation | Host | Resource Type | Resource Name | Pattern Type
+------------+------------+-----------+------+---------------+---------------+---------------
+  User:a    | ALLOW      | READ      | *    | TOPIC         | t             | LITERAL
+"""
+_TABLE = """\
+TYPE   NAME  PATTERN  PRINCIPAL  HOST  OPERATION  PERMISSION  ID
+TOPIC  t     LITERAL  User:a     *     READ       ALLOW       -
+"""
+_CSV = """\
+resourceType,resourceName,patternType,principal,host,operation,permissionType,id
+TOPIC,t,LITERAL,User:a,*,READ,ALLOW,
+"""
+_SHELL = """\
+#!/bin/sh
+kafka-acls.sh --bootstrap-server b:9092 --add --allow-principal User:a --operation Read --topic t
+"""
+
 SAMPLES = (
     Sample(AclsFormat.JSONL, "rules.jsonl", _RULE),
     Sample(AclsFormat.KAFKA_ACLS, "listing.txt", _KAFKA_ACLS),
@@ -132,6 +169,13 @@ SAMPLES = (
     Sample(AclsFormat.JULIE, "topology.yaml", _JULIE),
     Sample(AclsFormat.JIKKOU, "acls.yaml", _JIKKOU),
     Sample(AclsFormat.TERRAFORM, "main.tf", _TERRAFORM),
+    Sample(AclsFormat.REDPANDA, "redpanda.yaml", _REDPANDA),
+    Sample(AclsFormat.ANSIBLE, "play.yml", _ANSIBLE),
+    Sample(AclsFormat.RPK, "rpk.txt", _RPK),
+    Sample(AclsFormat.CONFLUENT, "confluent", _CONFLUENT),
+    Sample(AclsFormat.TABLE, "table.txt", _TABLE),
+    Sample(AclsFormat.CSV, "list.csv", _CSV),
+    Sample(AclsFormat.SHELL, "acls.sh", _SHELL),
 )
 
 OTHERS = (

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.control import malformed
@@ -25,6 +25,7 @@ from aclog.sources.formats.terraform.hcl import (
     read_template,
 )
 from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
+from aclog.sources.formats.terraform.manifests import HOLDERS, ManifestReader
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
 from aclog.sources.formats.terraform.others import judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
@@ -215,8 +216,22 @@ _CONFLUENT = AclSchema(
     others=_META | {"kafka_cluster", "rest_endpoint", "http_endpoint", "credentials"},
 )
 
+_REDPANDA = evolve(
+    _CONFLUENT,
+    pattern_type="resource_pattern_type",
+    permission_type="permission_type",
+    others=_META | {"cluster_api_url", "cluster_id", "allow_deletion"},
+)
+"""Also that of `confluentacl_acl`: both have the words of Confluent's, and other names of two attributes."""
+
 SCHEMAS: Mapping[str, AclSchema] = MappingProxyType(
-    {"kafka_acl": _KAFKA, "confluent_kafka_acl": _CONFLUENT, "confluentcloud_kafka_acl": _CONFLUENT}
+    {
+        "kafka_acl": _KAFKA,
+        "confluent_kafka_acl": _CONFLUENT,
+        "confluentcloud_kafka_acl": _CONFLUENT,
+        "redpanda_acl": _REDPANDA,
+        "confluentacl_acl": evolve(_REDPANDA, others=_CONFLUENT.others | _REDPANDA.others | {"environment", "cluster"}),
+    }
 )
 """By the kind of resource; `confluentcloud` is what Confluent's provider was called before."""
 
@@ -241,8 +256,9 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     staged = {each.target for each in stacks}
     roots = [root_module(modules, each) for each in modules.roots(directories) if each not in staged]
     roots += [root_module(modules, each.target, each) for each in stacks]
+    manifests = ManifestReader(context=context)
     for root in roots:
-        for rule in _rules(root, alone, ""):
+        for rule in _rules(root, alone, "", manifests):
             context.of_cluster("root module", context.tree.display(root.source.directory))
             yield rule
     report_unread_files(roots, context)
@@ -253,19 +269,33 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     _count_others(modules, context)
 
 
-def _rules(module: Module, only_file: str | None, above: str) -> Iterator[LocatedRule]:
+def _rules(module: Module, only_file: str | None, above: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
     """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root."""
     for (kind, name), block in module.source.resources.items():
-        schema = SCHEMAS.get(kind)
-        if schema is not None and only_file in (None, block.file):
+        if only_file not in (None, block.file):
+            continue
+        if kind in SCHEMAS:
             for key, local in module.instances(block).by_key().items():
                 address = f"{above}{kind}.{name}{_index(key)}"
                 origin = FileOrigin(file=block.file, line=block.line, address=address)
-                yield LocatedRule(acl=_acl(module, block, schema, local), origin=origin)
+                yield LocatedRule(acl=_acl(module, block, SCHEMAS[kind], local), origin=origin)
+        elif kind in HOLDERS:
+            yield from _in_manifests(module, block, f"{above}{kind}.{name}", manifests)
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
             for key in module.instances(block).by_key():
-                yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.")
+                yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.", manifests)
+
+
+def _in_manifests(module: Module, block: Block, address: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
+    """Yield the rules of users of Kubernetes in a resource; of most, nothing is known to make any."""
+    try:
+        instances = module.instances(block).by_key()
+    except ConfigError as error:
+        manifests.not_counted(block, str(error))
+        return
+    for key, local in instances.items():
+        yield from manifests.rules(module, block, local, f"{address}{_index(key)}")
 
 
 def _index(key: Key) -> str:
@@ -329,7 +359,7 @@ def _error(block: Block, name: str, what: str) -> ConfigError:
 def _count_others(modules: Modules, context: ReadContext) -> None:
     for source in modules.read():
         for (kind, _), block in source.resources.items():
-            if kind not in SCHEMAS:
+            if kind not in SCHEMAS and kind not in HOLDERS:
                 judge_block(kind, block, context)
         for kind, _ in source.data:
             if kind not in SCHEMAS:

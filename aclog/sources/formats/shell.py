@@ -1,0 +1,353 @@
+"""Commands of kafka-acls.sh in shell scripts, and the ACLs that they add; read on request only."""
+
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    FileOrigin,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    find_name,
+)
+from aclog.authorizer.control import refusal
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, concrete
+from aclog.sources.formats.unread import UnreadKind
+
+# Words of a script: what a POSIX shell makes of quotes and backslashes, without expansions.
+
+
+@frozen
+class Word:
+    """A word of a command, or an operator between commands."""
+
+    text: str
+    line: int
+    is_open: bool = False
+    """Whether the shell would expand it: a variable, a command, a glob."""
+    is_operator: bool = False
+
+
+_OPERATORS = ";&|()<>"
+_EXPANSIONS = "$`"
+_GLOBS = "*?["
+
+
+@define
+class _Scanner:
+    text: str
+    at: int = 0
+    line: int = 1
+
+    def words(self) -> Iterator[Word]:
+        """Yield the words; a line end is the operator `;`."""
+        while self.at < len(self.text):
+            each = self.text[self.at]
+            if self.text.startswith("\\\n", self.at):
+                self._skip(2)
+            elif each == "\n":
+                yield Word(";", self.line, is_operator=True)
+                self._skip(1)
+            elif each.isspace():
+                self._skip(1)
+            elif each == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif each in _OPERATORS:
+                double = self.text[self.at : self.at + 2] in ("&&", "||", ";;", "<<", ">>")
+                yield Word(self.text[self.at : self.at + 1 + double], self.line, is_operator=True)
+                self._skip(1 + double)
+            else:
+                yield self._word()
+
+    def _skip(self, count: int) -> None:
+        self.line += self.text.count("\n", self.at, self.at + count)
+        self.at += count
+
+    def _word(self) -> Word:
+        parts, line, is_open = list[str](), self.line, False
+        while self.at < len(self.text):
+            each = self.text[self.at]
+            if each.isspace() or each in _OPERATORS:
+                break
+            if each == "'":
+                parts.append(self._quoted())
+            elif each == '"':
+                text, expands = self._double_quoted()
+                parts.append(text)
+                is_open = is_open or expands
+            elif each == "\\":
+                parts.append(self.text[self.at + 1 : self.at + 2].replace("\n", ""))
+                self._skip(2)
+            else:
+                is_open = is_open or each in _EXPANSIONS or each in _GLOBS or (each == "~" and not parts)
+                parts.append(each)
+                self._skip(1)
+        return Word("".join(parts), line, is_open)
+
+    def _quoted(self) -> str:
+        end = self.text.find("'", self.at + 1)
+        end = len(self.text) if end < 0 else end
+        text = self.text[self.at + 1 : end]
+        self._skip(end + 1 - self.at)
+        return text
+
+    def _double_quoted(self) -> tuple[str, bool]:
+        """Return the text between double quotes, and whether the shell would expand it."""
+        parts, is_open = list[str](), False
+        self._skip(1)
+        while self.at < len(self.text) and self.text[self.at] != '"':
+            each = self.text[self.at]
+            if each == "\\" and self.text[self.at + 1 : self.at + 2] in ("$", "`", '"', "\\", "\n"):
+                parts.append(self.text[self.at + 1].replace("\n", ""))
+                self._skip(2)
+                continue
+            is_open = is_open or each in _EXPANSIONS
+            parts.append(each)
+            self._skip(1)
+        self._skip(1)
+        return "".join(parts), is_open
+
+
+# Simple commands, and whether the script may leave them out.
+
+
+@frozen
+class Command:
+    """A simple command."""
+
+    words: tuple[Word, ...]
+    is_conditional: bool
+    """Whether it is in a loop, a condition, a function or a subshell, or follows `||`."""
+
+
+_OPEN = frozenset({"if", "while", "until", "for", "case", "select", "{"})
+_CLOSE = frozenset({"fi", "done", "esac", "}"})
+_BEFORE = frozenset({"then", "do", "else", "elif", "!", "time", *_OPEN, *_CLOSE})
+
+
+def commands(text: str) -> Iterator[Command]:
+    """Yield the simple commands of a script."""
+    depth, parentheses, pending, after = 0, 0, list[Word](), ""
+    for word in (*_Scanner(text).words(), Word(";", 0, is_operator=True)):
+        if not word.is_operator:
+            if not pending and word.text in _BEFORE and not word.is_open:
+                depth = max(0, depth + (word.text in _OPEN) - (word.text in _CLOSE))
+                continue
+            pending.append(word)
+            continue
+        if word.text in ("<", ">", "<<", ">>"):
+            pending.append(word)
+            continue
+        if pending:
+            yield Command(tuple(pending), bool(depth or parentheses) or after in ("||", "|"))
+            pending = []
+        parentheses = max(0, parentheses + (word.text == "(") - (word.text == ")"))  # a pattern of `case` ends with one
+        after = word.text
+
+
+# The ACLs of a command (kafka.admin.AclCommand).
+
+
+_NAMES = ("kafka-acls", "kafka-acls.sh", "kafka-acls.bat")
+_MANY = MappingProxyType(
+    {
+        "--topic": ResourceType.TOPIC,
+        "--group": ResourceType.GROUP,
+        "--transactional-id": ResourceType.TRANSACTIONAL_ID,
+        "--delegation-token": ResourceType.DELEGATION_TOKEN,
+        "--user-principal": ResourceType.USER,
+    }
+)
+_WITH_VALUE = frozenset(
+    {
+        *_MANY,
+        *("--allow-principal", "--deny-principal", "--allow-host", "--deny-host", "--operation", "--principal"),
+        *("--resource-pattern-type", "--bootstrap-server", "--bootstrap-controller", "--command-config"),
+        *("--authorizer", "--authorizer-properties", "--zk-tls-config-file"),
+    }
+)
+_ALONE = frozenset(
+    {
+        *("--add", "--remove", "--list", "--cluster", "--producer", "--consumer", "--idempotent", "--force", "--help"),
+        *("--version", "--zk-tls-config"),
+    }
+)
+_PATTERNS = MappingProxyType({"literal": PatternType.LITERAL, "prefixed": PatternType.PREFIXED})
+_PRODUCER = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+_TRANSACTIONS = (AclOperation.WRITE, AclOperation.DESCRIBE)
+_CONSUMER = (AclOperation.READ, AclOperation.DESCRIBE)
+
+
+@define
+class _Flags:
+    """The flags of one command."""
+
+    command: Word
+    values: dict[str, list[str]] = field(factory=dict)
+    alone: set[str] = field(factory=set)
+
+    def of(self, name: str) -> list[str]:
+        return self.values.get(name, [])
+
+    def error(self, file: SourceFile, what: str) -> ConfigError:
+        return file.error(self.command.line, f"kafka-acls: {what}")
+
+
+def rules_of(command: Command, file: SourceFile, context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules that a command adds; one that may not do so as it is written is reported as unread.
+
+    Raises:
+        ConfigError: flags that the tool refuses, with file and line.
+
+    """
+    at = next((n for n, word in enumerate(command.words) if word.text.rpartition("/")[2] in _NAMES), None)
+    if at is None:
+        return
+    given, place = command.words[at + 1 :], FileOrigin(file=file.name, line=command.words[at].line)
+    if any(word.text in ("--list", "--help", "--version") for word in given):
+        return
+    if command.is_conditional or any(word.is_open for word in _deciding(given)):
+        why = "a command of kafka-acls that depends on a condition, a loop, a variable or a glob without quotes"
+        context.not_read(UnreadKind.PROGRAM, place, why, name="kafka-acls")
+        return
+    if any(word.text == "--remove" for word in given):
+        why = "a command of kafka-acls that removes: whether another one adds the same is not judged"
+        context.not_read(UnreadKind.PROGRAM, place, why, name="kafka-acls")
+        return
+    flags = _parsed(_Flags(command.words[at]), given, file)
+    if "--add" not in flags.alone:
+        raise flags.error(file, "expected --add, --remove or --list")
+    for acl in _acls(flags, file):
+        refused = refusal(acl)
+        if refused is not None:
+            raise flags.error(file, f"no Kafka accepts this rule: {refused}")
+        yield LocatedRule(acl=acl, origin=place)
+
+
+def _deciding(given: Sequence[Word]) -> Iterator[Word]:
+    """Yield the words that decide on the rules: not the address of the cluster, nor where output goes."""
+    aside = False
+    for word in given:
+        if not aside:
+            yield word
+        aside = word.text in ("--bootstrap-server", "--bootstrap-controller", "--command-config", ">", ">>", "<")
+
+
+def _parsed(flags: _Flags, given: Sequence[Word], file: SourceFile) -> _Flags:
+    words = iter(given)
+    for word in words:
+        name, equals, value = word.text.partition("=")
+        if word.text in (">", ">>", "<", "<<"):
+            next(words, None)
+        elif name in _WITH_VALUE:
+            following = value if equals else next(words, Word("", 0)).text
+            flags.values.setdefault(name, []).append(following)
+        elif word.text in _ALONE:
+            flags.alone.add(word.text)
+        elif not word.text.isdecimal():  # of a redirection, as in 2>&1
+            raise flags.error(file, f"{word.text[:60]!r} is no flag that aclog knows")
+    return flags
+
+
+def _acls(flags: _Flags, file: SourceFile) -> Iterator[StandardAcl]:
+    who = [
+        *_entries(flags, "allow", AclPermissionType.ALLOW),
+        *_entries(flags, "deny", AclPermissionType.DENY),
+    ]
+    if not who:
+        raise flags.error(file, "expected --allow-principal or --deny-principal")
+    patterns = flags.of("--resource-pattern-type") or ["literal"]
+    if patterns[-1].lower() not in _PATTERNS:
+        raise flags.error(file, f"--resource-pattern-type {patterns[-1][:40]!r}: expected literal or prefixed")
+    pattern = _PATTERNS[patterns[-1].lower()]
+    stated = list(dict.fromkeys(_stated(flags, file)))
+    if not stated:
+        raise flags.error(file, "expected a resource, such as --topic")
+    for resource_type, name, operation in stated:
+        for principal, host, permission in who:
+            yield StandardAcl(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=PatternType.LITERAL if resource_type is ResourceType.CLUSTER else pattern,
+                principal=principal,
+                host=host,
+                operation=operation,
+                permission_type=permission,
+            )
+
+
+def _entries(flags: _Flags, word: str, permission: AclPermissionType) -> Iterator[tuple[str, str, AclPermissionType]]:
+    for principal in flags.of(f"--{word}-principal"):
+        for host in flags.of(f"--{word}-host") or [WILDCARD]:
+            yield principal, host, permission
+
+
+def _stated(flags: _Flags, file: SourceFile) -> Iterator[tuple[ResourceType, str, AclOperation]]:
+    """Yield resources and operations: those of --producer and --consumer, or of --operation."""
+    if not flags.alone & {"--producer", "--consumer"}:
+        operations = [_operation(text, flags, file) for text in flags.of("--operation")] or [AclOperation.ALL]
+        for resource_type, name in _resources(flags):
+            yield from ((resource_type, name, operation) for operation in operations)
+        return
+    if flags.of("--operation"):
+        raise flags.error(file, "--operation together with --producer or --consumer")
+    if "--producer" in flags.alone:
+        yield from _each(ResourceType.TOPIC, flags.of("--topic"), _PRODUCER)
+        yield from _each(ResourceType.TRANSACTIONAL_ID, flags.of("--transactional-id"), _TRANSACTIONS)
+        if "--idempotent" in flags.alone:
+            yield ResourceType.CLUSTER, CLUSTER_NAME, AclOperation.IDEMPOTENT_WRITE
+    if "--consumer" in flags.alone:
+        yield from _each(ResourceType.TOPIC, flags.of("--topic"), _CONSUMER)
+        yield from _each(ResourceType.GROUP, flags.of("--group"), (AclOperation.READ,))
+
+
+def _each(
+    resource_type: ResourceType, names: Sequence[str], operations: Sequence[AclOperation]
+) -> Iterator[tuple[ResourceType, str, AclOperation]]:
+    return ((resource_type, name, operation) for name in names for operation in operations)
+
+
+def _resources(flags: _Flags) -> Iterator[tuple[ResourceType, str]]:
+    for flag, resource_type in _MANY.items():
+        yield from ((resource_type, name) for name in flags.of(flag))
+    if "--cluster" in flags.alone:
+        yield ResourceType.CLUSTER, CLUSTER_NAME
+
+
+def _operation(text: str, flags: _Flags, file: SourceFile) -> AclOperation:
+    operation = find_name(concrete(AclOperation), text)
+    if operation is None:
+        raise flags.error(file, f"--operation {text[:40]!r} is unknown")
+    return operation
+
+
+# Shell scripts as a format.
+
+
+_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh")
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether a file is a shell script with a command of kafka-acls. Raises OSError: it cannot be read."""
+    is_script = file.has_suffix(*_SUFFIXES) or file.content[:64].startswith(b"#!")
+    return is_script and b"kafka-acls" in file.content
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules that the scripts add.
+
+    Raises:
+        ConfigError: flags that kafka-acls.sh refuses, with file and line; OSError: a file cannot be read.
+
+    """
+    for file in files:
+        for command in commands(file.text):
+            yield from rules_of(command, file, context)
