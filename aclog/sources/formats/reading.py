@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError, plural
@@ -161,7 +161,8 @@ def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext
 
 def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
     for form, files in claimed.items():
-        yield from READERS[form].read(files, context)
+        for rule in READERS[form].read(files, context):
+            yield evolve(rule, origin=evolve(rule.origin, form=form.value))
 
 
 def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:

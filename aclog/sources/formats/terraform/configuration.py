@@ -11,7 +11,15 @@ from typing import TypeAlias, TypeVar
 
 from attrs import frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    FileOrigin,
+    ModuleCall,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+)
 from aclog.authorizer.control import refusal
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile
@@ -264,23 +272,28 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
     for directory in modules.roots(directories):
         root = root_module(modules, directory)
-        yield from _rules(root, alone, "")
+        yield from _rules(root, alone, "", ())
     _count_others(modules, context)
 
 
-def _rules(module: Module, only_file: str | None, above: str) -> Iterator[LocatedRule]:
-    """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root."""
+def _rules(module: Module, only_file: str | None, above: str, calls: tuple[ModuleCall, ...]) -> Iterator[LocatedRule]:
+    """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root.
+
+    `calls`: those that lead to the module.
+    """
     for (kind, name), block in module.source.resources.items():
         schema = SCHEMAS.get(kind)
         if schema is not None and only_file in (None, block.file):
             for key, local in module.instances(block).by_key().items():
                 address = f"{above}{kind}.{name}{_index(key)}"
-                origin = FileOrigin(file=block.file, line=block.line, address=address)
+                origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls)
                 yield LocatedRule(acl=_acl(module, block, schema, local), origin=origin)
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
             for key in module.instances(block).by_key():
-                yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.")
+                part = f"module.{name}{_index(key)}"
+                call = ModuleCall(file=block.file, line=block.line, name=part)
+                yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call))
 
 
 def _index(key: Key) -> str:
