@@ -11,15 +11,17 @@ from urllib.parse import quote
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.lint import related, single
+from aclog.analysis.lint import related, single, spelling
 from aclog.analysis.lint.finding import Finding, Lint, LintContext, RuleTable, Severity
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import JsonObject
 from aclog.analysis.rows.report import SARIF_SCHEMA, markdown_text
 from aclog.authorizer.acl import (
+    AclOperation,
     ChangePlace,
     FileOrigin,
     LogOrigin,
+    ModuleCall,
     Origin,
     Origins,
     ResourceType,
@@ -32,6 +34,7 @@ from aclog.authorizer.acl import (
     origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.spellings import is_unexpanded
 from aclog.authorizer.symbols import is_symbol
 from aclog.metalog.errors import ConfigError, plural, printable
 
@@ -42,7 +45,7 @@ LINTS: tuple[Lint, ...] = tuple(
     sorted(
         (
             lint()
-            for module in (single, related)
+            for module in (single, related, spelling)
             for name, lint in vars(module).items()
             if isinstance(lint, type) and issubclass(lint, Lint) and lint.__module__ == module.__name__
             if not name.startswith("_")
@@ -222,6 +225,8 @@ class LocatedFinding:
     finding: Finding
     rules: tuple[LocatedRule, ...]
     suppressed_by: Suppression | None = None
+    is_shared: bool = False
+    """Whether the line of the rule to remove states other rules as well: its fix is no change of lines."""
 
     @staticmethod
     def of(finding: Finding, origins: Origins) -> "LocatedFinding":
@@ -238,8 +243,9 @@ class LocatedFinding:
 
 def _place_text(origin: Origin) -> str:
     """Return a location; with the address in Terraform's state, since one line may have many rules (`for_each`)."""
-    address = origin.address if isinstance(origin, FileOrigin) else None
-    return origin_text(origin) if address is None else f"{origin_text(origin)} ({address})"
+    if not isinstance(origin, FileOrigin) or origin.address is None:
+        return origin_text(origin)
+    return f"{' -> '.join(f'{each.file}:{each.line}' for each in origin.steps)} ({origin.address})"
 
 
 def rule_object(acl: StandardAcl) -> JsonObject:
@@ -259,10 +265,78 @@ def located_object(rule: LocatedRule) -> JsonObject:
     return row
 
 
+# A finding at its location: a line may state more rules than the one to remove, and a tool may write redundant rules.
+
+
+IMPLIED, _ODD_PRINCIPAL = "11", spelling.OddPrincipal.id
+_TERRAFORM = "terraform"
+GENERATORS = frozenset({"julie", "kafka-gitops", "ns4kafka"})
+"""The formats whose tools make several rules of one statement, redundant ones as well."""
+DOCUMENTING = frozenset({"strimzi", "ksm", "jikkou"})
+"""The formats whose documentation lists DESCRIBE beside the operations that imply it."""
+
+
+@frozen(eq=False)
+class Statements:
+    """The rules that each line states: of one call of a module, if calls lead to it."""
+
+    _by_line: Mapping[FileOrigin, Sequence[StandardAcl]]
+
+    @staticmethod
+    def of(rules: Iterable[StandardAcl], origins: Origins) -> "Statements":
+        """Return those of all rules of a source."""
+        by_line: dict[FileOrigin, list[StandardAcl]] = {}
+        for acl in rules:
+            for origin in origins.of(acl):
+                if isinstance(origin, FileOrigin):
+                    by_line.setdefault(evolve(origin, address=None), []).append(acl)
+        return Statements(by_line)
+
+    def beside(self, acl: StandardAcl, origin: FileOrigin) -> list[StandardAcl]:
+        """Return the other rules of a line that states a rule."""
+        return [each for each in self._by_line.get(evolve(origin, address=None), ()) if each != acl]
+
+    def placed(self, located: LocatedFinding) -> LocatedFinding | None:
+        """Return a finding with the severity and the advice that fit its location.
+
+        None: a tool makes the redundant rule of a statement that also makes the one which implies it, or the template
+        in a principal is a value that Terraform knows after apply.
+        """
+        finding, first, is_shared = located.finding, located.rules[0], False
+        places = list(first.files())
+        if not places or len(places) < len(first.origins):
+            return located
+        if finding.lint == IMPLIED and finding.severity is Severity.WARNING:
+            if all(each.form in GENERATORS and self.beside(first.acl, each) for each in places):
+                return None
+            if all(each.form in DOCUMENTING for each in places):
+                finding = evolve(finding, severity=Severity.INFO)
+        is_template = finding.lint == _ODD_PRINCIPAL and is_unexpanded(first.acl.principal)
+        if is_template and all(each.form == _TERRAFORM for each in places):
+            return None  # a value that is known after apply
+        removed = [change.acl for change in finding.fix if not change.added]
+        if removed == [first.acl] and len(finding.fix) == 1:
+            crowded = [each for each in places if self.beside(first.acl, each)]
+            if crowded:
+                finding, is_shared = evolve(finding, advice=self._advice(first.acl, crowded[0])), True
+        return evolve(located, finding=finding, is_shared=is_shared)
+
+    def _advice(self, acl: StandardAcl, origin: FileOrigin) -> str:
+        others = self.beside(acl, origin)
+        if all(evolve(each, operation=acl.operation) == acl for each in others):
+            operation = "".join(map(str.title, code_name(AclOperation, acl.operation).split("_")))
+            return f"Remove `{operation}` from this operations list."
+        more = f"{plural(len(others), 'more rule')}: {acl_text(others[0])}{', ...' if others[1:] else ''}"
+        if origin.calls:
+            where = f"{origin.calls[0].name} ({origin.calls[0].file}:{origin.calls[0].line})"
+            return f"Change the arguments of {where}: the line in the module states {more}."
+        return f"Keep the line, or split it: it states {more}."
+
+
 # The report on a run: active and suppressed findings, expired and stale suppressions.
 
 
-_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1}
+_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
 @frozen(kw_only=True)
@@ -285,8 +359,8 @@ class Suppressions:
     def _placed(self, rule: LocatedRule) -> PlacedRule:
         return PlacedRule(
             fields=rule_object(rule.acl),
-            files=tuple(name for origin in rule.files() for name in self.names_of(origin.file)),
-            lines=tuple((origin.file, origin.line) for origin in rule.files()),
+            files=tuple(name for origin in rule.files() for each in origin.steps for name in self.names_of(each.file)),
+            lines=tuple((each.file, each.line) for origin in rule.files() for each in origin.steps),
         )
 
 
@@ -314,14 +388,19 @@ class LintReport:
         *,
         judged: Collection[str],
         rules: int,
+        statements: Statements | None = None,
     ) -> "LintReport":
         """Return the report on findings; `judged`: the selected lints that had the facts that they need.
 
-        A suppression is stale only if all its lints were judged.
+        A suppression is stale only if all its lints were judged. `statements`: those of files, if the source is files.
         """
         reported, suppressed, used = [], [], set()
         for finding in findings:
-            located = LocatedFinding.of(finding, origins)
+            found = LocatedFinding.of(finding, origins)
+            located = found if statements is None else statements.placed(found)
+            if located is None:
+                used |= {each.where for each in (suppressions.for_finding(found),) if each is not None}
+                continue
             by = suppressions.for_finding(located)
             if by is None:
                 reported.append(located)
@@ -359,13 +438,18 @@ class LintReport:
     def summary(self) -> str:
         """Return such as `2 errors, 5 warnings in 1,203 rules; 3 suppressed`."""
         counts = self.counts()
-        parts = [plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
+        parts = [severity_count(severity, counts[severity]) for severity in Severity if counts[severity]]
         text = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
         text += f"; {len(self.suppressed):,} suppressed" if self.suppressed else ""
         if not self.unknown:
             return text
         names = " and ".join(self.unknown)
         return f"{text}; there may be more: {names} {'are' if self.unknown[1:] else 'is'} unknown"
+
+
+def severity_count(severity: Severity, count: int) -> str:
+    """Return such as `2 errors`, or `2 info`."""
+    return f"{count:,} {severity.value}" if severity is Severity.INFO else plural(count, severity.value)
 
 
 def grouped(findings: Sequence[LocatedFinding]) -> Iterator[list[LocatedFinding]]:
@@ -385,7 +469,7 @@ def _place(located: LocatedFinding) -> tuple[str, int]:
     origin = next(iter(located.rules[0].origins), None)
     match origin:
         case FileOrigin():
-            return origin.file, origin.line
+            return origin.steps[0].file, origin.steps[0].line
         case LogOrigin():
             return "", origin.offset
         case None:
@@ -473,7 +557,7 @@ def parted(
 # Findings as a SARIF 2.1.0 log, for code scanning: a rule for each lint, a result for each finding.
 
 
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _STDIN = "stdin"
 """The file of a rule that was read from stdin: no location."""
 _FINGERPRINT = "aclogFinding/v1"
@@ -538,12 +622,17 @@ def _result(located: LocatedFinding, place: ChangePlace, uri_of: Callable[[str],
 
 
 def _related(first: LocatedRule, others: Iterable[LocatedRule], uri_of: Callable[[str], str]) -> list[JsonObject]:
-    pairs = [(first, number) for number in range(1, len(list(first.files())))]
-    pairs += [(rule, number) for rule in others for number in range(max(1, len(list(rule.files()))))]
+    pairs = [(first, number) for number in range(1, len(_lines(first)))]
+    pairs += [(rule, number) for rule in others for number in range(max(1, len(_lines(rule))))]
     return [
         {"id": place, **_location(rule, uri_of, number), "message": {"text": acl_text(rule.acl)}}
         for place, (rule, number) in enumerate(pairs, 1)
     ]
+
+
+def _lines(rule: LocatedRule) -> list[ModuleCall | FileOrigin]:
+    """Return the lines of a rule: of each location the calls that lead to it, the outermost first, and its own."""
+    return [step for origin in rule.files() for step in origin.steps]
 
 
 def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> JsonObject:
@@ -551,7 +640,7 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
     location: JsonObject = {
         "logicalLocations": [{"fullyQualifiedName": acl_text(rule.acl), "name": f"{kind} {rule.acl.resource_name}"}]
     }
-    files = list(rule.files())
+    files = _lines(rule)
     if number < len(files) and files[number].file != _STDIN:
         location["physicalLocation"] = {
             "artifactLocation": {"uri": quote(uri_of(files[number].file), safe="/:", errors="surrogateescape")},
@@ -602,6 +691,8 @@ def finding_lines(located: LocatedFinding, place: ChangePlace, *, advised: bool 
 
 def _fix_lines(located: LocatedFinding, place: ChangePlace) -> Iterator[str]:
     """Yield the fix: commands, or the changes of files if the rules are in files."""
+    if located.is_shared:
+        return
     fix = located.finding.fix
     by_acl = {rule.acl: rule for rule in located.rules}
     if not any(True for rule in located.rules for _ in rule.files()):

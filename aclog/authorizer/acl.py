@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from unicodedata import decimal
 from uuid import UUID
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.symbols import is_symbol, is_symbolic, symbol_of_json, symbolic_fields
 from aclog.metalog.errors import ConfigError, printable, without_marks
@@ -965,6 +965,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @frozen(kw_only=True)
+class ModuleCall:
+    """The line of a file on which a call of a Terraform module begins."""
+
+    file: str
+    """As in FileOrigin."""
+    line: int
+    name: str
+    """Such as `module.billing`."""
+
+
+@frozen(kw_only=True)
 class FileOrigin:
     """The line of a file on which the statement of an ACL begins."""
 
@@ -974,6 +985,15 @@ class FileOrigin:
     """From 1."""
     address: str | None = None
     """In Terraform's state, such as `module.team.kafka_acl.read[0]`; None for other files."""
+    calls: tuple[ModuleCall, ...] = ()
+    """The calls of Terraform modules that lead to the line, the outermost first."""
+    form: str | None = field(default=None, eq=False, repr=False)
+    """The format of the file, such as `strimzi`; None if it is unknown."""
+
+    @property
+    def steps(self) -> "tuple[ModuleCall | FileOrigin, ...]":
+        """The calls that lead to the line, the outermost first, and the line itself."""
+        return (*self.calls, self)
 
 
 @frozen(kw_only=True)
@@ -989,9 +1009,13 @@ Origin: TypeAlias = FileOrigin | LogOrigin
 
 
 def origin_text(origin: Origin) -> str:
-    """Return such as `kafka/orders.yaml:12`, or `offset 120, 2026-11-20T10:00:00.000Z`."""
+    """Return such as `kafka/orders.yaml:12`, or `offset 120, 2026-11-20T10:00:00.000Z`.
+
+    A line that calls of modules lead to has these first: `prod/team.tf:1 (module.billing) -> modules/app/main.tf:3`.
+    """
     if isinstance(origin, FileOrigin):
-        return f"{origin.file}:{origin.line}"
+        calls = (f"{each.file}:{each.line} ({each.name}) -> " for each in origin.calls)
+        return f"{''.join(calls)}{origin.file}:{origin.line}"
     time = _EPOCH + timedelta(milliseconds=origin.timestamp)
     return f"offset {origin.offset}, {time.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
 
@@ -999,7 +1023,8 @@ def origin_text(origin: Origin) -> str:
 def origin_object(origin: Origin) -> dict[str, object]:
     """Return the JSON keys after those of an ACL: file and line, or offset and timestamp."""
     if isinstance(origin, FileOrigin):
-        return {"file": origin.file, "line": origin.line}
+        calls = [{"file": each.file, "line": each.line, "module": each.name} for each in origin.calls]
+        return {"file": origin.file, "line": origin.line, **({"calls": calls} if calls else {})}
     return {"offset": origin.offset, "timestamp": origin.timestamp}
 
 

@@ -31,7 +31,6 @@ from aclog.authorizer.acl import (
     host_problem,
     in_cidr,
     is_cidr,
-    listed_principals,
     looks_like_cidr,
     place_object,
     places_text,
@@ -41,6 +40,7 @@ from aclog.authorizer.audit import Basis, Decision, Row
 from aclog.authorizer.index.layout import ALLOWED, DENIED, known_operation, known_type, rule_mask, utf16
 from aclog.authorizer.interface import Action, AuthorizationResult, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import is_set, pattern_text
+from aclog.authorizer.spellings import ANY_ADDRESSES, misspelling
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError, printable
 
@@ -297,8 +297,10 @@ class NearMisses:
 
     def reason(self, acl: StandardAcl, role: Role) -> str | None:
         """Return why the ACL misses the request by its principal or host; None if it was meant for another request."""
-        if role is Role.OTHER_PRINCIPAL and self.context.principal in listed_principals(acl.principal):
-            return f"{acl.principal} is one principal whose name has a comma, not a list"
+        if role is Role.OTHER_PRINCIPAL:
+            return misspelling(acl.principal, self.context.principal)
+        if role is Role.OTHER_HOST and acl.host in ANY_ADDRESSES:
+            return f"no client connects from {acl.host}: * is every host"
         if role is Role.OTHER_HOST and _may_mean(acl.host, self.context.host):
             return host_problem(acl.host, cidr=self.cidr)
         return None

@@ -378,7 +378,8 @@ def _kafka_lines(
 def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:
     origins = listed.origins
     if output.form is OutputFormat.JSONL and not output.columns:  # as fast as a million ACLs need
-        print_lines(map(partial(located_json, origins=origins) if listed.with_origins else rule_json, rules))
+        is_located = listed.with_origins or origins is not NO_ORIGINS
+        print_lines(map(partial(located_json, origins=origins) if is_located else rule_json, rules))
     elif output.form is OutputFormat.TABLE and origins is not NO_ORIGINS:
         print_rows((*RULE_COLUMNS, PLACE), _placed(rules, origins), output.form, keys=output.columns)
     elif listed.with_origins:

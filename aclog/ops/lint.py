@@ -20,6 +20,7 @@ from aclog.analysis.lint_report import (
     BY_ID,
     LintReport,
     Progress,
+    Statements,
     Suppressions,
     json_lines,
     lint,
@@ -41,6 +42,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.accesses import SeenAccesses, read_seen_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import AclsSource, ChosenSource
+from aclog.sources.formats.rule import StatedRules
 from aclog.sources.formats.unread import UNREAD, Unread
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
@@ -139,6 +141,7 @@ def lint_inputs(
             broker_principals=_principals(options.broker_principals),
             separators=SEPARATORS if options.separators is None else options.separators,
             principal_types=_types(options.principal_types),
+            states_principal_types=options.principal_types is not None,
         ),
         select=select,
         suppressions=Suppressions(
@@ -399,7 +402,10 @@ def lint_report(
     suppressions = inputs.suppressions
     if isinstance(choice.source, AclsSource):
         suppressions = evolve(suppressions, listed=(*suppressions.listed, *inline_suppressions(choice.source)))
-    return LintReport.of(findings, origins, suppressions, judged=judged, rules=len(image.acls))
+    statements = None
+    if isinstance(origins, StatedRules) and findings:
+        statements = Statements.of((entry.acl for entry in image.acls), origins)
+    return LintReport.of(findings, origins, suppressions, judged=judged, rules=len(image.acls), statements=statements)
 
 
 def not_judged(inputs: LintInputs, *, history: bool) -> str | None:

@@ -47,6 +47,7 @@ from aclog.authorizer.acl import (
     AclOperation,
     ChangePlace,
     FileOrigin,
+    ModuleCall,
     Origins,
     PatternType,
     ResourcePattern,
@@ -151,7 +152,7 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
     suppressed, _ = parted(() if after is None else after.suppressed, () if before is None else before.suppressed)
     return LintOutcome(
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
-        new_warnings=_items(each for each in new if each.finding.severity is not Severity.ERROR),
+        new_warnings=_items(each for each in new if each.finding.severity is Severity.WARNING),
         old=_items(old),
         resolved=_items(fixed),
         suppressed=_items(suppressed),
@@ -358,7 +359,12 @@ def sarif_log(review: Review, new: LintReport, *, version: str) -> JsonObject:
 
 def _from_top(report: ReportRow) -> ReportRow:
     """Return a row whose places are paths from the top of the repository, as code scanning wants them."""
-    return evolve(report, places=tuple(evolve(place, file=repository_path(place.file)) for place in report.places))
+    return evolve(report, places=tuple(map(_place_from_top, report.places)))
+
+
+def _place_from_top(place: FileOrigin) -> FileOrigin:
+    calls = tuple(evolve(each, file=repository_path(each.file)) for each in place.calls)
+    return evolve(place, file=repository_path(place.file), calls=calls)
 
 
 def _rule(name: str, text: str) -> JsonObject:
@@ -600,7 +606,16 @@ class PlaceLinks:
     sides: ReviewSides
 
     def __call__(self, place: FileOrigin) -> LinkedPlace:
-        """Return a location; without an address if the site is unknown, or no commit has the line."""
+        """Return a location as the comment shows it.
+
+        Of the calls of modules that lead to it, the first one in a changed file comes first, or else the outermost.
+        """
+        steps = [self._step(each) for each in place.steps]
+        first = next((each for each in steps if each.file in self.sides.changed), steps[0])
+        return evolve(first, others=tuple(each for each in steps if each is not first))
+
+    def _step(self, place: FileOrigin | ModuleCall) -> LinkedPlace:
+        """Return a line; without an address if the site is unknown, or no commit has the line."""
         commits = {self.sides.base.ref: self.sides.base_commit, self.sides.head.ref: self.sides.head_commit}
         for ref, commit in commits.items():
             if ref is not None and commit is not None and place.file.startswith(f"{ref}:"):

@@ -54,6 +54,7 @@ def test_a_directory_is_read_and_said_to_be(repository: Repository) -> None:
     assert listed("--acls", "kafka", "--acls-format", "jsonl") == ["audit", "pay"]
     assert list(json.loads(found.lines[0])) == [
         "resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id",
+        "file", "line",
     ]  # fmt: skip
 
 

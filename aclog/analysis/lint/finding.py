@@ -363,6 +363,8 @@ class LintContext:
     """The characters that separate the parts of names."""
     principal_types: frozenset[str] = frozenset(("User",))
     """The types of principals that the cluster's principal builder makes."""
+    states_principal_types: bool = False
+    """Whether these types are stated, and no default."""
 
     def active_principals(self) -> frozenset[str]:
         """Return every principal that makes requests."""
@@ -373,11 +375,13 @@ class LintContext:
 
 
 class Severity(StrEnum):
-    """How much a finding matters: by default an error fails a pull request."""
+    """How much a finding matters: by default an error fails a pull request, and information fails nothing."""
 
     ERROR = "error"
     """The rule is ineffective, or grants access that was probably unintended."""
     WARNING = "warning"
+    INFO = "info"
+    """The rule is redundant, as the tool of its file writes or documents such rules."""
 
 
 @frozen(kw_only=True)
@@ -435,7 +439,7 @@ class Lint:
     title: ClassVar[str]
     """The problem, in one clause, about one rule or several."""
     severity: ClassVar[Severity]
-    """Of its findings; those of lint 27 may be less severe."""
+    """Of its findings; those of 07, 11 and 27 may be less severe."""
     exact: ClassVar[bool]
     """Whether a finding is a fact; else it is a guess at the intention, from names and conventions."""
     rationale: ClassVar[str]

@@ -1,7 +1,9 @@
 """Lints of ACLs beside others: redundant and ineffective ones, incomplete grants, shared names, closed resources."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import ClassVar
 
@@ -586,11 +588,17 @@ class _SharedName(Lint):
             return
         for numbers, others in _Holdings.of(table, rows).shared():
             rules = [table.rule(row) for row in numbers]
+            if not others and self.is_of_workers(table, {int(table.principal_of[row]) for row in numbers}):
+                continue
             names = sorted({rule.principal for rule in rules})
             more = f" ({others:,} more rule{'' if others == 1 else 's'})" if others else ""
             is_literal = table.literal_resource[table.resource_of[numbers[0]]]
             which = f"the {noun(self.resource_type)}" if is_literal else f"{noun(self.resource_type)}s that start with"
             yield self.finding(rules, Consequence(f"{', '.join(names)}{more} share {which} {rules[0].resource_name!r}"))
+
+    def is_of_workers(self, _table: RuleTable, _principals: AbstractSet[int]) -> bool:
+        """Return whether some principals, by number, are workers of one application, which share such names."""
+        return False
 
 
 class SharedGroup(_SharedName):
@@ -604,10 +612,32 @@ class SharedGroup(_SharedName):
     rationale = "Members of a group share its partitions: one application takes messages from the other."
     details = (
         "They have READ on the group, by LITERAL rules on its name or by one of its prefixes. A finding has ten "
-        "rules at most, and gives the number of the others."
+        "rules at most, and gives the number of the others. Workers of one Kafka Connect cluster and instances of one "
+        "Schema Registry share a group by design: principals that may all write the topics of its configuration, "
+        "offsets and status, or `_schemas`, are no finding."
     )
     example = "READ on the group `g` for User:a and User:b."
     fix = "Use one group per application."
+
+    def is_of_workers(self, table: RuleTable, principals: AbstractSet[int]) -> bool:
+        """Return whether all may write the topics of one Kafka Connect cluster or Schema Registry."""
+        return any(principals <= writers for writers in table.derived(_writers_of_workers))
+
+
+_OF_WORKERS = re.compile(r"_?schemas|.*-(?:configs?|offsets?|status(?:es)?)|(?=.*connect).*(?:config|offset|status).*")
+"""The topics in which Schema Registry and the workers of Kafka Connect keep their state, by their usual names."""
+
+
+def _writers_of_workers(table: RuleTable) -> list[frozenset[int]]:
+    """Return for each such topic the principals, by number, with an ALLOW to write on its very name or a prefix."""
+    writes = (table.operation_of == AclOperation.WRITE) | (table.operation_of == AclOperation.ALL)
+    rows = table.allows & (table.type_of == ResourceType.TOPIC) & writes
+    of_topic: dict[str, set[int]] = defaultdict(set)
+    for row in np.flatnonzero(rows).tolist():
+        name = table.names[table.resource_of[row]]
+        if _OF_WORKERS.fullmatch(name):
+            of_topic[name].add(int(table.principal_of[row]))
+    return [frozenset(principals) for principals in of_topic.values()]
 
 
 class SharedTransactionalId(_SharedName):

@@ -309,7 +309,11 @@ class UnknownPrincipalType(Lint):
     severity = Severity.ERROR
     exact = True
     rationale = "Kafka's own principal builder creates only users: a rule for a group or a role matches no client."
-    details = "The types of principals in `--accesses` and of `--principal-types` count as well."
+    details = (
+        "The types of principals in `--accesses` and of `--principal-types` count as well. Without "
+        "`--principal-types`, which a repository states once as `lint.principal-types`, it is a warning: another "
+        "principal builder, such as one for groups of LDAP, may create the type."
+    )
     example = "`ALLOW READ topic a to Group:developers` grants nothing."
     fix = "Add one rule per user, or name the types that your principal builder creates (`--principal-types`)."
 
@@ -322,7 +326,8 @@ class UnknownPrincipalType(Lint):
             kind = rule.principal.partition(":")[0]
             return Consequence(f"clients have the type {types}, not {kind!r}: {useless(rule)}")
 
-        return self.findings(table, rows, consequence)
+        severity = Severity.ERROR if context.states_principal_types else Severity.WARNING
+        return (evolve(each, severity=severity) for each in self.findings(table, rows, consequence))
 
 
 class NearMissPrincipal(Lint):

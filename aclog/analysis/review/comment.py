@@ -31,6 +31,7 @@ from aclog.analysis.review.review import (
     UNFOLD,
     Flipped,
     Item,
+    LinkedPlace,
     Move,
     Rename,
     Replacement,
@@ -332,13 +333,13 @@ class _Rows:
 
     def where(self, places: Sequence[FileOrigin]) -> str:
         """Return the locations, each with a link to its line where the address is known."""
-        shown, last = [], None
-        for place in places[:_PLACES]:
-            at = self.review.place_of(place)
-            text = f":{place.line}" if at.file == last else f"{at.file}:{place.line}"
+        lines = list(dict.fromkeys(map(self.review.place_of, places)))
+        shown, last = [], ""
+        for at in lines[:_PLACES]:
+            through = ", ".join(_link(each) for each in at.others)
+            shown.append(_link(at, last) + (f" (with {through})" if through else ""))
             last = at.file
-            shown.append(code(text) if at.url is None else f"[{code(text)}]({at.url})")
-        more = f" and {len(places) - _PLACES:,} more" if len(places) > _PLACES else ""
+        more = f" and {len(lines) - _PLACES:,} more" if len(lines) > _PLACES else ""
         return ", ".join(shown) + more
 
     def _why(self, report: ReportRow, judgement: Judgement) -> Iterator[str]:
@@ -371,6 +372,12 @@ class _Rows:
             return ""
         most = "up to " if report.row.bound in (Bound.NAMES, Bound.ALL) else ""
         return f"{most}{plural(len(names), 'existing topic')}: {_codes(names, _TOPICS)}"
+
+
+def _link(at: LinkedPlace, before: str = "") -> str:
+    """Return a line with a link, if its address is known; without its file if that is the one before."""
+    text = code(f":{at.line}" if at.file == before else f"{at.file}:{at.line}")
+    return text if at.url is None else f"[{text}]({at.url})"
 
 
 def _explains(row: Row, flip: Flipped) -> bool:

@@ -566,10 +566,13 @@ class LinkedPlace:
     line: int
     url: str | None = None
     """The address of the line at its commit; None if it is unknown."""
+    others: "tuple[LinkedPlace, ...]" = ()
+    """The other lines of a chain of calls of modules."""
 
 
 def _unlinked(place: FileOrigin) -> LinkedPlace:
-    return LinkedPlace(file=place.file, line=place.line)
+    first, *others = (LinkedPlace(file=each.file, line=each.line) for each in place.steps)
+    return evolve(first, others=tuple(others))
 
 
 @define(eq=False, kw_only=True)

@@ -485,9 +485,11 @@ def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None, refs
 def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonObject:
     row = report.row
     logical = [{"name": what_text([clause]), "kind": "resource"} for clause in row.clauses]
-    places = [_physical(_without_ref(place.file, refs), place.line) for place in report.places if place.file != _STDIN]
+    chains = [_chain(place, refs) for place in report.places if place.file != _STDIN]
+    places = [each[0] for each in chains]
     if not places and path is not None:
         places = [_physical(_without_ref(path, refs), 1)]
+    related = [step for each in chains for step in each[1:]]
     first: JsonObject = {"logicalLocations": logical, **(places[0] if places else {})}
     properties: JsonObject = {
         "witness": request_object(row.witness),
@@ -502,8 +504,14 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
         "level": "warning",
         "message": {"text": "\n".join(row_lines(report))},
         "locations": [first, *places[1:]],
+        **({"relatedLocations": related} if related else {}),
         "properties": {key: value for key, value in properties.items() if value is not None},
     }
+
+
+def _chain(place: FileOrigin, refs: Collection[str]) -> list[JsonObject]:
+    """Return the lines of a location: the calls of modules that lead to it, the outermost first, and its own."""
+    return [_physical(_without_ref(each.file, refs), each.line) for each in place.steps]
 
 
 def _physical(path: str, line: int) -> JsonObject:

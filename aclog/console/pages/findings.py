@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from attrs import field, frozen
 
 from aclog.analysis.lint.finding import Severity
+from aclog.analysis.lint_report import severity_count
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -46,7 +47,7 @@ NEW = "new"
 _RULES = 3
 """Rules shown per finding; the search finds all its rules."""
 _NAMES = {Kind.LINT: "Lint", Kind.UNUSED: "Unused rules", Kind.DRIFT: "Drift", Kind.TESTS: "Failing tests"}
-_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING}
+_MARKS = {Severity.ERROR: Mark.ERROR, Severity.WARNING: Mark.WARNING, Severity.INFO: Mark.UNUSED}
 _DAY = timedelta(days=1)
 _COLUMNS = (
     Column(key="kind", title="Source"),
@@ -285,7 +286,7 @@ def _answer(gathered: _Gathered, then: State | None, *, is_new: bool) -> str:
     if not gathered.kinds:
         return "Not scanned yet"
     counts = Counter(item.severity for item in gathered.items)
-    parts = ", ".join(plural(counts[each], each.value) for each in Severity if counts[each])
+    parts = ", ".join(severity_count(each, counts[each]) for each in Severity if counts[each])
     text = f"{plural(len(gathered.items), 'new finding' if is_new else 'finding')}{f': {parts}' if parts else ''}"
     if is_new and then is not None:
         text += f", since offset {then.offset:,}"

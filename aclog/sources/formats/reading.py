@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import FileOrigin, origin_text, rule_of_object
 from aclog.authorizer.symbols import is_symbolic
@@ -338,7 +338,7 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
         for rule in READERS[form].read(files, context):
             if form not in _SYMBOLIC and is_symbolic(rule.acl):
                 raise ConfigError(f"{origin_text(rule.origin)}: a text with the character U+FDD0, which no text has")
-            yield rule
+            yield evolve(rule, origin=evolve(rule.origin, form=form.value))
 
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:

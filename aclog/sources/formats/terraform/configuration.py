@@ -9,7 +9,15 @@ from typing import TypeAlias, TypeVar
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, FileOrigin, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    FileOrigin,
+    ModuleCall,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+)
 from aclog.authorizer.control import malformed
 from aclog.authorizer.symbols import is_symbol, principal_symbol
 from aclog.metalog.errors import ConfigError
@@ -258,7 +266,7 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     roots += [root_module(modules, each.target, each) for each in stacks]
     manifests = ManifestReader(context=context)
     for root in roots:
-        for rule in _rules(root, alone, "", manifests):
+        for rule in _rules(root, alone, "", (), manifests):
             context.of_cluster("root module", context.tree.display(root.source.directory))
             yield rule
     report_unread_files(roots, context)
@@ -269,22 +277,30 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     _count_others(modules, context)
 
 
-def _rules(module: Module, only_file: str | None, above: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
-    """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root."""
+def _rules(
+    module: Module, only_file: str | None, above: str, calls: tuple[ModuleCall, ...], manifests: ManifestReader
+) -> Iterator[LocatedRule]:
+    """Yield the rules of a module; `above` is its own address with a dot behind it, empty for the root.
+
+    `calls`: those that lead to the module.
+    """
     for (kind, name), block in module.source.resources.items():
         if only_file not in (None, block.file):
             continue
         if kind in SCHEMAS:
             for key, local in module.instances(block).by_key().items():
                 address = f"{above}{kind}.{name}{_index(key)}"
-                origin = FileOrigin(file=block.file, line=block.line, address=address)
+                origin = FileOrigin(file=block.file, line=block.line, address=address, calls=calls)
                 yield LocatedRule(acl=_acl(module, block, SCHEMAS[kind], local), origin=origin)
         elif kind in HOLDERS:
-            yield from _in_manifests(module, block, f"{above}{kind}.{name}", manifests)
+            for rule in _in_manifests(module, block, f"{above}{kind}.{name}", manifests):
+                yield evolve(rule, origin=evolve(rule.origin, calls=calls))
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
             for key in module.instances(block).by_key():
-                yield from _rules(module.child(block, key), None, f"{above}module.{name}{_index(key)}.", manifests)
+                part = f"module.{name}{_index(key)}"
+                call = ModuleCall(file=block.file, line=block.line, name=part)
+                yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests)
 
 
 def _in_manifests(module: Module, block: Block, address: str, manifests: ManifestReader) -> Iterator[LocatedRule]:
