@@ -224,6 +224,16 @@ _FREE = r"([^ ]*+(?: [^ ]*+)*?)"
 _LINE = re.compile(
     rf"{_HEAD}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
 )
+MESSAGE: Final = "Principal = "
+"""How the message of every authorizer begins, in every layout."""
+_MESSAGE = re.compile(
+    rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?\Z", re.ASCII | re.DOTALL
+)
+_SHORT_RULE = r"SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(acl=StandardAcl(?:\[.*?\]|\(.*?\))\)"
+_CERTAIN = re.compile(
+    rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}{_REQUEST}(?: based on rule (?:{_SHORT_RULE}))?", re.ASCII | re.DOTALL
+)
+_BY_RULE = re.compile(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
 _FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
 _PARTS: Final = (
     (" Principal = ", re.compile(TIME + _HEAD, re.ASCII), 0),
@@ -235,6 +245,8 @@ all, since the text begins after the first head's time."""
 
 _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
+_SHORT_TAIL = re.compile(r" \((?:k\w*\.)?(?:a\w*\.)?logger\)\r?", re.ASCII)
+"""The logger's name as `%c{1}` and `%c{1.}` abbreviate it: another layout."""
 _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 _HEADED = re.compile(HEAD, re.ASCII)
@@ -301,7 +313,31 @@ def read_line(text: str) -> ParsedLine:
     match = _LINE.match(text)
     if match is None:
         return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
-    level, principal, answer, case, operation, host, kind, name, request, count, rule = match.groups()
+    level, *parts = match.groups()
+    return _parsed(level, parts)
+
+
+def read_message(text: str, level: str | None = None) -> ParsedLine:
+    """Parse a message without the text around it (`Principal = ...`), as another layout than the default has it."""
+    for mark, part, allowed in _PARTS:
+        if text.count(mark) > allowed and len(part.findall(text)) > allowed:
+            return ParsedLine(reason=Reason.AMBIGUOUS)
+    match = _MESSAGE.match(text)
+    return ParsedLine(reason=Reason.UNREADABLE) if match is None else _parsed(level, match.groups())
+
+
+def certain_end(text: str, *, by_rule: bool = False) -> int | None:
+    """Return where a text's message ends according to its own words; None if only the layout can define that.
+
+    Messages since Kafka 2.4 end with their request, since 3.2 with their rule; `by_rule` accepts only the latter.
+    """
+    match = _CERTAIN.match(text)
+    return None if match is None or (by_rule and _BY_RULE.search(match[0]) is None) else match.end()
+
+
+def _parsed(level: str | None, parts: Sequence[str]) -> ParsedLine:
+    """Return the line whose message has these parts."""
+    principal, answer, case, operation, host, kind, name, request, count, rule = parts
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):
@@ -356,7 +392,8 @@ def read_other(line: str) -> Reason:
 def _reason_by_tail(text: str) -> Reason | None:
     if _OUR_TAIL.search(text[-_TAIL_SIZE:]):
         return None
-    return Reason.OTHER_LOGGER if _ANY_TAIL.search(text) else Reason.TORN
+    tail = _ANY_TAIL.search(text)
+    return Reason.OTHER_LOGGER if tail is not None and not _SHORT_TAIL.fullmatch(tail[0]) else Reason.TORN
 
 
 _TAIL_SIZE = len(" (kafka.authorizer.logger)\r")

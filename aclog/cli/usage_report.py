@@ -186,7 +186,7 @@ def report_usage(
 
     """
     until = window.end()
-    log = AccessLog.of(flags)
+    log = AccessLog.of(flags, explain=flags.explain_unread)
     choice = source.choose()
     judging = Judging.of(choice, settings)
     unknown = read_premises(choice, configs).without({SUPER_USERS_CONFIG})
@@ -393,7 +393,7 @@ def print_denied(
         MetadataError, OSError: the log or the source cannot be read.
 
     """
-    log = AccessLog.of(accesses)
+    log = AccessLog.of(accesses, explain=accesses.explain_unread)
     choice = source.choose()
     image = choice.image()
     judging = Judging.of_state(image, settings)
@@ -588,7 +588,7 @@ def print_suggestion(
 
     """
     least, until, topics = flags.least(), log[1].end(), source.topics()
-    access_log = AccessLog.of(log[0], each)
+    access_log = AccessLog.of(log[0], each, explain=log[0].explain_unread)
     choice = source.choose(topics=topics)
     image = choice.image()
     refuse_unless_known(read_premises(choice, configs), "no rule can be proved to be enough")
@@ -694,7 +694,7 @@ def report_simulation(flags: SideFlags, accesses: AccessesFlags, output: Output)
 
     """
     flags.check({})
-    log = AccessLog.of(accesses)
+    log = AccessLog.of(accesses, explain=accesses.explain_unread)
     each = flags.states().read_each()
     one = next(iter(each.values()))
     judging = Judging(rules=Rules.of_image(one.old.acls), settings=one.old.settings, own_time=False)
