@@ -294,7 +294,7 @@ def access_trace(line: str) -> AccessTrace | None:
     heads = line.count(_PRINCIPAL)
     if not allowed + denied + heads:
         # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
-        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) else None
+        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) or _is_fragment(line) else None
     if allowed + denied != 1 or heads > 1:
         return AccessTrace()
     decision = "ALLOWED" if allowed else "DENIED"
@@ -303,6 +303,33 @@ def access_trace(line: str) -> AccessTrace | None:
     principal = line[begin:end] if heads and end > begin else ""
     is_certain = ":" in principal and "\ufffd" not in principal
     return AccessTrace(principal=principal if is_certain else None, decision=decision)
+
+
+def _is_fragment(line: str) -> bool:
+    """Return whether a line is the beginning of one in Apache's layout, up to its message, or the end of one."""
+    if line.endswith(_TAIL_TEXT):
+        return len(line) > len(_TAIL_TEXT) and _ANY_HEAD.match(line) is None
+    if 1 < len(line) < len(_TAIL_TEXT) and _TAIL_TEXT.endswith(line):
+        return True
+    return len(line) < _LONGEST_BEGINNING and _BEGINNING.fullmatch(re.sub("[0-9]", "0", line)) is not None
+
+
+_TAIL_TEXT = " (kafka.authorizer.logger)"
+_LONGEST_BEGINNING = 50
+
+
+def _optional(text: str) -> str:
+    """Return an expression for each beginning of a text, except the empty one."""
+    nested = ""
+    for character in reversed(text):
+        nested = f"{re.escape(character)}(?:{nested})?" if nested else re.escape(character)
+    return nested
+
+
+_BEGINNING = re.compile(
+    rf"{_optional('[0000-00-00 00:00:00,000]')}|"
+    rf"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*(?: (?:{_optional('Principal =')})?)?"
+)
 
 
 def read_line(text: str) -> ParsedLine:
@@ -335,7 +362,7 @@ def certain_end(text: str, *, by_rule: bool = False) -> int | None:
     return None if match is None or (by_rule and _BY_RULE.search(match[0]) is None) else match.end()
 
 
-def _parsed(level: str | None, parts: Sequence[str]) -> ParsedLine:
+def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:
     """Return the line whose message has these parts."""
     principal, answer, case, operation, host, kind, name, request, count, rule = parts
     literal = name.startswith(_LITERAL)

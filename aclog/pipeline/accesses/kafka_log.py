@@ -607,10 +607,10 @@ def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
 def _read_lines(lines: Array, files: Array, zone: tzinfo) -> tuple[pa.RecordBatch, Array]:
     """Return the fields of each line, with `reason` and `detail`, and its time."""
     names = (*_NAMES, "detail")
-    file_of = files.dictionary_encode()
+    file_of: Any = files.dictionary_encode()
     reads = list[tuple[Array, ReadLines]]()
     for number in range(len(file_of.dictionary)):
-        places: Any = pc.indices_nonzero(pc.equal(file_of.indices, number))
+        places: Any = pc.indices_nonzero(pc.equal(file_of.indices, pa.scalar(number)))
         some = lines if len(places) == len(lines) else lines.take(places)
         reads.append((places, read_mixed(some, zone, names)))
     if len(reads) == 1:

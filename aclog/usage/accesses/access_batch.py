@@ -381,7 +381,7 @@ def batch_of_lines(lines: Any, read: ReadLines) -> AccessBatch:
 
 
 def read_each(lines: Any, zone: tzinfo, profile: Profile, names: Sequence[str], *, end: int = -1) -> ReadLines:
-    """Read each line of a binary array; `names` are fields of ParsedLine, `end` the end of a line's text, as in a slice.
+    """Read each line of a binary array; `names` are fields of ParsedLine, `end` is that of a line's text.
 
     Lines in Apache's layout are read first, then those in the layouts of the profile, the others one by one.
     """
@@ -420,7 +420,7 @@ def _joined(pieces: Sequence[_Piece], count: int, names: Sequence[str]) -> ReadL
     places = np.concatenate([each.places for each in pieces])
     row = np.zeros(count, np.int64)
     row[places] = np.arange(len(places))
-    order = pa.array(row)
+    order: Any = pa.array(row)
     columns = [table.column(name).combine_chunks().take(order) for name in table.schema.names]
     return ReadLines(columns=pa.record_batch(columns, schema=table.schema), times=times.take(order))
 
@@ -484,7 +484,7 @@ def _read(text: bytes) -> ParsedLine:
 def _of_layouts(
     lines: Any, places: Int64s, zone: tzinfo, profile: Profile, names: Sequence[str]
 ) -> tuple[list[_Piece], Int64s]:
-    """Read lines in the layouts of the profile, and others that many lines have; return also the remaining positions."""
+    """Read lines in the layouts of the profile, and in others of many lines; return also the remaining positions."""
     pieces = list[_Piece]()
     with_message = np.asarray(pc.find_substring(lines.take(pa.array(places)), MESSAGE)) >= 0
     others, places = places[~with_message], places[with_message]
@@ -519,7 +519,7 @@ def _of_layout(
         head: Any = pc.extract_regex(heads, f"(?s)^{layout.before}{group}$")
         fits = head.is_valid()
     else:
-        fits = pc.equal(pc.binary_length(heads), 0)
+        fits = pc.equal(pc.binary_length(heads), pa.scalar(0))
     rests = divided.take(pa.array(np.arange(1, len(divided), 2))).filter(fits).dictionary_encode()
     read = [_read_rest(layout, text, by_rule=by_rule) for text in rests.dictionary.to_pylist()]
     columns = _columns_of([each for _, each in read], names).take(rests.indices)
@@ -597,7 +597,7 @@ def read_texts(texts: Any, beside: Any, zone: tzinfo, profile: Profile) -> tuple
 
     A text is a message alone, with its time `beside` it, or a line in a layout with a time of its own.
     """
-    alone = pc.fill_null(pc.starts_with(texts, MESSAGE), fill_value=False)
+    alone = pc.starts_with(texts, MESSAGE).fill_null(False)
     is_alone, is_read = np.asarray(alone), np.zeros(len(texts), np.bool_)
     parts, places = list[pa.RecordBatch](), list[Int64s]()
     if is_alone.any() and not profile.is_stated:

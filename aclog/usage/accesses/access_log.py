@@ -409,12 +409,11 @@ def _examined(
         if packing_of(file.path) is not None:
             raise ConfigError(f"{file.path}: {own.value} in a packed file: unpack it first")
         return own, APACHE
+    foreign = foreign_authorizer(beginning) if own in {None, AccessForm.JSONL} and form is None else None
+    if foreign is not None and not _has_marks(file):
+        raise ConfigError(f"{file.path}: {foreign}")
     if own is None:
-        has_marks = _has_marks(file)
-        foreign = None if has_marks else foreign_authorizer(beginning)
-        if foreign is not None:
-            raise ConfigError(f"{file.path}: {foreign}")
-        if not has_marks:
+        if not _has_marks(file):
             if not named:
                 return None
             if not _OTHER_LOG.match(beginning.lstrip()):
@@ -434,8 +433,8 @@ _OTHER_LOG: Final = re.compile(rb"\[\d{4}-\d{2}-\d{2}[ T]|\{")
 def _not_a_log(path: str, *, named: bool) -> str:
     where = "" if named else ": move it, or name the logs by a glob, such as 'logs/kafka-authorizer.log*'"
     return (
-        f"{path}: not an access log: expected messages of Kafka's authorizer (`Principal = ... is Allowed ...`) in text "
-        f"or JSON, Parquet, Avro, or JSON lines, which begin with `{{`{where}"
+        f"{path}: not an access log: expected messages of Kafka's authorizer (`Principal = ... is Allowed ...`), in "
+        f"text or JSON, Parquet, Avro, or JSON lines, which begin with `{{`{where}"
     )
 
 

@@ -572,7 +572,9 @@ class _Places:
         for size in range(len(message) - 1, -1, -1):
             inner = at(value, *message[:size])
             for number, key in enumerate(TIME_KEYS):
-                kind = _KINDS.get(type(inner.get(key))) if micros_of_value(inner.get(key), zone) is not None else None
+                kind: Any = (
+                    _KINDS.get(type(inner.get(key))) if micros_of_value(inner.get(key), zone) is not None else None
+                )
                 if kind is not None and key != message[size]:
                     rivals = tuple(f'"{each}"'.encode() for each in TIME_KEYS[:number])
                     return cls(message=message, time=(*message[:size], key), time_kind=kind, rivals=rivals)
@@ -654,6 +656,9 @@ def read_mixed(lines: Any, zone: tzinfo, names: Sequence[str]) -> ReadLines:
     if not pc.all(pc.match_substring_regex(lines, HEAD)).as_py():
         profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
     read = read_each(lines, zone, profile, names)
+    if profile is APACHE and pc.any(pc.equal(read.columns.column("reason"), pa.scalar(Reason.TORN.value))).as_py():
+        profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
+        read = read_each(lines, zone, profile, names)
     objects: Any = pc.indices_nonzero(pc.match_substring_regex(lines, r"^[ \t]*\{"))
     if not len(objects):
         return read

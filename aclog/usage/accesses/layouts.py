@@ -15,7 +15,6 @@ from aclog.authorizer.audit import (
     TIME_SIZE,
     ParsedLine,
     Reason,
-    access_trace,
     certain_end,
     is_headed,
     read_line,
@@ -275,7 +274,8 @@ _KINDS: Final = {
     **dict.fromkeys(("p", "le", "level"), "level"),
     **dict.fromkeys(("c", "lo", "logger"), "logger"),
     **dict.fromkeys(("m", "msg", "message"), "message"),
-    **dict.fromkeys(("n", "ex", "throwable", "exception", "rEx", "rException", "xEx", "xException", "xThrowable"), "end"),
+    **dict.fromkeys(("n", "ex", "throwable", "exception", "rEx", "rException", "xEx", "xException"), "end"),
+    "xThrowable": "end",
     **dict.fromkeys(
         ("t", "tn", "thread", "threadName", "T", "tid", "threadId", "tp", "threadPriority", "X", "mdc", "MDC", "x",
          "NDC", "L", "line", "F", "file", "M", "method", "l", "location", "C", "class", "r", "relative", "sn",
@@ -311,6 +311,9 @@ def compile_layout(pattern: str, *, is_bare: bool = False) -> Layout:
     messages = [at for at, item in enumerate(items) if item.kind == "message"]
     if len(messages) != 1:
         raise ConfigError(f"layout {pattern[:200]!r}: expected one %m, the message; such as {DEFAULT_PATTERN!r}")
+    joined = [at for at, item in enumerate(items[1:]) if "literal" not in {item.kind, items[at].kind}]
+    if any(items[at + 1].kind != "message" for at in joined):
+        raise ConfigError(f"layout {pattern[:200]!r}: two fields run together: expected text between them")
     before, after = items[: messages[0]], items[messages[0] + 1 :]
     complete = [at for at, item in enumerate(before) if item.format is not None and item.format.is_complete]
     late = [at for at, item in enumerate(after) if item.format is not None and item.format.is_complete]
@@ -426,6 +429,7 @@ def _of_item(item: _Item, following: _Item | None, group: str) -> str:
 
 
 _LEVELS: Final = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL"
+_ANY_TIME: Final = "|".join(each.regex for each in KNOWN_FORMATS)
 _TOKEN: Final = re.compile(
     "|".join(
         (
@@ -435,7 +439,7 @@ _TOKEN: Final = re.compile(
             rf"(?P<level>\b(?:{_LEVELS}|{_LEVELS.lower()}|{_LEVELS.title()})\b)",
             rf"(?P<logger>(?<![\w.]){re.escape(AUDIT_LOGGER)}(?![\w.]))",
             r"(?P<bracket>\[[^\[\]\"]*\])",
-            r"(?P<word>[A-Za-z0-9_./@#+$-]+)",
+            rf"(?P<word>(?:(?!(?<![0-9])(?:{_ANY_TIME}))[A-Za-z0-9_./@#+$-])+)",
             r"(?P<blanks> +)",
             r"(?P<other>.)",
         )
@@ -445,6 +449,7 @@ _TOKEN: Final = re.compile(
 _OPEN, _CLOSE = "([{", ")]}"
 _MOST_SHAPES: Final = 8
 _MOST_PARTS: Final = 4
+_REMAINS: Final = ("is Allowed", "is Denied", " from host = ", " on resource = ", " for request = ", " based on rule ")
 
 
 class _Token(NamedTuple):
@@ -500,7 +505,7 @@ def shape_of(line: str, *, by_rule: bool = False) -> _Shape | None:
     if end is None or len(rest) - end > LONGEST_AROUND or not _is_closed(line[:at] + rest[end:]):
         return None
     before = line[:at]
-    if access_trace(before) is not None:  # the remains of another access
+    if any(part in before for part in _REMAINS):  # of another access
         return None
     return _Shape(_tokens(before), _tokens(rest[end:]))
 
@@ -530,8 +535,8 @@ def _end_by_logger(rest: str) -> int | None:
 def detect(lines: Iterable[str], *, rare: int = 0) -> list[Layout]:
     """Return the layouts of lines with a message, the most frequent first.
 
-    `rare`: of so many lines, more than one must have a layout. A layout in which no message ends by its own words is one
-    only if most lines have it: other such lines may be torn.
+    `rare`: of so many lines, more than one must have a layout. A layout in which no message ends by its own words is
+    one only if most lines have it: other such lines may be torn.
     """
     shapes: dict[tuple[object, ...], list[_Shape]] = {}
     olds = Counter[tuple[object, ...]]()
@@ -545,10 +550,11 @@ def detect(lines: Iterable[str], *, rare: int = 0) -> list[Layout]:
     layouts = list[Layout]()
     for key, group in sorted(shapes.items(), key=lambda each: -len(each[1]))[:_MOST_SHAPES]:
         is_old = olds[key] == len(group)
-        if len(group) * rare <= count - rare or (is_old and 2 * len(group) <= count):
+        if (rare and len(group) * rare <= count - rare) or (is_old and 2 * len(group) <= count):
             continue
-        layout = evolve(compile_layout(_pattern_of(group)), is_bare=is_old)
-        if layout not in layouts:
+        layout = _layout_of(group)
+        if layout is not None and evolve(layout, is_bare=is_old) not in layouts:
+            layout = evolve(layout, is_bare=is_old)
             layouts.append(layout)
     return layouts
 
@@ -556,10 +562,24 @@ def detect(lines: Iterable[str], *, rare: int = 0) -> list[Layout]:
 def layout_of(line: str) -> Layout | None:
     """Return the layout of a single line; None unless its message ends by its own words, and it has a time."""
     shape = shape_of(line, by_rule=True)
-    if shape is None:
+    if shape is None or _is_cut(shape.before):
         return None
-    layout = compile_layout(_pattern_of([shape]))
-    return layout if layout.time is not None else None
+    layout = _layout_of([shape])
+    return layout if layout is not None and layout.time is not None else None
+
+
+def _layout_of(group: Sequence[_Shape]) -> Layout | None:
+    """Return the layout of lines of one shape; None if two fields run together in it."""
+    try:
+        return compile_layout(_pattern_of(group))
+    except ConfigError:
+        return None
+
+
+def _is_cut(before: Sequence[_Token]) -> bool:
+    """Return whether the nearest time before a message has lost its date."""
+    times = [token.kind for token in before if token.kind == "clock" or token.kind[1:].isdigit()]
+    return bool(times) and times[-1] == "clock"
 
 
 def _pattern_of(group: Sequence[_Shape]) -> str:

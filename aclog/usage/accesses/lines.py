@@ -116,11 +116,11 @@ def open_unpacked(opened: IO[bytes], packing: str | None) -> IO[bytes]:
     elif packing == "bz2":
         stream = bz2.BZ2File(opened)
     elif packing == "xz":
-        stream = lzma.LZMAFile(opened)
+        stream = lzma.LZMAFile(opened)  # noqa: SIM115 - the caller closes the file
     elif packing == "zstd":
         import pyarrow as pa  # noqa: PLC0415 - only zstd takes it
 
-        stream = pa.CompressedInputStream(pa.PythonFile(opened, mode="r"), "zstd")
+        stream = pa.CompressedInputStream(pa.PythonFile(cast("Any", opened), mode="r"), "zstd")
     if packing in {"zip", "tar"}:
         return cast("IO[bytes]", io.BufferedReader(_Members(_members_of(opened, packing)), _SAMPLE))
     if packing is None:
