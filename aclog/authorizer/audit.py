@@ -224,6 +224,16 @@ _FREE = r"([^ ]*+(?: [^ ]*+)*?)"
 _LINE = re.compile(
     rf"{_HEAD}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
 )
+MESSAGE: Final = "Principal = "
+"""How the message of every authorizer begins, in every layout."""
+_MESSAGE = re.compile(
+    rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?\Z", re.ASCII | re.DOTALL
+)
+_SHORT_RULE = r"SuperUser|DefaultAllow|DefaultDeny|MatchingAcl\(acl=StandardAcl(?:\[.*?\]|\(.*?\))\)"
+_CERTAIN = re.compile(
+    rf"{MESSAGE}{_FREE}{_ACCESS}{_FREE}{_REQUEST}(?: based on rule (?:{_SHORT_RULE}))?", re.ASCII | re.DOTALL
+)
+_BY_RULE = re.compile(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
 _FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
 _PARTS: Final = (
     (" Principal = ", re.compile(TIME + _HEAD, re.ASCII), 0),
@@ -235,6 +245,8 @@ all, since the text begins after the first head's time."""
 
 _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
+_SHORT_TAIL = re.compile(r" \((?:k\w*\.)?(?:a\w*\.)?logger\)\r?", re.ASCII)
+"""The logger's name as `%c{1}` and `%c{1.}` abbreviate it: another layout."""
 _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 _HEADED = re.compile(HEAD, re.ASCII)
@@ -282,7 +294,7 @@ def access_trace(line: str) -> AccessTrace | None:
     heads = line.count(_PRINCIPAL)
     if not allowed + denied + heads:
         # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
-        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) else None
+        return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) or _is_fragment(line) else None
     if allowed + denied != 1 or heads > 1:
         return AccessTrace()
     decision = "ALLOWED" if allowed else "DENIED"
@@ -293,6 +305,33 @@ def access_trace(line: str) -> AccessTrace | None:
     return AccessTrace(principal=principal if is_certain else None, decision=decision)
 
 
+def _is_fragment(line: str) -> bool:
+    """Return whether a line is the beginning of one in Apache's layout, up to its message, or the end of one."""
+    if line.endswith(_TAIL_TEXT):
+        return len(line) > len(_TAIL_TEXT) and _ANY_HEAD.match(line) is None
+    if 1 < len(line) < len(_TAIL_TEXT) and _TAIL_TEXT.endswith(line):
+        return True
+    return len(line) < _LONGEST_BEGINNING and _BEGINNING.fullmatch(re.sub("[0-9]", "0", line)) is not None
+
+
+_TAIL_TEXT = " (kafka.authorizer.logger)"
+_LONGEST_BEGINNING = 50
+
+
+def _optional(text: str) -> str:
+    """Return an expression for each beginning of a text, except the empty one."""
+    nested = ""
+    for character in reversed(text):
+        nested = f"{re.escape(character)}(?:{nested})?" if nested else re.escape(character)
+    return nested
+
+
+_BEGINNING = re.compile(
+    rf"{_optional('[0000-00-00 00:00:00,000]')}|"
+    rf"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*(?: (?:{_optional('Principal =')})?)?"
+)
+
+
 def read_line(text: str) -> ParsedLine:
     """Parse the rest of a line after its time (`] INFO Principal = ...`)."""
     for mark, part, allowed in _PARTS:
@@ -301,7 +340,31 @@ def read_line(text: str) -> ParsedLine:
     match = _LINE.match(text)
     if match is None:
         return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
-    level, principal, answer, case, operation, host, kind, name, request, count, rule = match.groups()
+    level, *parts = match.groups()
+    return _parsed(level, parts)
+
+
+def read_message(text: str, level: str | None = None) -> ParsedLine:
+    """Parse a message without the text around it (`Principal = ...`), as another layout than the default has it."""
+    for mark, part, allowed in _PARTS:
+        if text.count(mark) > allowed and len(part.findall(text)) > allowed:
+            return ParsedLine(reason=Reason.AMBIGUOUS)
+    match = _MESSAGE.match(text)
+    return ParsedLine(reason=Reason.UNREADABLE) if match is None else _parsed(level, match.groups())
+
+
+def certain_end(text: str, *, by_rule: bool = False) -> int | None:
+    """Return where a text's message ends according to its own words; None if only the layout can define that.
+
+    Messages since Kafka 2.4 end with their request, since 3.2 with their rule; `by_rule` accepts only the latter.
+    """
+    match = _CERTAIN.match(text)
+    return None if match is None or (by_rule and _BY_RULE.search(match[0]) is None) else match.end()
+
+
+def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:
+    """Return the line whose message has these parts."""
+    principal, answer, case, operation, host, kind, name, request, count, rule = parts
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):
@@ -356,7 +419,8 @@ def read_other(line: str) -> Reason:
 def _reason_by_tail(text: str) -> Reason | None:
     if _OUR_TAIL.search(text[-_TAIL_SIZE:]):
         return None
-    return Reason.OTHER_LOGGER if _ANY_TAIL.search(text) else Reason.TORN
+    tail = _ANY_TAIL.search(text)
+    return Reason.OTHER_LOGGER if tail is not None and not _SHORT_TAIL.fullmatch(tail[0]) else Reason.TORN
 
 
 _TAIL_SIZE = len(" (kafka.authorizer.logger)\r")

@@ -15,6 +15,7 @@ from aclog.cli.flags.common import (
     AccessesFormat,
     AccessesTimezone,
     AccessPaths,
+    ExplainUnread,
     Gap,
     Output,
     Workers,
@@ -45,6 +46,7 @@ class CoverageFlags:
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     workers: Workers = None
+    explain_unread: ExplainUnread = 0
 
     def log(self) -> AccessesFlags:
         """Return the flags of the log."""
@@ -53,6 +55,7 @@ class CoverageFlags:
             accesses_format=self.accesses_format,
             accesses_timezone=self.accesses_timezone,
             workers=self.workers,
+            explain_unread=self.explain_unread,
         )
 
 
@@ -196,7 +199,7 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     from aclog.ops.usage import AccessLog, warn_of_rejects
     from aclog.usage.judging import cover_log
 
-    log = AccessLog.of(flags.log())
+    log = AccessLog.of(flags.log(), explain=flags.explain_unread)
     parts, lines, rejects, unread = list[Coverage](), 0, Counter[Reason](), list[UnreadAccesses]()
     with progress("reading the accesses", "rows") as advance:
         for part in cover_log(log.accesses.parts, log.each):

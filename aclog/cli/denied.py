@@ -42,7 +42,7 @@ def denied(
     from aclog.ops.usage import AccessLog, denied_requests
 
     settings, how = settings_of(authorizer), output.choose()
-    log, choice = AccessLog.of(accesses), source.choose()
+    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose()
     requests = denied_requests(
         log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()
     )

@@ -108,7 +108,7 @@ def update_index(
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
-    log = AccessLog.of(flags, each)
+    log = AccessLog.of(flags, each, explain=flags.explain_unread)
     choice = source.choose()
     cluster_id = cluster_id_of(choice.source.directory) if isinstance(choice.source, LogSource) else None
     with UsageIndex.create(directory) as index:

@@ -51,4 +51,8 @@ def simulate(
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
     sides.check({})
-    raise Exit(report_simulation(simulate_accesses(AccessLog.of(accesses), sides.states()), how))
+    raise Exit(
+        report_simulation(
+            simulate_accesses(AccessLog.of(accesses, explain=accesses.explain_unread), sides.states()), how
+        )
+    )

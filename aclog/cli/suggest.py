@@ -41,5 +41,5 @@ def suggest(
 
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
-    log, choice = AccessLog.of(accesses), source.choose(topics=topics)
+    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose(topics=topics)
     print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -42,5 +42,5 @@ def usage(
     from aclog.ops.usage import AccessLog, use_of_acls
 
     how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
-    until, log = window.end(), AccessLog.of(accesses)
+    until, log = window.end(), AccessLog.of(accesses, explain=accesses.explain_unread)
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)

@@ -34,7 +34,8 @@ from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
 from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
-from aclog.usage.accesses.access_log import AccessInput, find_accesses
+from aclog.usage.accesses.access_log import AccessInput, explain_unread, find_accesses
+from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
@@ -62,7 +63,7 @@ class ReadAccesses(Protocol):
 
     @property
     def accesses_format(self) -> str | None:
-        """One of AccessForm; None: detected from the content."""
+        """One of AccessForm, or the pattern of a layout; None: detected from the content."""
 
     @property
     def accesses_timezone(self) -> str:
@@ -71,6 +72,60 @@ class ReadAccesses(Protocol):
     @property
     def workers(self) -> int | None:
         """The number of processes that read it; None: one per core, and one for a small log."""
+
+
+def stated_format(text: str | None) -> tuple[AccessForm | None, Profile | None]:
+    """Return the form, or the layout, that --accesses-format names; None for what is detected.
+
+    Raises:
+        ConfigError: neither a form nor a pattern of a layout.
+
+    """
+    if text is None or text in set(AccessForm):
+        return None if text is None else AccessForm(text), None
+    if "%" not in text:
+        raise ConfigError(
+            f"--accesses-format {text}: expected {', '.join(AccessForm)}, or the pattern of a layout, such as "
+            f"{DEFAULT_PATTERN!r}"
+        )
+    try:
+        return None, Profile.of_pattern(text)
+    except ConfigError as error:
+        raise ConfigError(f"--accesses-format: {error}") from error
+
+
+_NAMED_FILES: Final = 3
+"""Files that a note names."""
+
+
+def note_layouts(accesses: AccessInput) -> None:
+    """Note the layouts of text files other than Apache's, and the files that are not read."""
+    paths_of: dict[tuple[str, ...], list[str]] = {}
+    for path, profile in accesses.profiles.items():
+        if not profile.is_default and not profile.is_stated:
+            paths_of.setdefault(tuple(layout.pattern for layout in profile.layouts), []).append(path)
+    for patterns, paths in paths_of.items():
+        note(f"{_listed(paths)}: layout {' and '.join(map(repr, patterns))}")
+    if accesses.skipped:
+        number = len(accesses.skipped)
+        what = "file has no accesses, and was" if number == 1 else "files have no accesses, and were"
+        note(f"{number:,} {what} skipped: {_listed(accesses.skipped)}")
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = len(paths) - _NAMED_FILES
+    return ", ".join(paths[:_NAMED_FILES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+_EXCERPT: Final = 300
+
+
+def note_unread_lines(accesses: AccessInput, most: int) -> None:
+    """Note lines with unread accesses, each with the column at which it differs from a readable line."""
+    for line in explain_unread(accesses, most):
+        start = max(0, line.column - 1 - _EXCERPT // 2)
+        text = line.text[start : start + _EXCERPT]
+        note(f"{line.path}: {line.reason}: column {line.column}: expected {line.expected}: {text}")
 
 
 @frozen(eq=False, kw_only=True)
@@ -82,17 +137,20 @@ class AccessLog:
     """What does pieces of work: processes of this machine, or Spark."""
 
     @classmethod
-    def of(cls, flags: ReadAccesses, each: Each | None = None) -> Self:
+    def of(cls, flags: ReadAccesses, each: Each | None = None, *, explain: int = 0) -> Self:
         """Find the files; `each` reads them, by default processes of this machine.
+
+        `explain`: how many lines with unread accesses are shown.
 
         Raises:
             ConfigError, OSError: as find_accesses; an unknown format or zone.
 
         """
-        if flags.accesses_format not in {None, *AccessForm}:
-            raise ConfigError(f"--accesses-format {flags.accesses_format}: expected {', '.join(AccessForm)}")
-        form = None if flags.accesses_format is None else AccessForm(flags.accesses_format)
-        accesses = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form)
+        form, profile = stated_format(flags.accesses_format)
+        accesses = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form, profile)
+        note_layouts(accesses)
+        if explain:
+            note_unread_lines(accesses, explain)
         workers = flags.workers or (1 if accesses.size < _SMALL else os.cpu_count() or 1)
         return cls(accesses=accesses, each=each or partial(each_in_processes, workers=workers))
 

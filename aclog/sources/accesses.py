@@ -8,7 +8,7 @@ from errno import ENOENT
 from functools import lru_cache
 from glob import has_magic
 from importlib.util import find_spec
-from io import BytesIO
+from itertools import islice
 from os import strerror
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import Request
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType, host_address, logged_address
 from aclog.authorizer.audit import (
+    MESSAGE,
     TIME_SIZE,
     Reason,
     access_trace,
@@ -32,7 +33,9 @@ from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
-from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, object_of, once_each
+from aclog.usage.accesses.containers import read_wrapped, texts_in
+from aclog.usage.accesses.layouts import Profile, cleaned, detect, read_text_line
+from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, object_of, once_each, packing_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -151,15 +154,15 @@ def need_file(path: str, why: str) -> None:
 
 def _from_log(path: str) -> Iterator[tuple[Request | Unread, int]]:
     """Yield the accesses, equal ones of a block together, and counts of other lines."""
-    for batch in _text_batches(path) if is_lines(path) else _found_batches(path):
+    for batch in _stream_batches(path) if is_stream(path) else _file_batches(path):
         for row, count in distinct_rows(batch.rows):
             yield access_of_row(row) or Unread.ACCESS, count
         others = batch.rejects.total() - batch.unread.total
         yield Unread.ACCESS, batch.unread.total
-        yield Unread.OTHER, others
+        yield Unread.OTHER, max(others, 0)
 
 
-def _found_batches(path: str) -> "Iterator[AccessBatch]":
+def _file_batches(path: str) -> "Iterator[AccessBatch]":
     from aclog.usage.accesses.access_log import find_accesses, read_part  # here: pyarrow
 
     if not (Path(path).exists() or has_magic(path)):
@@ -168,20 +171,21 @@ def _found_batches(path: str) -> "Iterator[AccessBatch]":
         yield from read_part(part)
 
 
-def _text_batches(path: str) -> "Iterator[AccessBatch]":
+def _stream_batches(path: str) -> "Iterator[AccessBatch]":
     """Yield the accesses in lines as they arrive; gzip is recognised by its first bytes."""
-    from aclog.usage.accesses.access_batch import AccessForm, form_of
-    from aclog.usage.accesses.access_log import read_lines  # here: pyarrow
+    from aclog.usage.accesses.access_batch import APACHE, AccessForm, form_of
+    from aclog.usage.accesses.access_log import profile_of, read_lines  # here: pyarrow
 
-    form = None
+    form, profile = None, APACHE
     for lines in blocks(path):
         block = b"".join(line + b"\n" for line in lines)
         if form is None and block.strip():
-            form = form_of(BytesIO(block), display_name(path).removesuffix(".gz"), named=False)
+            form = form_of(block, display_name(path)) or AccessForm.KAFKA_LOG
             if form in {AccessForm.PARQUET, AccessForm.AVRO}:
                 need_file(path, "Parquet and Avro cannot be read from a pipe")
+            profile = profile_of([block])
         if form is not None:
-            yield from read_lines(block, form, UTC)
+            yield from read_lines(block, form, UTC, profile=profile)
 
 
 def distinct_rows(rows: "RecordBatch") -> Iterator[tuple[tuple[object, ...], int]]:
@@ -196,34 +200,68 @@ def distinct_rows(rows: "RecordBatch") -> Iterator[tuple[tuple[object, ...], int
 
 
 def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
-    if not is_lines(path):
-        need_pyarrow(display_name(path))
+    _need_lines(path)
     among_objects = False
+    profile = profile_of_lines(path)
     for _, line in numbered(path):
         among_objects = among_objects or not is_audit_line(line)
-        yield access_of_line(line, among_objects=among_objects), 1
+        yield access_of_line(line, among_objects=among_objects, profile=profile), 1
 
 
-def access_of_line(line: bytes, *, among_objects: bool = False) -> Request | Unread:
+def _need_lines(path: str) -> None:
+    """Raise ConfigError if pyarrow is required, but not installed: for what is not text, plain or gzipped."""
+    if not is_lines(path) or (not is_stream(path) and packing_of(path) not in {None, "gzip"}):
+        need_pyarrow(display_name(path))
+
+
+def profile_of_lines(path: str) -> Profile:
+    """Return the layouts of the first lines with a message in a file; of a stream, those of Apache."""
+    if is_stream(path):
+        return Profile()
+    lines = (line.decode(errors="replace") for _, line in numbered(path) if MESSAGE.encode() in line)
+    return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=_RARE)))
+
+
+_SAMPLE: Final = 200
+"""Lines from which the layouts of a file are detected, without pyarrow."""
+_RARE: Final = 50
+
+
+def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile | None = None) -> Request | Unread:
     """Return the access in a line, or whether the line contains one.
 
-    `among_objects`: there was an object of JSON before it, so that it may be the rest of a torn one.
+    `among_objects`: there was an object of JSON before it, so that it may be the rest of a torn one. `profile`: the
+    layouts of its file.
     """
     if is_audit_line(line):
         is_rest = among_objects and any(sign in line for sign in SIGNS_OF_OBJECTS)
-        return audited_access(line) or (Unread.ACCESS if is_rest else _unread(line))
+        found = audited_access(line, None if is_rest else profile or Profile())
+        return found or (Unread.ACCESS if is_rest else _unread(line))
     value = object_of(line, _ONCE)
     if isinstance(value, Reason):
         return Unread.ACCESS
     try:
         return access_of_object(value) or Unread.ACCESS
     except ConfigError:
+        wrapped = _wrapped_access(value, profile or Profile())
+        if wrapped is not None:
+            return wrapped
         tells = any(key in value for key in COLUMNS) or access_trace(line.decode(errors="replace")) is not None
         return Unread.ACCESS if tells or not EVENT_KEYS.isdisjoint(value) else Unread.OTHER
 
 
+def _wrapped_access(value: dict[str, object], profile: Profile) -> Request | None:
+    """Return the access of the only message of Kafka in an object that is not an access or an event itself."""
+    is_event = not EVENT_KEYS.isdisjoint(value) or {"result", "basis"} <= value.keys()
+    texts = [] if is_event else texts_in(value)
+    if len(texts) != 1:
+        return None
+    time, read = read_wrapped(texts[0], UTC, profile)
+    return None if time is None or read.reason is not None else access_of_row(read[: len(COLUMNS)])
+
+
 def is_audit_line(line: bytes) -> bool:
-    """Return whether a line is to be read as one of kafka-authorizer.log: it is no JSON object."""
+    """Return whether a line is to be read as one of a text log: it is no JSON object."""
     return not line.lstrip().startswith(b"{")
 
 
@@ -231,17 +269,23 @@ def is_audit_line(line: bytes) -> bool:
 def _audited(text: str) -> Request | None:
     """Return the access in the rest of a line after its time: lines of a log often differ in their time only."""
     entry = read_line(text)
-    row = (entry.principal, entry.host, entry.operation, entry.resource_type, entry.resource_name)
-    return None if entry.reason is not None else access_of_row(row)
+    return None if entry.reason is not None else access_of_row(entry[: len(COLUMNS)])
 
 
-def audited_access(line: bytes) -> Request | None:
-    """Return the access that an audit line records; None for a line without one."""
+def audited_access(line: bytes, profile: Profile | None = None) -> Request | None:
+    """Return the access that a line of a text log records; None for a line without one.
+
+    Without a profile, the line must have Apache's layout.
+    """
     try:
         text = line.decode()
     except UnicodeDecodeError:
         return None
-    return _audited(text[TIME_SIZE:]) if is_headed(text) else None
+    found = _audited(text[TIME_SIZE:]) if is_headed(text) else None
+    if found is not None or profile is None or MESSAGE not in text:
+        return found
+    _, read = read_text_line(text, UTC, profile)
+    return None if read.reason is not None else access_of_row(read[: len(COLUMNS)])
 
 
 def _unread(line: bytes) -> Unread:
@@ -368,14 +412,16 @@ def _has_events(path: str) -> bool:
             value = object_of(line)
             if isinstance(value, Reason):
                 return False
-            return not EVENT_KEYS.isdisjoint(value) or (has_pyarrow() and "logger" in value)
+            return not EVENT_KEYS.isdisjoint(value) or (has_pyarrow() and ("logger" in value or bool(texts_in(value))))
     return False
 
 
 def _seen_in_lines(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
+    _need_lines(path)
+    profile = profile_of_lines(path)
     for _, line in numbered(path):
         if is_audit_line(line):
-            request = audited_access(line)
+            request = audited_access(line, profile)
             yield _who_of(line) if request is None else request.principal, request
             continue
         try:

@@ -461,8 +461,8 @@ AccessPaths: TypeAlias = Annotated[
     Option(
         "--accesses",
         metavar="PATH",
-        help="The access log: a file, a directory or a glob, of kafka-authorizer.log (rotated and gzipped files "
-        "too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
+        help="The access log: a file, a directory or a glob, of kafka-authorizer.log (any layout, rotated and packed "
+        "files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -472,8 +472,9 @@ AccessesFormat: TypeAlias = Annotated[
     Option(
         "--accesses-format",
         metavar="FORMAT",
-        help="[cyan]kafka-log[/], [cyan]parquet[/], [cyan]jsonl[/], [cyan]events[/] (aclog's audit events in Avro), "
-        "[cyan]events-jsonl[/], [cyan]ocsf[/] or [cyan]cloudevents[/]. [dim]Default: recognised by content[/]",
+        help="[cyan]kafka-log[/], [cyan]kafka-json[/] (its messages in JSON lines), [cyan]parquet[/], [cyan]jsonl[/], "
+        "[cyan]events[/] (aclog's audit events in Avro), [cyan]events-jsonl[/], [cyan]ocsf[/] or [cyan]cloudevents[/]; "
+        "or the layout of the log, as a pattern of log4j: '%d %p %m (%c)%n'. [dim]Default: recognised by content[/]",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
@@ -484,6 +485,17 @@ AccessesTimezone: TypeAlias = Annotated[
         "--accesses-timezone",
         metavar="ZONE",
         help="The zone of times without one: a broker logs its local time.",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+ExplainUnread: TypeAlias = Annotated[
+    int,
+    Option(
+        "--explain-unread",
+        metavar="N",
+        min=0,
+        help="Show the first N lines whose access could not be read, each with the column at which it differs.",
+        show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),
 ]
@@ -508,6 +520,7 @@ class AccessesFlags:
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
     workers: Workers = None
+    explain_unread: ExplainUnread = 0
 
 
 def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, Self, TypeAlias
 
@@ -36,6 +36,7 @@ from aclog.pipeline.accesses.kafka_log import (
     split_lines,
     split_validated,
     validate_rows,
+    zone_of,
 )
 from aclog.pipeline.accesses.tables import (
     DAY,
@@ -313,7 +314,7 @@ class Layout:
     @property
     def split(self) -> Splitter:
         """What splits the rows into accesses and rejects."""
-        return split_lines if self.kind is Kind.KAFKA_LOG else split_validated
+        return partial(split_lines, zone=zone_of(self.zone)) if self.kind is Kind.KAFKA_LOG else split_validated
 
     @property
     def is_lines(self) -> bool:
@@ -323,7 +324,7 @@ class Layout:
     def of_lines(self, lines: DataFrame, *, files: bool = False) -> DataFrame:
         """Return one row for each line (`value`, `file`), for `split`; with `files`, accesses name theirs."""
         if self.kind is Kind.KAFKA_LOG:
-            return lines_of_kafka(lines, self.zone)
+            return lines_of_kafka(lines)
         if self.kind is Kind.EVENTS_JSONL:
             return validate_rows(events_of_json(lines), files=files)
         return validate_rows(rows_of_json(lines, self.columns, self.zone), files=files)
@@ -344,7 +345,7 @@ class Kind(StrEnum):
     """The format of the files."""
 
     KAFKA_LOG = "kafka-log"
-    """kafka-authorizer.log of any Kafka version, in the default layout `[%d] %p %m (%c)%n`."""
+    """kafka-authorizer.log of any Kafka version, in any layout of text, and its messages in JSON lines."""
     EVENTS = "events"
     """Audit events in Avro (aclog/authorizer/audit_event.avsc)."""
     EVENTS_JSONL = "events-jsonl"
@@ -457,13 +458,13 @@ def write(ingested: Ingested, out: Path, *, max_reject_rate: float | None = None
         RejectRateError: more than this share of the lines is not an access; nothing is written.
 
     """
-    with new_directory(out) as partial:
-        task = SplitAndWrite(split=ingested.split, directory=str(partial))
+    with new_directory(out) as unfinished:
+        task = SplitAndWrite(split=ingested.split, directory=str(unfinished))
         with ingested.files.verified(), readable_errors(ingested.paths):
             reported = ingested.rows.mapInArrow(task, REPORTED).collect()
         counts = counted(reported)
         check_rejects(counts, max_reject_rate)
-        commit_files(partial, [row["file"] for row in reported if row["file"]])
+        commit_files(unfinished, [row["file"] for row in reported if row["file"]])
     return counts
 
 

@@ -5,10 +5,12 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, tzinfo
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,18 +25,18 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
 from aclog.authorizer.audit import (
     EXPECTED_VALUES,
     MAX_EXCERPT,
-    TIME,
     TIME_SIZE,
     ParsedLine,
     Reason,
+    is_headed,
     known_names,
-    read_line,
-    read_other,
 )
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.session import cause, own_error
-from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND
+from aclog.snapshots.moments import parse_zone
+from aclog.usage.accesses.access_batch import FIRST_SECOND, LAST_SECOND, ReadLines
 from aclog.usage.accesses.access_log import Part, is_compressed, opened
+from aclog.usage.accesses.events import read_mixed
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
@@ -430,7 +432,7 @@ LINE_LIMIT: Final = 2000
 
 DETAILS: Final = {
     Reason.NOT_UTF8: "not UTF-8",
-    Reason.NO_HEAD: "does not begin with `[time] LEVEL `: a stack trace, the rest of a torn line, or another layout",
+    Reason.NO_HEAD: "no time and message of Kafka's authorizer: a stack trace, or the rest of a torn line",
     Reason.TORN: "truncated: does not end with the logger's name in parentheses",
     Reason.OTHER_LOGGER: "not from kafka.authorizer.logger",
     Reason.OTHER_MESSAGE: "from kafka.authorizer.logger, but not about an access",
@@ -554,101 +556,84 @@ def _missing_names() -> Column:
     return F.concat_ws(", ", *absent)
 
 
-# kafka-authorizer.log in whole batches: Spark parses the times, and each distinct rest of a line is read once.
+# Text logs in whole batches, by the reader of aclog.usage: lines of any layout, and objects with messages of Kafka.
 
 
 Array: TypeAlias = "pa.Array[Any]"
-_HEAD = rf"^{TIME}\] [A-Z]+ Principal = "
-_PARSED = pa.schema(
-    [
-        *(field for field in ACCESS_SCHEMA if field.name != TIMESTAMP),
-        pa.field("reason", pa.string()),
-        pa.field("detail", pa.string()),
-    ]
-)
-"""The fields of ParsedLine as columns."""
+_NAMES: Final = ParsedLine._fields[:11]
+"""The fields of ParsedLine that are columns of ACCESS_SCHEMA, in its order without the time."""
 
 
-def lines_of_kafka(lines: DataFrame, timezone: str) -> DataFrame:
-    """Return the input of `split_lines`: lines (`value`, `file`) with their `timestamp`, local to `timezone`."""
-    time = F.substring("value", 2, TIME_SIZE - 1)
-    return lines.select("value", "file", local_time(time, timezone).alias(TIMESTAMP))
+def lines_of_kafka(lines: DataFrame) -> DataFrame:
+    """Return the input of `split_lines`: lines (`value`, `file`)."""
+    return lines.select("value", "file")
 
 
-def split_lines(batch: pa.RecordBatch) -> Split:
-    """Split lines (`value`, `file` and `timestamp`, which may be null).
+def zone_of(timezone: str) -> tzinfo:
+    """Return the zone of a name that Spark knows. Raises ConfigError: it is none of the system's."""
+    try:
+        return parse_zone(timezone)
+    except ConfigError:
+        try:
+            return ZoneInfo(timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ConfigError(f"timezone {timezone[:80]!r}: expected UTC, an offset such as +02:00, or a name such as "
+                              "Europe/Berlin") from None  # fmt: skip
 
-    Most lines of a log differ in their time only: equal texts after the time are read once per batch.
+
+def split_lines(batch: pa.RecordBatch, zone: tzinfo = UTC) -> Split:
+    """Split lines (`value`, `file`); `zone` applies to times without an offset.
+
+    The layouts of a file are detected in each batch: lines in other layouts are read one by one.
     """
-    lines, not_utf8 = _as_text(batch.column("value"))
-    headed = pc.match_substring_regex(lines, _HEAD)
-    texts = pc.if_else(headed, pc.utf8_slice_codeunits(lines, TIME_SIZE), pa.scalar(None, pa.string()))
-    encoded = texts.dictionary_encode()
-    # a row without a head has a null text, and so takes nulls for all columns
-    parsed = _parsed(encoded.dictionary).take(encoded.indices)
-    times, parsed_reasons = batch.column(TIMESTAMP), parsed.column("reason")
-    reasons = _reasons(lines, headed, not_utf8, times=times, parsed=parsed_reasons)
+    texts: Any = batch.column("value").cast(pa.binary())
+    lines: Any = pc.binary_join_element_wise(texts, b"", b"\n")
+    columns, times = _read_lines(lines, batch.column("file"), zone)
+    reasons: Any = columns.column("reason")
     good = pc.is_null(reasons)
-    columns = [batch.column(TIMESTAMP) if name == TIMESTAMP else parsed.column(name) for name in ACCESS_SCHEMA.names]
-    accesses = pa.RecordBatch.from_arrays(columns, schema=ACCESS_SCHEMA).filter(good)
+    fields = dict(zip((name for name in ACCESS_SCHEMA.names if name != TIMESTAMP), _NAMES, strict=True))
+    arrays = [times if name == TIMESTAMP else columns.column(fields[name]) for name in ACCESS_SCHEMA.names]
+    accesses = pa.RecordBatch.from_arrays(arrays, names=ACCESS_SCHEMA.names).filter(good).cast(ACCESS_SCHEMA)
+    bad = pc.not_equal(reasons, pa.scalar(Reason.BLANK.value))
     rejects = _rejects(
-        pa.RecordBatch.from_pydict(
-            {"file": batch.column("file"), "line": lines, "reason": reasons, "detail": parsed.column("detail")}
-        ).filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
+        [line.decode(errors="replace") for line in texts.filter(bad).to_pylist()],
+        batch.column("file").filter(bad).to_pylist(),
+        columns.filter(bad),
     )
     blanks = len(lines) - accesses.num_rows - rejects.num_rows
     return Split(accesses=accesses, rejects=rejects, files=batch.column("file").filter(good), blanks=blanks)
 
 
-def _as_text(values: Array) -> tuple[Array, list[int]]:
-    """Return the lines as text, and the numbers of those that are not UTF-8, with replacement characters."""
-    try:
-        values.validate(full=True)
-    except pa.ArrowInvalid:  # Spark passes on any bytes as STRING
-        lines: list[Any] = values.cast(pa.binary()).to_pylist()
-    else:
-        return values, []
-    texts = [line.decode(errors="replace") for line in lines]
-    not_utf8 = [number for number, line in enumerate(lines) if texts[number].encode() != line]
-    return pa.array(texts, pa.string()), not_utf8
+def _read_lines(lines: Array, files: Array, zone: tzinfo) -> tuple[pa.RecordBatch, Array]:
+    """Return the fields of each line, with `reason` and `detail`, and its time."""
+    names = (*_NAMES, "detail")
+    file_of: Any = files.dictionary_encode()
+    reads = list[tuple[Array, ReadLines]]()
+    for number in range(len(file_of.dictionary)):
+        places: Any = pc.indices_nonzero(pc.equal(file_of.indices, pa.scalar(number)))
+        some = lines if len(places) == len(lines) else lines.take(places)
+        reads.append((places, read_mixed(some, zone, names)))
+    if len(reads) == 1:
+        return reads[0][1].columns, reads[0][1].times
+    if not reads:
+        read = read_mixed(lines, zone, names)
+        return read.columns, read.times
+    order = pc.array_sort_indices(pa.concat_arrays([places for places, _ in reads]))
+    table = pa.Table.from_batches([read.columns for _, read in reads]).combine_chunks().take(order).combine_chunks()
+    times = pa.concat_arrays([read.times for _, read in reads]).take(order)
+    return table.to_batches()[0], times
 
 
-def _parsed(texts: Array) -> pa.RecordBatch:
-    distinct: list[Any] = texts.to_pylist()
-    rows = [read_line(text) for text in distinct]
-    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(ParsedLine._fields)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, _PARSED, strict=True)], schema=_PARSED
-    )
-
-
-def _reasons(lines: Array, headed: Array, not_utf8: list[int], *, times: Array, parsed: Array) -> Array:
-    """Return the reason why each line is not an access, null if it is."""
-    others: list[Any] = lines.filter(pc.invert(headed)).to_pylist()
-    read = pa.array([read_other(line) for line in others], pa.string())
-    reasons: Array = pc.replace_with_mask(parsed, pc.invert(headed), read)
-    timeless = pc.and_(pc.is_null(reasons), pc.is_null(times))
-    reasons = pc.if_else(timeless, Reason.BAD_TIMESTAMP.value, reasons)
-    if not_utf8:
-        mask = pc.is_in(pa.array(range(len(lines)), pa.int64()), pa.array(not_utf8, pa.int64()))
-        reasons = pc.if_else(mask, Reason.NOT_UTF8.value, reasons)
-    return reasons
-
-
-def _rejects(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _rejects(lines: Sequence[str], files: Sequence[Any], columns: pa.RecordBatch) -> pa.RecordBatch:
+    reasons, details = columns.column("reason").to_pylist(), columns.column("detail").to_pylist()
     rejects = [
-        {
-            "file": row["file"],
-            "line": row["line"][:LINE_LIMIT],
-            "reason": row["reason"],
-            "detail": _line_detail(row["reason"], row["detail"], row["line"]),
-        }
-        for row in rows.to_pylist()
+        {"file": file, "line": line[:LINE_LIMIT], "reason": reason, "detail": _line_detail(str(reason), detail, line)}
+        for line, file, reason, detail in zip(lines, files, reasons, details, strict=True)
     ]
     return pa.RecordBatch.from_pylist(rejects, schema=REJECT_SCHEMA)
 
 
 def _line_detail(reason: str, parsed: str | None, line: str) -> str:
-    if reason == Reason.BAD_TIMESTAMP:
+    if reason == Reason.BAD_TIMESTAMP and is_headed(line):
         return f"no such time: {line[1:TIME_SIZE]}"
     return DETAILS.get(Reason(reason)) or parsed or ""

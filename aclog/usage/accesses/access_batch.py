@@ -2,7 +2,6 @@
 
 import json
 import re
-import zlib
 from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Sequence
@@ -10,27 +9,40 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
-from typing import IO, Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
-from aclog.authorizer.audit import HEAD, TIME_SIZE, AccessTrace, Reason, access_trace, read_line, read_other
-from aclog.metalog.columns import Int64s
+from aclog.authorizer.audit import (
+    HEAD,
+    MESSAGE,
+    TIME_SIZE,
+    AccessTrace,
+    ParsedLine,
+    Reason,
+    access_trace,
+    read_line,
+    read_message,
+)
+from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses.containers import texts_in
+from aclog.usage.accesses.layouts import Layout, Profile, cleaned, detect, read_text_line
 from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, JsonObject, at, object_of, text_at
+from aclog.usage.accesses.times import ISO, SECONDS_SIZE, TimeFormat, rest_of_time, second_micros
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 # The forms of access logs, and their detection.
 
 
-_BEGINNING: Final = 1 << 16
+BEGINNING: Final = 1 << 16
 """How many bytes are examined."""
-_AUDIT_LINE: Final = re.compile(rb"\s*\[\d{4}-\d{2}-\d{2}[ T]")
-_MARKS_OF_AUDIT: Final = (b"Principal = ", b"is Allowed", b"is Denied")
+MARKS_OF_AUDIT: Final = (b"Principal = ", b"is Allowed", b"is Denied", b" from host = ", b"Principal \\u003d ")
+"""Each line about an access has one of these, also in JSON."""
 
 
 class AccessForm(StrEnum):
@@ -40,7 +52,9 @@ class AccessForm(StrEnum):
     JSONL = "jsonl"
     """Lines as for `authorize --requests`, with `timestamp`."""
     KAFKA_LOG = "kafka-log"
-    """kafka-authorizer.log of any Kafka."""
+    """kafka-authorizer.log of any Kafka, in any layout of text."""
+    KAFKA_JSON = "kafka-json"
+    """JSON lines with the messages of kafka-authorizer.log: of log layouts, containers, shippers and exports."""
     EVENTS = "events-jsonl"
     """aclog's audit events as JSON lines, or a node's JSON log with such events in it."""
     AVRO = "events"
@@ -51,60 +65,69 @@ class AccessForm(StrEnum):
     """CloudEvents as JSON lines: aclog's, or Confluent's audit log."""
 
 
-def form_of(opened: IO[bytes], path: str, *, named: bool = True) -> AccessForm:
-    """Return the form of a file by its first bytes; an empty file counts as JSON lines.
+def form_of(beginning: bytes, path: str) -> AccessForm | None:
+    """Return the form of a file by its first bytes, unpacked; an empty file counts as JSON lines.
 
-    Other text is read as lines of kafka-authorizer.log if it contains accesses in another layout, or if the file is not
-    `named` but was found in a directory, such as kafkaServer-gc.log: its lines are then classified one by one.
+    None: text without a sign of accesses, or no text.
 
     Raises:
-        ConfigError: it has none of the forms.
+        ConfigError: text in UTF-16.
 
     """
-    beginning = opened.read(_BEGINNING)
     if beginning[:4] == b"PAR1":
         return AccessForm.PARQUET
     if beginning[:4] == b"Obj\x01":
         return AccessForm.AVRO
-    if path.endswith(".gz"):
-        beginning = _unpacked_start(beginning, path)
-    text = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not text or text.startswith(b"{"):
+    if beginning[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise ConfigError(f"{path}: in UTF-16: expected UTF-8: convert it first")
+    text = beginning.lstrip(b"\0").removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text and not beginning.startswith(b"\0"):
+        return AccessForm.JSONL
+    if text.startswith(b"{"):
         return _json_form(text)
-    if _AUDIT_LINE.match(text):
-        return AccessForm.KAFKA_LOG
-    if (not named or any(mark in text for mark in _MARKS_OF_AUDIT)) and _is_text(text):
-        return AccessForm.KAFKA_LOG
-    where = "" if named else ": move it, or name the logs by a glob, such as 'logs/kafka-authorizer.log*'"
-    raise ConfigError(
-        f"{path}: not an access log: expected kafka-authorizer.log, Parquet, Avro or JSON lines, which begin with "
-        f"`{{`{where}"
-    )
+    if not is_text(text):
+        return None
+    return AccessForm.KAFKA_LOG if any(mark in text for mark in MARKS_OF_AUDIT) else None
 
 
-def _is_text(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are text, whose last character may be incomplete."""
-    try:
-        return "\0" not in getincrementaldecoder("utf-8")().decode(beginning)
-    except UnicodeDecodeError:
-        return False
+def is_text(beginning: bytes) -> bool:
+    """Return whether the first bytes of a file are text, in UTF-8 but for a few damaged characters.
+
+    NULs are of a file that was truncated while it was written.
+    """
+    text = beginning.replace(b"\0", b"")
+    odd = getincrementaldecoder("utf-8")("replace").decode(text).count("\ufffd")
+    return odd * _MOST_ODD <= len(text) and not any(control in text for control in _CONTROLS)
 
 
-def _json_form(text: bytes) -> AccessForm:
-    """Return the form of JSON lines by the first readable one; an object that is no known event is an access."""
+_MOST_ODD: Final = 50
+"""Of so many bytes of text, one may be damaged."""
+_CONTROLS: Final = tuple(bytes([code]) for code in range(1, 32) if chr(code) not in "\b\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f")
+
+
+def _json_form(text: bytes) -> AccessForm | None:
+    """Return the form of JSON lines by the first line with a sign of one; None without any."""
+    objects = 0
     for line in text.split(b"\n"):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            return form_of_object(value) or AccessForm.JSONL
-    return AccessForm.JSONL
+            objects += 1
+            if (form := form_of_object(value)) is not None:
+                return form
+            if any(key.lower() in _KEYS for key in value):
+                return AccessForm.JSONL
+    return None if objects else AccessForm.JSONL
 
 
 def form_of_object(value: dict[str, Any]) -> AccessForm | None:
-    """Return the form of an object by its keys; None if they match no form."""
-    return next((form for form, keys in _MARKS if keys <= value.keys()), None)
+    """Return the form of an object by its keys, or by a message of Kafka in it; None if there is no sign of a form."""
+    form = next((form for form, keys in _MARKS if keys <= value.keys()), None)
+    if form is None and texts_in(value):
+        return AccessForm.KAFKA_JSON
+    return AccessForm.EVENTS if form is None and "logger" in value else form
 
 
 _MARKS: Final = (
@@ -113,16 +136,8 @@ _MARKS: Final = (
     (AccessForm.CLOUDEVENTS, {"specversion"}),
     (AccessForm.OCSF, {"class_uid"}),
     (AccessForm.EVENTS, {"audit"}),
-    (AccessForm.EVENTS, {"logger"}),
 )
 """A form of JSON lines, and its required top-level keys; the first match wins."""
-
-
-def _unpacked_start(data: bytes, path: str) -> bytes:
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, _BEGINNING)
-    except zlib.error as error:
-        raise ConfigError(f"{path}: not a gzip file: {error}") from error
 
 
 # Accesses that were read, and counts of the lines that are not accesses.
@@ -323,36 +338,112 @@ def _time_of(value: JsonObject, zone: tzinfo) -> int | None:
     return micros_of_millis(timestamp) if isinstance(timestamp, int) and not isinstance(timestamp, bool) else None
 
 
-# Accesses in lines of kafka-authorizer.log: most lines differ only in their time, so equal rests are parsed once.
+# Accesses in lines of text logs: most lines differ only in their time, so equal rests are parsed once.
 
 
 _SECOND: Final = TIME_SIZE - len(",123")
-_PARSED: Final = pa.schema(
-    [*((name, pa.string()) for name in REQUEST_COLUMNS), ("loggedDecision", pa.string()), ("reason", pa.string())]
-)
+_PLACES: Final = {name: at for at, name in enumerate(ParsedLine._fields)}
+_READ_NAMES: Final = ("principal", "host", "operation", "resource_type", "resource_name", "decision")
+_MESSAGE_BYTES: Final = MESSAGE.encode()
+_MOST_OF_A_BLOCK: Final = 1 << 12
+"""The lines of a block from which further layouts are detected."""
+_NO_END: Final = 1 << 30
+"""The end of a slice to the end of a text: without one, Arrow's computation of sizes overflows."""
+_UNKNOWN: Final = "UNKNOWN"
+"""The reason of lines that a layout does not match."""
+APACHE: Final = Profile()
+"""The profile of files in Apache's layout, and of files whose layout is not detected."""
 
 
-def read_kafka_lines(block: bytes, zone: tzinfo) -> AccessBatch:
-    """Read a block of lines, whose times are in `zone`."""
+@frozen(eq=False, kw_only=True)
+class ReadLines:
+    """Lines of a text log, each with its message or the reason why it is not an access."""
+
+    columns: pa.RecordBatch
+    """The requested fields of ParsedLine, and `reason`, null for an access."""
+    times: Any
+    """TIME_TYPE, null for none."""
+
+
+def read_kafka_lines(block: bytes, zone: tzinfo, profile: Profile = APACHE) -> AccessBatch:
+    """Read a block of lines; `zone` applies to times without an offset."""
     lines = _lines(block)
-    headed = pc.match_substring_regex(lines, HEAD)
-    with_head = lines.filter(headed)
-    rests = pc.binary_slice(with_head, TIME_SIZE, -1).dictionary_encode()
-    parsed = _parsed(rests.dictionary.to_pylist()).take(rests.indices)
-    times = _times(with_head, zone)
-    reasons = pc.coalesce(parsed.column("reason"), _of_times(times))
-    good = pc.is_null(reasons)
-    columns: list[Any] = [parsed.column(at) for at in range(len(REQUEST_COLUMNS))]
-    columns += [times, pa.nulls(len(times), pa.string()), parsed.column("loggedDecision")]
+    return batch_of_lines(lines, read_each(lines, zone, profile, _READ_NAMES))
+
+
+def batch_of_lines(lines: Any, read: ReadLines) -> AccessBatch:
+    """Return the accesses of lines that were read, and counts of the others; `lines` are binary."""
+    reasons: Any = read.columns.column("reason")
     rejects = Counter(Reason(reason) for reason in reasons.drop_null().to_pylist())
-    others = [_of_other(line) for line in lines.filter(pc.invert(headed)).to_pylist()]
-    rejects += Counter(reason for reason, _ in others)
     del rejects[Reason.BLANK]
-    return AccessBatch(
-        rows=pa.record_batch(columns, schema=READ_SCHEMA).filter(good),
-        rejects=rejects,
-        unread=_unread_of(headed, _headed_traces(with_head, reasons), times, others),
-    )
+    unread = _unread_of(lines, reasons, read.times) if rejects else UnreadAccesses()
+    return AccessBatch(rows=_rows_of(read.columns, read.times), rejects=rejects, unread=unread)
+
+
+def read_each(lines: Any, zone: tzinfo, profile: Profile, names: Sequence[str], *, end: int = -1) -> ReadLines:
+    """Read each line of a binary array; `names` are fields of ParsedLine, `end` is that of a line's text.
+
+    Lines in Apache's layout are read first, then those in the layouts of the profile, the others one by one.
+    """
+    pieces: list[_Piece] = []
+    remaining = np.arange(len(lines))
+    if not profile.is_stated:
+        headed = pc.match_substring_regex(lines, HEAD)
+        if pc.all(headed).as_py():
+            piece, again = _of_default(lines, remaining, zone, names, end)
+            pieces, remaining = [piece], again
+        elif pc.any(headed).as_py():
+            is_headed = np.asarray(headed)
+            piece, again = _of_default(lines.filter(headed), np.flatnonzero(is_headed), zone, names, end)
+            pieces, remaining = [piece], np.union1d(np.flatnonzero(~is_headed), again)
+    if len(remaining) or not pieces:
+        more, remaining = _of_layouts(lines, remaining, zone, profile, names)
+        pieces += more
+        pieces.append(_one_by_one(lines, remaining, zone, profile, names))
+    return _joined(pieces, len(lines), names)
+
+
+class _Piece(NamedTuple):
+    """Some lines, by position, with their columns (`names` and `reason`) and times."""
+
+    places: Int64s
+    columns: pa.RecordBatch
+    times: Any
+
+
+def _joined(pieces: Sequence[_Piece], count: int, names: Sequence[str]) -> ReadLines:
+    """Return the lines in their order; of a line in two pieces the later one."""
+    if len(pieces) == 1 and len(pieces[0].places) == count:
+        return ReadLines(columns=pieces[0].columns, times=pieces[0].times)
+    table = pa.Table.from_batches([each.columns for each in pieces], _schema(names)).combine_chunks()
+    times = pa.concat_arrays([each.times for each in pieces])
+    places = np.concatenate([each.places for each in pieces])
+    row = np.zeros(count, np.int64)
+    row[places] = np.arange(len(places))
+    order: Any = pa.array(row)
+    columns = [table.column(name).combine_chunks().take(order) for name in table.schema.names]
+    return ReadLines(columns=pa.record_batch(columns, schema=table.schema), times=times.take(order))
+
+
+def replaced(
+    read: ReadLines, places: Int64s, others: "Sequence[tuple[int | None, ParsedLine]]", names: Sequence[str]
+) -> ReadLines:
+    """Return lines of which some, by position, were read again."""
+    times = pa.array([time for time, _ in others], pa.int64()).cast(TIME_TYPE)
+    again = _Piece(places, _columns_of([each for _, each in others], names), times)
+    return _joined([_Piece(np.arange(len(read.times)), read.columns, read.times), again], len(read.times), names)
+
+
+def _schema(names: Sequence[str]) -> pa.Schema:
+    kinds: Any = {"reference_count": pa.int32()}
+    return pa.schema([(name, kinds.get(name, pa.string())) for name in (*names, "reason")])
+
+
+def _columns_of(rows: "Sequence[ParsedLine]", names: Sequence[str]) -> pa.RecordBatch:
+    schema = _schema(names)
+    columns: list[Any] = list(zip(*rows, strict=True)) or [()] * len(_PLACES)
+    arrays = [pa.array(columns[_PLACES[each.name]], each.type) for each in schema]
+    return pa.record_batch(arrays, schema=schema)
 
 
 def _lines(block: bytes) -> Any:
@@ -363,63 +454,209 @@ def _lines(block: bytes) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets.data), pa.py_buffer(whole)])
 
 
-def _parsed(texts: list[bytes]) -> pa.RecordBatch:
-    columns: list[Any] = list(zip(*map(_read, texts), strict=True)) or [()] * len(_PARSED)
-    return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=_PARSED)
+def _of_default(lines: Any, places: Int64s, zone: tzinfo, names: Sequence[str], end: int) -> tuple[_Piece, Int64s]:
+    """Read lines that begin as in Apache's layout; return also the positions of those that end otherwise."""
+    rests = pc.binary_slice(lines, TIME_SIZE, end).dictionary_encode()
+    columns = _columns_of([*map(_read, rests.dictionary.to_pylist())], names).take(rests.indices)
+    times = _times(lines, zone)
+    torn = pc.is_in(columns.column("reason"), pa.array([Reason.TORN.value]))
+    again = places[np.asarray(torn)] if pc.any(torn).as_py() else places[:0]
+    return _Piece(places, _timed(columns, times), times), again
+
+
+def _timed(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
+    """Return the same with BAD_TIMESTAMP for lines without a time that are accesses otherwise."""
+    if not times.null_count:
+        return columns
+    reasons = pc.coalesce(columns.column("reason"), _of_times(times))
+    return columns.set_column(columns.schema.get_field_index("reason"), "reason", reasons)
 
 
 @lru_cache(1 << 16)
-def _read(text: bytes) -> tuple[str | None, ...]:
-    """Return the columns _PARSED of the rest of a line after its time."""
+def _read(text: bytes) -> ParsedLine:
+    """Return the rest of a line in Apache's layout after its time."""
     try:
-        read = read_line(text.decode())
+        return read_line(text.decode())
     except UnicodeDecodeError:
-        return (*[None] * len(REQUEST_COLUMNS), None, Reason.NOT_UTF8)
-    request = read.principal, read.host, read.operation, read.resource_type, read.resource_name
-    return (*request, read.decision, read.reason)
+        return ParsedLine(reason=Reason.NOT_UTF8)
 
 
-def _of_other(line: bytes) -> "tuple[Reason, AccessTrace | None]":
-    """Return why a line without a head is not an access, and the parts of an access in it."""
+def _of_layouts(
+    lines: Any, places: Int64s, zone: tzinfo, profile: Profile, names: Sequence[str]
+) -> tuple[list[_Piece], Int64s]:
+    """Read lines in the layouts of the profile, and in others of many lines; return also the remaining positions."""
+    pieces = list[_Piece]()
+    with_message = np.asarray(pc.find_substring(lines.take(pa.array(places)), MESSAGE)) >= 0
+    others, places = places[~with_message], places[with_message]
+    for layout in profile.layouts:
+        piece, places = _of_layout(lines, places, zone, layout, names)
+        pieces.append(piece)
+    if len(places) > _FEW and not profile.is_stated:
+        sample = lines.take(pa.array(places[:: max(1, len(places) // _MOST_OF_A_BLOCK)])).to_pylist()
+        for layout in detect(cleaned(line.decode(errors="replace")) for line in sample):
+            if layout.time is not None and not layout.is_bare and layout not in profile.layouts:
+                piece, places = _of_layout(lines, places, zone, layout, names, by_rule=True)
+                pieces.append(piece)
+    return pieces, np.union1d(others, places)
+
+
+_FEW: Final = 16
+"""Lines that are read one by one sooner than their layout is detected."""
+
+
+def _of_layout(
+    lines: Any, places: Int64s, zone: tzinfo, layout: Layout, names: Sequence[str], *, by_rule: bool = False
+) -> tuple[_Piece, Int64s]:
+    """Read the lines with messages that have a layout; return also the positions of the others."""
+    some = lines.take(pa.array(places))
+    empty = _Piece(places[:0], _columns_of((), names), pa.array([], TIME_TYPE))
+    if not len(some) or not layout.before.isascii():
+        return empty, places
+    divided = pc.split_pattern(some, pattern=MESSAGE, max_splits=1).flatten()
+    heads = divided.take(pa.array(np.arange(0, len(divided), 2)))
+    if layout.before:
+        group = "" if "(?P<" in layout.before else "(?P<t>)"
+        head: Any = pc.extract_regex(heads, f"(?s)^{layout.before}{group}$")
+        fits = head.is_valid()
+    else:
+        fits = pc.equal(pc.binary_length(heads), pa.scalar(0))
+    rests = divided.take(pa.array(np.arange(1, len(divided), 2))).filter(fits).dictionary_encode()
+    read = [_read_rest(layout, text, by_rule=by_rule) for text in rests.dictionary.to_pylist()]
+    columns = _columns_of([each for _, each in read], names).take(rests.indices)
+    if layout.time is None:
+        times: Any = pa.nulls(len(columns), TIME_TYPE)
+    elif layout.time_is_after:
+        own = layout.zone or zone
+        micros = [None if text is None else layout.time.parse(text, own) for text, _ in read]
+        times = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(rests.indices)
+    else:
+        times = _layout_times(pc.struct_field(head.filter(fits), "t"), layout.time, layout.zone or zone)
+    if "level" in names and "(?P<p>" in layout.before:
+        level = pc.struct_field(head.filter(fits), "p").cast(pa.string())
+        columns = columns.set_column(columns.schema.get_field_index("level"), "level", level)
+    inside = places[np.asarray(fits)]
+    is_read = pc.is_null(columns.column("reason"))
+    if not pc.all(is_read).as_py():
+        # the other lines may have another layout: they are read one by one
+        inside, columns, times = inside[np.asarray(is_read)], columns.filter(is_read), times.filter(is_read)
+    return _Piece(inside, _timed(columns, times), times), np.setdiff1d(places, inside, assume_unique=True)
+
+
+@lru_cache(1 << 16)
+def _read_rest(layout: Layout, text: bytes, *, by_rule: bool) -> tuple[str | None, ParsedLine]:
+    """Return the time after a message, if it has one, and the message that a text begins with, without MESSAGE."""
     try:
-        text = line[:-1].decode()
+        rest = MESSAGE + text.decode().rstrip("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        return Reason.NOT_UTF8, access_trace(line.decode(errors="replace"))
-    return read_other(text), access_trace(text)
+        return None, ParsedLine(reason=Reason.NOT_UTF8)
+    if "\x1b" in rest:
+        rest = cleaned(rest)
+    end = layout.end(rest)
+    if end is None or (by_rule and end[1].rule is None):
+        return None, ParsedLine(reason=_UNKNOWN)
+    return end
 
 
-def _headed_traces(lines: Any, reasons: Any) -> "dict[int, tuple[Reason, AccessTrace | None]]":
-    """Return the unreadable lines among those with a head, by their position."""
-    at = np.flatnonzero(np.asarray(pc.is_valid(reasons)))
-    rejected = zip(lines.take(pa.array(at)).to_pylist(), reasons.take(pa.array(at)).to_pylist(), strict=True)
-    traces = [(Reason(reason), access_trace(line.decode(errors="replace"))) for line, reason in rejected]
-    return dict(zip(at.tolist(), traces, strict=True))
+def _layout_times(texts: Any, kind: TimeFormat, zone: tzinfo) -> Any:
+    """Return the times of texts in a format."""
+    if kind is not ISO:
+        encoded = texts.dictionary_encode()
+        micros = [kind.parse(text.decode(), zone) for text in encoded.dictionary.to_pylist()]
+        return pa.array(micros, pa.int64()).cast(TIME_TYPE).take(encoded.indices)
+    rests = pc.binary_slice(texts, SECONDS_SIZE, _NO_END).dictionary_encode()
+    parsed = [rest_of_time(text.decode()) for text in rests.dictionary.to_pylist()]
+    zones = list({each[1] or zone for each in parsed if each is not None})
+    seconds = pc.binary_slice(texts, 0, SECONDS_SIZE).dictionary_encode()
+    names = [text.decode().replace("T", " ") for text in seconds.dictionary.to_pylist()]
+    total: Any = pa.nulls(len(texts), pa.int64())
+    for own in zones:
+        part = pa.array([None if each is None or (each[1] or zone) != own else each[0] for each in parsed], pa.int64())
+        begins = pa.array([second_micros(text, own) for text in names], pa.int64())
+        total = pc.coalesce(total, pc.add(part.take(rests.indices), begins.take(seconds.indices)))
+    return total.cast(TIME_TYPE)
 
 
-def _unread_of(
-    headed: Any,
-    of_headed: "dict[int, tuple[Reason, AccessTrace | None]]",
-    times: Any,
-    others: "Sequence[tuple[Reason, AccessTrace | None]]",
-) -> UnreadAccesses:
+def _one_by_one(lines: Any, places: Int64s, zone: tzinfo, profile: Profile, names: Sequence[str]) -> _Piece:
+    """Read the lines that no layout of many lines matches."""
+    reads = [_read_alone(line, zone, profile) for line in lines.take(pa.array(places)).to_pylist()]
+    columns = _columns_of([read for _, read in reads], names)
+    times = pa.array([time for time, _ in reads], pa.int64()).cast(TIME_TYPE)
+    return _Piece(places, columns, times)
+
+
+def _read_alone(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:
+    try:
+        text = line.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        return None, ParsedLine(reason=Reason.NOT_UTF8)
+    return read_text_line(text, zone, profile)
+
+
+def read_texts(texts: Any, beside: Any, zone: tzinfo, profile: Profile) -> tuple[pa.RecordBatch, Bools]:
+    """Return the accesses in texts (an Arrow array) of objects, and which texts have one.
+
+    A text is a message alone, with its time `beside` it, or a line in a layout with a time of its own.
+    """
+    alone = pc.starts_with(texts, MESSAGE).fill_null(False)
+    is_alone, is_read = np.asarray(alone), np.zeros(len(texts), np.bool_)
+    parts, places = list[pa.RecordBatch](), list[Int64s]()
+    if is_alone.any() and not profile.is_stated:
+        rests = texts.filter(alone).cast(pa.binary()).dictionary_encode()
+        reads = [_read_bare(text) for text in rests.dictionary.to_pylist()]
+        columns = _columns_of(reads, _READ_NAMES).take(rests.indices)
+        parts.append(_rows_of(_timed(columns, beside.filter(alone)), beside.filter(alone)))
+        places.append(np.flatnonzero(is_alone)[_is_good(columns, beside.filter(alone))])
+    others = np.flatnonzero(~is_alone if not profile.is_stated else np.ones_like(is_alone))
+    if len(others):
+        read = read_each(
+            texts.take(pa.array(others)).cast(pa.binary()).fill_null(b""), zone, profile, _READ_NAMES, end=_NO_END
+        )
+        parts.append(_rows_of(read.columns, read.times))
+        places.append(others[_is_good(read.columns, read.times)])
+    for each in places:
+        is_read[each] = True
+    table = pa.Table.from_batches(parts, READ_SCHEMA).combine_chunks().to_batches()
+    return (table[0] if table else pa.RecordBatch.from_pylist([], READ_SCHEMA)), is_read
+
+
+@lru_cache(1 << 16)
+def _read_bare(text: bytes) -> ParsedLine:
+    return read_message(text.decode())
+
+
+def _is_good(columns: pa.RecordBatch, times: Any) -> Bools:
+    return np.asarray(pc.and_(pc.is_null(columns.column("reason")), pc.is_valid(times)))
+
+
+def _rows_of(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
+    """Return the accesses among some lines."""
+    arrays: list[Any] = [columns.column(name) for name in _READ_NAMES[:-1]]
+    arrays += [times, pa.nulls(len(times), pa.string()), columns.column("decision")]
+    return pa.record_batch(arrays, schema=READ_SCHEMA).filter(pc.is_null(columns.column("reason")))
+
+
+def _unread_of(lines: Any, reasons: Any, times: Any) -> UnreadAccesses:
     """Count the unreadable accesses among the lines.
 
     A line without a time was written between its neighbours, since a log is written in order.
     """
     counter = UnreadCounter()
-    if not of_headed and all(trace is None for _, trace in others):
-        return counter.total
+    bad = np.flatnonzero(np.asarray(pc.is_valid(reasons)))
+    rejected = zip(
+        bad.tolist(), lines.take(pa.array(bad)).to_pylist(), reasons.take(pa.array(bad)).to_pylist(), strict=True
+    )
     is_timed, micros = np.asarray(pc.is_valid(times)), np.asarray(times.cast(pa.int64()).fill_null(0))
-    places = np.flatnonzero(np.asarray(headed))
-    timed_places, timed = places[is_timed], micros[is_timed]
-    for row, (reason, trace) in of_headed.items():
-        if trace is not None:
-            time = int(micros[row])
-            span = UnreadSpan(1, time, time) if is_timed[row] else _between(timed_places, timed, int(places[row]))
-            counter.add(*trace, reason, span)
-    for place, (reason, trace) in zip(np.flatnonzero(~np.asarray(headed)).tolist(), others, strict=True):
-        if trace is not None:
-            counter.add(*trace, reason, _between(timed_places, timed, place))
+    places: Int64s | None = None
+    for place, line, reason in rejected:
+        if (trace := access_trace(line.decode(errors="replace").rstrip("\r\n"))) is None:
+            continue
+        if is_timed[place]:
+            span = UnreadSpan(1, int(micros[place]), int(micros[place]))
+        else:
+            if places is None:
+                places = np.flatnonzero(is_timed)
+            span = _between(places, micros[places], place)
+        counter.add(*trace, Reason(reason), span)
     return counter.total
 
 

@@ -1,26 +1,53 @@
 """The files of an access log: their forms, their contents by digest, and what is new in them."""
 
-import bz2
 import glob
-import gzip
 import hashlib
 import os
+import re
 import sqlite3
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias, cast
+from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 from attrs import evolve, frozen
 
+from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_batch import AccessBatch, AccessForm, form_of, read_kafka_lines
+from aclog.usage.accesses.access_batch import (
+    APACHE,
+    BEGINNING,
+    MARKS_OF_AUDIT,
+    AccessBatch,
+    AccessForm,
+    form_of,
+    is_text,
+    read_kafka_lines,
+)
 from aclog.usage.accesses.avro_events import read_avro_events
-from aclog.usage.accesses.events import lines_by_form, read_audit_events, read_cloudevents, read_json, read_ocsf
-from aclog.usage.accesses.lines import LinePart, PinnedFile, blocks_of, line_parts
+from aclog.usage.accesses.containers import foreign_authorizer
+from aclog.usage.accesses.events import (
+    lines_by_form,
+    profile_of_lines,
+    read_audit_events,
+    read_cloudevents,
+    read_json,
+    read_kafka_json,
+    read_ocsf,
+)
+from aclog.usage.accesses.layouts import Layout, Profile, stop_of
+from aclog.usage.accesses.lines import (
+    DAMAGED,
+    LinePart,
+    PinnedFile,
+    blocks_of,
+    line_parts,
+    open_unpacked,
+    packing_in,
+    packing_of,
+)
 from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parquet
 
 # File contents, identified by digest: a renamed, compressed or copied log has the same contents.
@@ -34,8 +61,6 @@ ContentKey: TypeAlias = tuple[int, bytes]
 
 _HEAD: Final = 1 << 10
 _BLOCK: Final = 1 << 20
-_DECOMPRESSED: Final = (".gz", ".bz2")
-_UNREAD: Final = (".zst", ".lz4", ".snappy", ".deflate", ".xz", ".zip")
 
 
 @frozen(kw_only=True)
@@ -108,22 +133,18 @@ def new_parts(
 
 
 def is_compressed(path: str) -> bool:
-    """Return whether the file is decompressed as it is read."""
-    return Path(path).suffix in _DECOMPRESSED
+    """Return whether the file is unpacked as it is read. Raises ConfigError, OSError: as packing_of."""
+    return packing_of(path) is not None
 
 
-def opened(path: str) -> BinaryIO:
-    """Open a file for reading, decompressed."""
-    kind = Path(path).suffix
-    if kind in _DECOMPRESSED:
-        file: Any = gzip.GzipFile(path, "rb") if kind == ".gz" else bz2.BZ2File(path, "rb")
-        return cast("BinaryIO", file)
-    return open(path, "rb")  # noqa: PTH123  # closed by the caller
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file for reading, unpacked. Raises ConfigError, OSError: as packing_of."""
+    with Path(path).open("rb") as file:
+        yield cast("BinaryIO", open_unpacked(file, packing_in(file, path)))
 
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
-    if path.endswith(_UNREAD):
-        raise ConfigError(f"{path}: only plain, .gz and .bz2 files are read: decompress it first")
     try:
         closed = is_compressed(path) or not lines
         end = None if is_compressed(path) else size if closed else _last_line_end(path, size)
@@ -131,7 +152,7 @@ def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], line
             content = _digests(_blocks(file, end), sorted(lengths))
     except FileNotFoundError:
         raise
-    except (OSError, EOFError, zlib.error) as error:
+    except DAMAGED as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     return evolve(content, path=path, name=name, waiting=0 if end is None else size - end)
 
@@ -274,6 +295,8 @@ class TextPart:
     """The zone of times without an offset."""
     mixed: bool = True
     """Whether lines may have other forms, which are detected; False if the form was given."""
+    profile: Profile = APACHE
+    """The layouts of its lines."""
 
 
 @frozen(kw_only=True)
@@ -301,6 +324,13 @@ class AccessInput:
 
     parts: tuple[AccessPart, ...]
     files: tuple[PinnedFile, ...]
+    skipped: tuple[str, ...] = ()
+    """The files in directories that are not read, since nothing in them is an access."""
+
+    @property
+    def profiles(self) -> dict[str, Profile]:
+        """The layouts of each text file, by path."""
+        return {part.lines.file.path: part.profile for part in self.parts if isinstance(part, TextPart)}
 
     @property
     def size(self) -> int:
@@ -308,40 +338,154 @@ class AccessInput:
         return sum(file.size for file in self.files)
 
 
-def find_accesses(paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None) -> AccessInput:
+def find_accesses(
+    paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None, profile: Profile | None = None
+) -> AccessInput:
     """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
-    made has its accesses and its rejected lines. A directory may contain other text logs, whose lines are not accesses.
+    made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
+    read, and a file with several names once. `profile`: the layout that the user has stated.
 
     Raises:
-        ConfigError: no such file, a file of unknown form, or an append to a table that is unfinished or was made
-        meanwhile.
+        ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
+        is unfinished or was made meanwhile.
         OSError: a file cannot be read.
 
     """
     named = {str(Path(pattern)) for pattern in paths}
     with listing(tables_of(path for pattern in paths for path in _files_of(pattern))):
-        files = [PinnedFile.of(str(path)) for pattern in paths for path in _files_of(pattern)]
-    parquet, parts = [], list[AccessPart]()
+        files = list(_distinct(PinnedFile.of(str(path)) for pattern in paths for path in _files_of(pattern)))
+    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str]()
     for file in files:
-        with file.open() as opened:
-            file_form = form or (
-                AccessForm.PARQUET
-                if file.path.endswith(_PARQUET)
-                else form_of(opened, file.path, named=file.path in named)
-            )
+        examined = _examined(file, form, profile, named=file.path in named)
+        if examined is None:
+            skipped.append(file.path)
+            continue
+        read.append(file)
+        file_form, file_profile = examined
         if file_form is AccessForm.PARQUET:
             parquet.append(file.path)
         elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
             mixed = form is None
-            parts += [TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed) for lines in line_parts(file)]
+            parts += [
+                TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed, profile=file_profile)
+                for lines in line_parts(file)
+            ]
+    if files and not read:
+        raise ConfigError(
+            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
+            "or accesses in JSON lines, Parquet or Avro"
+        )
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
-        files=tuple(files),
+        files=tuple(read),
+        skipped=tuple(skipped),
     )
+
+
+def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
+    """Yield each file once, also if it has several names or is in several paths."""
+    seen = set[tuple[int, int]]()
+    for file in files:
+        key = file.device, file.inode
+        if key not in seen or not file.inode:
+            yield file
+        seen.add(key)
+
+
+def _examined(
+    file: PinnedFile, form: AccessForm | None, profile: Profile | None, *, named: bool
+) -> tuple[AccessForm, Profile] | None:
+    """Return the form and the layouts of a file; None for a file in a directory without accesses."""
+    if form in {AccessForm.PARQUET, AccessForm.AVRO} or (form is None and file.path.endswith(_PARQUET)):
+        return form or AccessForm.PARQUET, APACHE
+    samples = _samples(file)
+    beginning = samples[0]
+    own = form or form_of(beginning, file.path)
+    if own in {AccessForm.PARQUET, AccessForm.AVRO}:
+        if packing_of(file.path) is not None:
+            raise ConfigError(f"{file.path}: {own.value} in a packed file: unpack it first")
+        return own, APACHE
+    foreign = foreign_authorizer(beginning) if own in {None, AccessForm.JSONL} and form is None else None
+    if foreign is not None and not _has_marks(file):
+        raise ConfigError(f"{file.path}: {foreign}")
+    if own is None:
+        if not _has_marks(file):
+            if not named:
+                return None
+            if not _OTHER_LOG.match(beginning.lstrip()):
+                raise ConfigError(_not_a_log(file.path, named=named))
+        if not is_text(beginning.lstrip(b"\0")):
+            raise ConfigError(_not_a_log(file.path, named=named))
+        own = AccessForm.JSONL if beginning.lstrip().startswith(b"{") else AccessForm.KAFKA_LOG
+    if profile is not None:
+        return own, profile
+    return own, profile_of(samples) if own in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON} else APACHE
+
+
+_OTHER_LOG: Final = re.compile(rb"\[\d{4}-\d{2}-\d{2}[ T]|\{")
+"""Lines in Apache's layout, or objects: a log that may have no access yet."""
+
+
+def _not_a_log(path: str, *, named: bool) -> str:
+    where = "" if named else ": move it, or name the logs by a glob, such as 'logs/kafka-authorizer.log*'"
+    return (
+        f"{path}: not an access log: expected messages of Kafka's authorizer (`Principal = ... is Allowed ...`), in "
+        f"text or JSON, Parquet, Avro, or JSON lines, which begin with `{{`{where}"
+    )
+
+
+def _samples(file: PinnedFile) -> list[bytes]:
+    """Return parts of a file's content: the first bytes, and of a large plain file also complete lines further on."""
+    with file.open() as raw:
+        packing = packing_in(raw, file.path)
+        samples = [_beginning(raw, packing)]
+        if packing is None:
+            for start in sorted({file.size // 2, file.size - BEGINNING}):
+                if start > BEGINNING:
+                    raw.seek(start)
+                    samples.append(raw.read(BEGINNING).partition(b"\n")[2].rpartition(b"\n")[0])
+    return samples
+
+
+def _beginning(raw: IO[bytes], packing: str | None) -> bytes:
+    """Return the first bytes of a file's content, of a damaged file those before the damage: its reader reports it."""
+    beginning = b""
+    with suppress(*DAMAGED):
+        unpacked = open_unpacked(raw, packing)
+        while len(beginning) < BEGINNING and (data := unpacked.read(min(BEGINNING - len(beginning), 1 << 12))):
+            beginning += data
+    return beginning
+
+
+def _has_marks(file: PinnedFile) -> bool:
+    """Return whether there is a sign of a message of Kafka's authorizer anywhere in a file."""
+    last = b""
+    try:
+        with file.open() as raw:
+            packing = packing_in(raw, file.path)
+            unpacked = open_unpacked(raw, packing)
+            while block := unpacked.read(_BLOCK):
+                if any(mark in last + block for mark in MARKS_OF_AUDIT):
+                    return True
+                last = block[-_LONGEST_MARK:]
+    except DAMAGED as error:
+        raise ConfigError(f"{file.path}: not a complete {packing or 'plain'} file: {error}") from error
+    return False
+
+
+_LONGEST_MARK: Final = max(map(len, MARKS_OF_AUDIT))
+
+
+def profile_of(samples: Iterable[bytes]) -> Profile:
+    """Return the layouts of a file by parts of its content: an upgrade may have changed them."""
+    layouts = list[Layout]()
+    for sample in samples:
+        layouts += [each for each in profile_of_lines(sample.split(b"\n")).layouts if each not in layouts]
+    return Profile(layouts=tuple(layouts))
 
 
 def read_part(part: AccessPart) -> Iterator[AccessBatch]:
@@ -358,18 +502,77 @@ def read_part(part: AccessPart) -> Iterator[AccessBatch]:
         yield from read_avro_events(part.file, part.zone)
     else:
         for block in blocks_of(part.lines):
-            yield from read_lines(block, part.form, part.zone, mixed=part.mixed)
+            yield from read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
 
 
-def read_lines(block: bytes, form: AccessForm, zone: tzinfo, *, mixed: bool = True) -> Iterator[AccessBatch]:
-    """Read complete lines of a form; `mixed`: lines may have other forms."""
+def read_lines(
+    block: bytes, form: AccessForm, zone: tzinfo, *, mixed: bool = True, profile: Profile = APACHE
+) -> Iterator[AccessBatch]:
+    """Read complete lines of a form; `mixed`: lines may have other forms. `profile` has the layouts of text."""
     for own, lines in lines_by_form(block, form) if mixed else ((form, block),):
-        yield _READERS[own](lines, zone)
+        if own is AccessForm.KAFKA_LOG:
+            yield read_kafka_lines(lines, zone, profile)
+        elif own is AccessForm.KAFKA_JSON:
+            yield read_kafka_json(lines, zone, profile)
+        else:
+            yield _READERS[own](lines, zone)
+
+
+class UnreadLine(NamedTuple):
+    """A line with an access that could not be read."""
+
+    path: str
+    column: int
+    """From 1: where it differs from a readable line."""
+    expected: str
+    """What a readable line has there."""
+    reason: Reason
+    text: str
+
+
+def explain_unread(log: AccessInput, most: int) -> list[UnreadLine]:
+    """Return the first lines of text with an access that could not be read, at most so many.
+
+    Raises:
+        ConfigError, OSError: as read_part.
+
+    """
+    found = list[UnreadLine]()
+    for part in log.parts:
+        if not isinstance(part, TextPart) or part.form not in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON}:
+            continue
+        for block in blocks_of(part.lines):
+            for batch_lines in _unread_blocks(block, part):
+                for line in batch_lines:
+                    if len(found) == most:
+                        return found
+                    text = line.decode(errors="replace").rstrip("\r\n")
+                    found.append(
+                        UnreadLine(part.lines.file.path, *stop_of(text, part.profile), _reason(line, part), text)
+                    )
+    return found
+
+
+def _unread_blocks(block: bytes, part: TextPart) -> Iterator[list[bytes]]:
+    """Yield the lines of a block with unread accesses; a block without any is read only once."""
+    if not any(
+        batch.unread for batch in read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
+    ):
+        return
+    yield [line for line in block.split(b"\n") if line and _is_unread(line, part)]
+
+
+def _is_unread(line: bytes, part: TextPart) -> bool:
+    return any(batch.unread for batch in read_lines(line, part.form, part.zone, profile=part.profile))
+
+
+def _reason(line: bytes, part: TextPart) -> Reason:
+    batches = list(read_lines(line, part.form, part.zone, profile=part.profile))
+    return next((reason for batch in batches for reason in batch.rejects), Reason.UNREADABLE)
 
 
 _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
     AccessForm.JSONL: read_json,
-    AccessForm.KAFKA_LOG: read_kafka_lines,
     AccessForm.EVENTS: read_audit_events,
     AccessForm.OCSF: read_ocsf,
     AccessForm.CLOUDEVENTS: read_cloudevents,
@@ -477,5 +680,5 @@ def _text_parts(log: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
         if form is None or not new.is_new:  # an empty file is in no part
             continue
         lines = line_parts(form.lines.file, start=new.start, end=new.content.length)
-        parts += [TextPart(lines=each, form=form.form, zone=form.zone, mixed=form.mixed) for each in lines]
+        parts += [evolve(form, lines=each) for each in lines]
     return parts

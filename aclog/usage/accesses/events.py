@@ -3,33 +3,42 @@
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 from attrs import frozen
 
 from aclog.authorizer.acl import folded_name
-from aclog.authorizer.audit import HEAD, Reason, operation_name, resource_type_name
+from aclog.authorizer.audit import HEAD, MESSAGE, ParsedLine, Reason, operation_name, resource_type_name
 from aclog.usage.accesses.access_batch import (
+    APACHE,
     BROKER,
     LOGGED_DECISION,
     READ_COLUMNS,
     READ_SCHEMA,
+    TIME_TYPE,
     TIMESTAMP,
     AccessBatch,
     AccessForm,
+    ReadLines,
     form_of_object,
     micros_of_millis,
     micros_of_text,
     note_unread,
+    read_each,
+    read_texts,
+    replaced,
     times_of_millis,
     times_of_texts,
 )
+from aclog.usage.accesses.containers import TIME_KEYS, micros_of_value, read_wrapped, texts_in
+from aclog.usage.accesses.layouts import Profile, cleaned, detect
 from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, once, once_each, text_at
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
@@ -324,23 +333,27 @@ ReadObject: TypeAlias = "Callable[[JsonObject], list[EventAccess] | Reason]"
 _API_ACTIVITY: Final = 6003
 
 
-def rows_of_object(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
+def rows_of_object(
+    value: JsonObject, form: AccessForm, zone: tzinfo, profile: Profile = APACHE
+) -> "list[AccessRow] | Reason":
     """Return the accesses of an object, or the reason why it has none.
 
     `form` is that of its file: an object with the keys of another form is read as that form. `zone` applies to times
-    without an offset.
+    without an offset, `profile` to messages of Kafka in texts.
     """
-    rows = _rows(value, form, zone)
+    rows = _rows(value, form, zone, profile)
     if isinstance(rows, Reason):
         own = form_of_object(value)
-        return rows if own is None or own is form else _rows(value, own, zone)
+        return rows if own is None or own is form else _rows(value, own, zone, profile)
     return rows
 
 
-def _rows(value: JsonObject, form: AccessForm, zone: tzinfo) -> "list[AccessRow] | Reason":
+def _rows(value: JsonObject, form: AccessForm, zone: tzinfo, profile: Profile) -> "list[AccessRow] | Reason":
     if form is AccessForm.JSONL:
         row = _plain_row(value, zone)
         return row if isinstance(row, Reason) else [row]
+    if form is AccessForm.KAFKA_JSON:
+        return of_kafka_json(value, zone, profile)
     accesses = _READERS[form](value)
     if isinstance(accesses, Reason):
         return accesses
@@ -399,6 +412,22 @@ def _of_cloudevent(value: JsonObject) -> "list[EventAccess] | Reason":
     return of_cloudevent(value) if kind.startswith("aclog.access.") else Reason.OTHER_MESSAGE
 
 
+def of_kafka_json(value: JsonObject, zone: tzinfo, profile: Profile = APACHE) -> "list[AccessRow] | Reason":
+    """Return the accesses of Kafka's messages in an object; the first reason if one message is no access."""
+    texts = texts_in(value)
+    if not texts:
+        return Reason.OTHER_MESSAGE
+    rows = []
+    for wrapped in texts:
+        time, read = read_wrapped(wrapped, zone, profile)
+        if read.reason is not None:
+            return Reason(read.reason)
+        named = {**dict(zip(REQUEST_COLUMNS, read[: len(REQUEST_COLUMNS)], strict=True)), TIMESTAMP: time}
+        named |= {LOGGED_DECISION: read.decision, BROKER: None}
+        rows.append(tuple(named[name] for name in READ_COLUMNS))
+    return rows
+
+
 _READERS: Final[Mapping[AccessForm, ReadObject]] = {
     AccessForm.EVENTS: of_audit_event,
     AccessForm.OCSF: _of_ocsf,
@@ -424,14 +453,16 @@ def read_cloudevents(block: bytes, zone: tzinfo) -> AccessBatch:
     return batch_of(objects_of(block), AccessForm.CLOUDEVENTS, zone)
 
 
-def batch_of(events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo) -> AccessBatch:
+def batch_of(
+    events: "Iterable[tuple[bytes, JsonObject | Reason]]", form: AccessForm, zone: tzinfo, profile: Profile = APACHE
+) -> AccessBatch:
     """Return the accesses of events, each with its line.
 
     If one access of an event is invalid, the event is a reject.
     """
     rows, rejects, unread = list[AccessRow](), Counter[Reason](), UnreadCounter()
     for line, each in events:
-        read = each if isinstance(each, Reason) else rows_of_object(each, form, zone)
+        read = each if isinstance(each, Reason) else rows_of_object(each, form, zone, profile)
         if isinstance(read, Reason):
             rejects[read] += 1
             note_unread(unread, read, line, None if isinstance(each, Reason) else each, zone)
@@ -513,10 +544,172 @@ def _line_by_line(block: bytes, zone: tzinfo) -> AccessBatch:
     return batch_of(objects_of(block, _once), AccessForm.JSONL, zone)
 
 
+# Kafka's messages in JSON lines. Arrow parses lines that are alike, and the texts of a block are read together.
+
+
+_MESSAGE: Final = MESSAGE.encode()
+_ESCAPED: Final = MESSAGE.replace("=", "\\u003d").encode()
+
+
+@frozen(kw_only=True)
+class _Places:
+    """The paths of the message and of its time in the objects of a block."""
+
+    message: tuple[str, ...]
+    time: tuple[str, ...] | None
+    time_kind: pa.DataType | None
+    rivals: tuple[bytes, ...]
+    """Keys that come before that of the time, if an object has them."""
+
+    @classmethod
+    def of(cls, value: JsonObject, zone: tzinfo) -> "_Places | None":
+        """Return the paths in an object; None if it is not alike enough to others."""
+        texts = texts_in(value)
+        path = texts[0].path if len(texts) == 1 else ()
+        if not path or not all(isinstance(key, str) for key in path) or at(value, *path) != texts[0].text:
+            return None
+        message = tuple(map(str, path))
+        for size in range(len(message) - 1, -1, -1):
+            inner = at(value, *message[:size])
+            for number, key in enumerate(TIME_KEYS):
+                kind: Any = (
+                    _KINDS.get(type(inner.get(key))) if micros_of_value(inner.get(key), zone) is not None else None
+                )
+                if kind is not None and key != message[size]:
+                    rivals = tuple(f'"{each}"'.encode() for each in TIME_KEYS[:number])
+                    return cls(message=message, time=(*message[:size], key), time_kind=kind, rivals=rivals)
+        return cls(message=message, time=None, time_kind=None, rivals=())
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of both columns, nested as the objects are."""
+        tree: dict[str, Any] = {}
+        for path, kind in ((self.message, pa.string()), (self.time, self.time_kind)):
+            inner = tree
+            for key in (path or ())[:-1]:
+                inner = inner.setdefault(key, {})
+            if path:
+                inner[path[-1]] = kind
+        return pa.schema([pa.field(name, _type_of(each)) for name, each in tree.items()])
+
+
+_KINDS: Final = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+
+
+def _type_of(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    return pa.struct([pa.field(name, _type_of(each)) for name, each in tree.items()])
+
+
+def read_kafka_json(block: bytes, zone: tzinfo, profile: Profile = APACHE) -> AccessBatch:
+    """Read a block of JSON lines with messages of Kafka; `zone` applies to times without an offset."""
+    lines = block.removesuffix(b"\n").split(b"\n")
+    braced = [line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines]
+    alike = lines if all(braced) else [line for line, is_braced in zip(lines, braced, strict=True) if is_braced]
+    others = [] if alike is lines else [line for line, is_braced in zip(lines, braced, strict=True) if not is_braced]
+    batch = _alike(alike, zone, profile)
+    if batch is None:
+        return batch_of(objects_of(block), AccessForm.KAFKA_JSON, zone, profile)
+    rows, failed = batch
+    if not failed and not others:
+        return AccessBatch(rows=rows)
+    rest = batch_of(objects_of(b"\n".join([*failed, *others])), AccessForm.KAFKA_JSON, zone, profile)
+    both = pa.Table.from_batches([rows, rest.rows], READ_SCHEMA).combine_chunks().to_batches()
+    return AccessBatch(rows=both[0] if both else rows, rejects=rest.rejects, unread=rest.unread)
+
+
+def _alike(lines: list[bytes], zone: tzinfo, profile: Profile) -> tuple[pa.RecordBatch, list[bytes]] | None:
+    """Return the accesses of objects that are alike, and the lines that have none; None if they are not alike."""
+    value = next((each for line in lines[:_FIRST] if not isinstance(each := object_of(line), Reason)), None)
+    places = None if value is None else _Places.of(value, zone)
+    whole = b"\n".join(lines)
+    if places is None or not _is_utf8(whole) or _ESCAPED in whole or any(each in whole for each in places.rivals):
+        return None
+    options = pj.ParseOptions(explicit_schema=places.schema(), unexpected_field_behavior="ignore")
+    try:
+        reading = pj.ReadOptions(use_threads=False, block_size=len(whole) + 2)
+        table = pj.read_json(io.BytesIO(whole + b"\n"), reading, options)
+    except pa.ArrowInvalid:
+        return None
+    if len(table) != len(lines):
+        return None
+    texts = pc.utf8_rtrim(_column(table, places.message), characters="\r\n")
+    with_message = pc.sum(pc.count_substring(pc.fill_null(texts, ""), MESSAGE)).as_py()
+    if with_message != whole.count(_MESSAGE):  # in another key of some object
+        return None
+    beside: Any = pa.nulls(len(lines), TIME_TYPE)
+    if places.time is not None:
+        encoded = _column(table, places.time).dictionary_encode()
+        micros = [micros_of_value(each, zone) for each in encoded.dictionary.to_pylist()]
+        beside = pa.array(micros, pa.int64()).cast(TIME_TYPE).take(encoded.indices)
+    rows, is_read = read_texts(texts, beside, zone, profile)
+    failed = [lines[number] for number in np.flatnonzero(~is_read).tolist()]
+    return rows, failed
+
+
+def read_mixed(lines: Any, zone: tzinfo, names: Sequence[str]) -> ReadLines:
+    """Read each line of a binary array, with line feeds: text of any layout, or an object with a message of Kafka.
+
+    `names` are fields of ParsedLine. An object with several messages is AMBIGUOUS: it is not one access.
+    """
+    profile = APACHE
+    if not pc.all(pc.match_substring_regex(lines, HEAD)).as_py():
+        profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
+    read = read_each(lines, zone, profile, names)
+    if profile is APACHE and pc.any(pc.equal(read.columns.column("reason"), pa.scalar(Reason.TORN.value))).as_py():
+        profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
+        read = read_each(lines, zone, profile, names)
+    objects: Any = pc.indices_nonzero(pc.match_substring_regex(lines, r"^[ \t]*\{"))
+    if not len(objects):
+        return read
+    wrapped = [_of_object_line(line.removesuffix(b"\n"), zone, profile) for line in lines.take(objects).to_pylist()]
+    return replaced(read, np.asarray(objects).astype(np.int64), wrapped, names)
+
+
+_SAMPLE: Final = 1 << 10
+
+
+def profile_of_lines(lines: Iterable[bytes]) -> Profile:
+    """Return the layouts of some lines, of texts in objects as well; those of few lines are not among them."""
+    texts = list[str]()
+    for line in lines:
+        if line.lstrip().startswith(b"{"):
+            value = object_of(line)
+            texts += [each.text for each in texts_in(value)] if isinstance(value, dict) else []
+        elif _MESSAGE in line:
+            texts.append(line.decode(errors="replace"))
+    return Profile(layouts=tuple(detect(map(cleaned, texts), rare=_RARE)))
+
+
+_RARE: Final = 50
+"""Of so many lines of a sample, more than one must have a layout; otherwise they are read one by one."""
+
+
+def _of_object_line(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:
+    value = object_of(line)
+    if isinstance(value, Reason):
+        return None, ParsedLine(reason=value)
+    texts = texts_in(value)
+    if len(texts) != 1:
+        return None, ParsedLine(reason=Reason.AMBIGUOUS if texts else Reason.OTHER_MESSAGE)
+    return read_wrapped(texts[0], zone, profile)
+
+
+_FIRST: Final = 16
+"""Lines of a block of which the first object defines the paths."""
+
+
+def _column(table: pa.Table, path: tuple[str, ...]) -> Any:
+    column: Any = table.column(path[0]).combine_chunks()
+    for key in path[1:]:
+        column = pc.struct_field(column, key)
+    return column
+
+
 # Lines of kafka-authorizer.log and JSON objects in one file, as in joined logs.
 
 
-_HEADED: Final = re.compile(HEAD.encode(), re.ASCII | re.MULTILINE)
+_HEADED: Final = re.compile(rb"^(?:%s|[^{}\"\n]*%s)" % (HEAD.encode(), MESSAGE.encode()), re.ASCII | re.MULTILINE)
 _OBJECT: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
 
 

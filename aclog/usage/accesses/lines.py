@@ -1,14 +1,19 @@
 """Files of lines as pieces of work, and strict parsing of JSON objects in lines."""
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 import re
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias, cast
 
 from attrs import frozen
 
@@ -63,6 +68,131 @@ class PinnedFile:
         return file
 
 
+# Packed files, by their first bytes: gzip, bzip2, xz, zstd, and the members of zip and tar archives.
+
+
+_PACKINGS: Final = (
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+)
+_TAR_MARK: Final = (257, b"ustar")
+_UNKNOWN_PACKINGS: Final = (".lz4", ".snappy", ".deflate", ".zst", ".7z", ".lzo", ".br", ".rar")
+_SAMPLE: Final = 1 << 16
+
+
+def packing_of(path: str) -> str | None:
+    """Return the packing of a file by its first bytes; None for a plain file.
+
+    Raises:
+        ConfigError: its name has an ending of a packing that is not read, or of another one than its content.
+        OSError: it cannot be read.
+
+    """
+    with Path(path).open("rb") as opened:
+        return packing_in(opened, path)
+
+
+def packing_in(opened: IO[bytes], path: str) -> str | None:
+    """Return the packing of an open file, which is then at its start; `path` is its name. Raises as packing_of."""
+    beginning = opened.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
+    opened.seek(0)
+    packing = next((name for magic, name in _PACKINGS if beginning.startswith(magic)), None)
+    if packing is None and beginning.startswith(_TAR_MARK[1], _TAR_MARK[0]):
+        return "tar"
+    if packing is None and path.endswith(_UNKNOWN_PACKINGS) and beginning:
+        raise ConfigError(f"{path}: neither plain nor packed by gzip, bzip2, xz, zstd, zip or tar: decompress it first")
+    return packing
+
+
+def open_unpacked(opened: IO[bytes], packing: str | None) -> IO[bytes]:
+    """Return the unpacked content of an open file; of an archive, the content of its members one after another."""
+    stream: Any = opened
+    if packing == "gzip":
+        stream = gzip.GzipFile(fileobj=opened)
+    elif packing == "bz2":
+        stream = bz2.BZ2File(opened)
+    elif packing == "xz":
+        stream = lzma.LZMAFile(opened)  # noqa: SIM115 - the caller closes the file
+    elif packing == "zstd":
+        import pyarrow as pa  # noqa: PLC0415 - only zstd takes it
+
+        stream = pa.CompressedInputStream(pa.PythonFile(cast("Any", opened), mode="r"), "zstd")
+    if packing in {"zip", "tar"}:
+        return cast("IO[bytes]", io.BufferedReader(_Members(_members_of(opened, packing)), _SAMPLE))
+    if packing is None:
+        return opened
+    if packing == "zstd":
+        return cast("IO[bytes]", io.BufferedReader(_Members(iter([stream])), _SAMPLE))
+    buffered = io.BufferedReader(stream, _SAMPLE)
+    if buffered.peek(512)[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
+        return cast("IO[bytes]", io.BufferedReader(_Members(_members_of(buffered, "tar")), _SAMPLE))
+    return cast("IO[bytes]", buffered)
+
+
+def _members_of(opened: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
+    """Yield the text members of an archive, in order."""
+    members = _zip_members(opened) if packing == "zip" else _tar_members(opened)
+    for member in members:
+        buffered = io.BufferedReader(cast("Any", member), _SAMPLE)
+        if b"\0\0\0\0" not in buffered.peek(_SAMPLE).lstrip(b"\0")[:_SAMPLE]:
+            yield cast("IO[bytes]", buffered)
+
+
+def _zip_members(opened: IO[bytes]) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(opened) as archive:
+        for info in archive.infolist():
+            if not info.is_dir():
+                with archive.open(info) as member:
+                    yield member
+
+
+def _tar_members(opened: IO[bytes]) -> Iterator[IO[bytes]]:
+    with tarfile.open(fileobj=opened, mode="r|") as archive:
+        for info in archive:
+            member = archive.extractfile(info) if info.isfile() else None
+            if member is not None:
+                yield member
+
+
+class _Members(io.RawIOBase):
+    """The content of several files, each of which ends with a line feed."""
+
+    def __init__(self, members: Iterator[Any]) -> None:
+        self._members = members
+        self._member: Any = None
+        self._last = b"\n"
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; 0 at the end."""
+        while True:
+            if self._member is None:
+                self._member = next(self._members, None)
+                if self._member is None:
+                    return 0
+            data = self._member.read(len(buffer))
+            if data:
+                self._last = data[-1:]
+                buffer[: len(data)] = data
+                return len(data)
+            self._member = None
+            if self._last != b"\n":
+                self._last = b"\n"
+                buffer[:1] = b"\n"
+                return 1
+
+
+DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, OSError, ValueError)
+"""The errors of a packed file that is damaged."""
+
+
 @frozen(kw_only=True)
 class LinePart:
     """The lines that begin in [start, end) of a file; of a compressed file, all lines from `start` of its text on."""
@@ -83,7 +213,7 @@ def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, en
         OSError: it was removed.
 
     """
-    if file.path.endswith(".gz"):
+    if packing_of(file.path) is not None:
         return [LinePart(file=file, start=start, end=file.size, compressed=True)]
     with file.open() as opened:
         if end is None:
@@ -111,12 +241,23 @@ def blocks_of(part: LinePart) -> Iterator[bytes]:
 
 
 def _unpacked(opened: IO[bytes], start: int, path: str) -> Iterator[bytes]:
+    chunks = _unpacked_chunks(opened, start, path, packing_in(opened, path))
+    yield from _whole_lines(chunks, path)
+
+
+def _unpacked_chunks(opened: IO[bytes], start: int, path: str, packing: str | None) -> Iterator[bytes]:
     try:
-        with gzip.open(opened) as unpacked:
-            unpacked.seek(start)
-            yield from _whole_lines(iter(lambda: unpacked.read(_BLOCK), b""), path)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{path}: not a complete gzip file: {error}") from error
+        unpacked = open_unpacked(opened, packing)
+        skip(unpacked, start)
+        yield from iter(lambda: unpacked.read(_BLOCK), b"")
+    except DAMAGED as error:
+        raise ConfigError(f"{path}: not a complete {packing} file: {error}") from error
+
+
+def skip(opened: IO[bytes], count: int) -> None:
+    """Read so many bytes of a stream, and discard them."""
+    while count > 0 and (data := opened.read(min(count, _BLOCK))):
+        count -= len(data)
 
 
 def _chunks(opened: IO[bytes], size: int, path: str) -> Iterator[bytes]:

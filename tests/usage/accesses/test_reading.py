@@ -201,6 +201,8 @@ def test_forms_are_recognised(tmp_path):
     assert len(find_accesses([str(tmp_path / "*.log*")], UTC).files) == 2
     assert len(find_accesses([str(tmp_path / "lines")], UTC, AccessForm.KAFKA_LOG).parts) == 1
     (tmp_path / "image.png").write_bytes(b"\x89PNG")
+    assert find_accesses([str(tmp_path)], UTC).skipped == (str(tmp_path / "image.png"),)
+    (tmp_path / "image.png").write_bytes(b"\x89PNG is Allowed")
     with pytest.raises(ConfigError, match=r"image\.png: not an access log"):
         find_accesses([str(tmp_path)], UTC)
     with pytest.raises(ConfigError, match="nowhere: no such file"):

@@ -1,0 +1,328 @@
+"""Access logs in the forms that users have: the same accesses as in Apache's layout, or none, and never others."""
+
+import json
+import os
+import string
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aclog.authorizer.audit import Reason
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.kafka_log import split_lines
+from aclog.sources.accesses import access_of_line, access_of_row
+from aclog.usage.accesses.access_batch import read_kafka_lines
+from aclog.usage.accesses.access_log import explain_unread, find_accesses, read_part
+from aclog.usage.accesses.layouts import Profile, cleaned, compile_layout, detect
+from aclog.usage.accesses.times import epoch_micros, format_of
+from tests.support.runs.profiles import examples
+from tests.support.spark.access_logs import audit_text, batch_of
+from tests.usage.accesses.damage import KINDS, read_damaged, write_damaged
+from tests.usage.accesses.forms import BODIES, PACKINGS, TEXTS, TIME, apache
+
+OWN_TIME = timedelta(milliseconds=1)
+SEVERAL_LINES = {"torn head", "stack trace"}
+
+
+def rows_of(path, zone=UTC, profile=None):
+    """Return the accesses of a log, and the counts of other lines."""
+    rows, rejects = [], Counter()
+    for part in find_accesses([str(path)], zone, None, profile).parts:
+        for batch in read_part(part):
+            rows += batch.rows.to_pylist()
+            rejects += batch.rejects
+    return rows, rejects
+
+
+def wanted(body):
+    """Return the access of a message, in Apache's layout."""
+    return read_kafka_lines(apache(body).encode(), UTC).rows.to_pylist()[0]
+
+
+def untimed(row):
+    return {key: value for key, value in row.items() if key != "timestamp"}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_each_message_in_each_form_is_the_same_access(tmp_path, form):
+    for body in BODIES.values():
+        path = tmp_path / "log"
+        path.write_bytes(f"{TEXTS[form](body)}\n".encode())
+        (row,), rejects = rows_of(path)
+        assert untimed(row) == untimed(wanted(body))
+        assert abs(row["timestamp"] - TIME) < OWN_TIME
+        assert rejects.total() == (0 if form not in SEVERAL_LINES else 1 if form == "torn head" else 2)
+
+
+@pytest.mark.parametrize("form", sorted(TEXTS.keys() - SEVERAL_LINES))
+def test_spark_and_the_reader_without_pyarrow_agree(form):
+    for body in BODIES.values():
+        line = TEXTS[form](body)
+        want = wanted(body)
+        batch = split_lines(batch_of([line] * 3))
+        assert (batch.accesses.num_rows, batch.rejects.num_rows) == (3, 0)
+        (row,) = {tuple(each[name] for name in untimed(want) if name in each) for each in batch.accesses.to_pylist()}
+        assert row == tuple(want[name] for name in untimed(want) if name in batch.accesses.schema.names)
+        profile = Profile(layouts=tuple(detect([cleaned(line)]))) if not line.startswith("{") else None
+        names = ("principal", "host", "operation", "resourceType", "resourceName")
+        assert access_of_line(line.encode(), profile=profile) == access_of_row([want[name] for name in names])
+
+
+@pytest.mark.parametrize("name", PACKINGS)
+def test_a_packed_log_is_read_by_its_content(tmp_path, name):
+    path = tmp_path / name
+    lines = "".join(f"{apache(body)}\n" for body in BODIES.values())
+    path.write_bytes(PACKINGS[name](lines.encode()))
+    rows, _ = rows_of(path)
+    assert rows == [wanted(body) for body in BODIES.values()]
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ConfigError, match=r"not a complete \w+ file"):
+        rows_of(path)
+
+
+# Layouts built from log4j's conversion language, with names that a client chose.
+
+
+FORMATS = {
+    "%d": "%Y-%m-%d %H:%M:%S,%f",
+    "%d{ISO8601}": "%Y-%m-%dT%H:%M:%S,%f",
+    "%d{yyyy-MM-dd HH:mm:ss.SSS}": "%Y-%m-%d %H:%M:%S.%f",
+    "%d{yyyy/MM/dd HH:mm:ss,SSS}": "%Y/%m/%d %H:%M:%S,%f",
+    "%d{DATE}": "%d %b %Y %H:%M:%S,%f",
+    "%d{dd.MM.yyyy HH:mm:ss,SSS}": "%d.%m.%Y %H:%M:%S,%f",
+}
+FIELDS = {
+    "%p": "INFO",
+    "%-5p": "INFO ",
+    "%c": "kafka.authorizer.logger",
+    "%t": "data-plane-kafka-1",
+    "%X": "k=v",
+    "%pid": "17",
+}
+LITERALS = [" ", " - ", " [", "] ", "(", ") ", " | ", ": ", "\t", ", ", "%%"]
+NAMES = st.one_of(
+    st.text(string.printable.replace("\n", "").replace("\r", ""), max_size=12),
+    st.lists(
+        st.sampled_from([
+            " is Allowed operation = ", "Principal = User:x", " is Denied operation = READ from host = 10.0.0.1 on resource = Topic:",
+            " for request = Fetch with resourceRefCount = 1", " based on rule DefaultDeny", " (kafka.authorizer.logger)",
+            "[2026-03-01 10:00:00,123] INFO ", "LITERAL:", "a", " ", "]", "[t]", "|", "\x00", "é", '"', "\\",
+        ]),
+        max_size=4,
+    ).map("".join),
+)  # fmt: skip
+
+
+@st.composite
+def layouts(draw):
+    """A pattern, and what it writes before and after a message."""
+    time = draw(st.sampled_from(sorted(FORMATS)))
+    kinds = st.sampled_from([*sorted(FIELDS), *LITERALS])
+    before = [*draw(st.lists(kinds, max_size=3)), time, " ", *draw(st.lists(kinds, max_size=3))]
+    after = draw(st.lists(kinds, max_size=3))
+    parts = [before, after] if draw(st.booleans()) else [draw(st.lists(kinds, max_size=2)), [" ", time, *after]]
+    clock = TIME.strftime(FORMATS[time])[:-3]
+    texts = [
+        "".join(clock if each == time else FIELDS.get(each, each.replace("%%", "%")) for each in side) for side in parts
+    ]
+    return f"{''.join(parts[0])}%m{''.join(parts[1])}%n", *texts
+
+
+@settings(max_examples=examples(400))
+@given(layout=layouts(), principal=NAMES, name=NAMES, body=st.sampled_from(sorted(BODIES)))
+def test_a_line_of_any_layout_is_its_own_access_or_none(layout, principal, name, body):
+    pattern, before, after = layout
+    message = BODIES[body].replace("User:bob", f"User:{principal}").replace("orders", name)
+    try:
+        profile = Profile.of_pattern(pattern)
+    except ConfigError:  # two fields run together, such as %p%c
+        return
+    default = read_kafka_lines(f"{apache(message)}\n".encode(), UTC)
+    for read in (Profile(), Profile(layouts=profile.layouts), profile):
+        batch = read_kafka_lines(f"{before}{message}{after}\n".encode(), UTC, read)
+        rows = batch.rows.to_pylist()
+        assert len(rows) + batch.rejects.total() == 1
+        if not rows:
+            continue
+        # the message as it was written is the only one that may be read
+        kind, _, rest = message.partition(" on resource = ")[2].partition(":")
+        assert kind.upper().replace("_", "") == rows[0]["resourceType"].replace("_", "")
+        assert message.startswith(f"Principal = {rows[0]['principal']} is ")
+        assert rest.removeprefix("LITERAL:").startswith(rows[0]["resourceName"])
+        if default.rows.num_rows:
+            assert untimed(rows[0]) == untimed(default.rows.to_pylist()[0])
+        assert rows[0]["timestamp"] == TIME
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("%d %p", "expected one %m"),
+        ("%m %m", "expected one %m"),
+        ("%d %q %m", "%q: expected a conversion"),
+        ("%replace{%m}{a}{b}", "%replace: expected a conversion"),
+        ("%d{jj} %m", "unknown or repeated letter 'j'"),
+        ("%d{ISO8601}{Mars} %m", "unknown time zone"),
+    ],
+)
+def test_a_pattern_that_cannot_be_read_back_is_refused(pattern, problem):
+    with pytest.raises(ConfigError, match=problem):
+        compile_layout(pattern)
+
+
+def test_a_stated_layout_is_the_only_one(tmp_path):
+    path = tmp_path / "log"
+    other = f"03/01/2026 11:00:00 INFO {BODIES['3.2']}"
+    path.write_text(f"{other}\n{apache(BODIES['3.2'])}\n")
+    profile = Profile.of_pattern("%d{MM/dd/yyyy HH:mm:ss}{Europe/Berlin} %p %m%n")
+    rows, rejects = rows_of(path, profile=profile)
+    assert ([row["timestamp"].hour for row in rows], rejects.total()) == ([10], 1)
+    rows, rejects = rows_of(path)  # 03/01 may be a day of March or of January
+    assert (len(rows), rejects.total()) == (1, 1)
+
+
+def test_times():
+    berlin = ZoneInfo("Europe/Berlin")
+    for text, zone, hour in (("10:00:00,123", berlin, 9), ("10:00:00,123Z", berlin, 10), ("10:00:00,123-05", UTC, 15)):
+        (row,) = read_kafka_lines(f"2026-03-01 {text} INFO {BODIES['3.2']}".encode(), zone).rows.to_pylist()
+        assert row["timestamp"] == TIME.replace(hour=hour)
+    for number in ("1772359200", "1772359200000", "1772359200000000", "1772359200000000000", "1772359200.0"):
+        assert epoch_micros(number) == 1_772_359_200_000_000
+    # seconds of another century, or milliseconds of 1970
+    assert [epoch_micros(number) for number in ("17723592001", "177235920012", "177235920", "0", "-1", "x")] == [
+        None
+    ] * 6
+    assert format_of("dd.MM.yyyy hh:mm:ss a").parse("01.03.2026 01:00:00 PM", UTC) == 1_772_370_000_000_000
+    assert format_of("dd.MM.yyyy HH:mm:ss").parse("31.02.2026 01:00:00", UTC) is None
+
+
+@pytest.mark.parametrize("form", ["strimzi", "docker json", "ecs", "syslog 5424"])
+def test_a_log_whose_layout_changes_is_read_in_both(tmp_path, form):
+    path = tmp_path / "log"
+    old, new = f"{apache(BODIES['2.4'])}\n" * 1200, f"{TEXTS[form](BODIES['4.0'])}\n" * 1200
+    path.write_text(old + new)
+    rows, rejects = rows_of(path)
+    assert (len(rows), rejects.total()) == (2400, 0)
+    if form == "strimzi":
+        (profile,) = find_accesses([str(path)], UTC).profiles.values()
+        assert [layout.pattern for layout in profile.layouts] == ["[%d] %p %m (%c)%n", "%d %p %m (%c) [%t]%n"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"10:00:00,123 INFO {BODIES['3.2']}", Reason.BAD_TIMESTAMP),
+        (f"INFO {BODIES['3.2']}", Reason.BAD_TIMESTAMP),
+        (f"17723592001 INFO {BODIES['3.2']}", Reason.BAD_TIMESTAMP),
+        (json.dumps({"message": BODIES["3.2"], "timestamp": 17723592001}), Reason.BAD_TIMESTAMP),
+        (json.dumps({"message": BODIES["3.2"]}), Reason.BAD_TIMESTAMP),
+        (json.dumps({"message": BODIES["3.2"][:90], "timestamp": 1772359200123}), Reason.NO_HEAD),
+        (f"2026-03-01 10:00:00,123 INFO {BODIES['3.2'][:120]}", Reason.NO_HEAD),
+        (
+            f"2026-03-01 10:00:00,123 INFO {BODIES['3.2'][:50]}2026-03-01 10:00:00,123 INFO {BODIES['3.2']}",
+            Reason.AMBIGUOUS,
+        ),
+        (f"[2026-03-01 10:00:00,123] INFO {BODIES['3.2']} (com.example.Authorizer)", Reason.OTHER_LOGGER),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_rejected_and_recorded(tmp_path, line, reason):
+    path = tmp_path / "log"
+    path.write_text(f"{line}\n")
+    (part,) = find_accesses([str(path)], UTC).parts
+    (batch,) = read_part(part)
+    assert (batch.rows.num_rows, batch.rejects, batch.unread.total) == (0, {reason: 1}, 1)
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("form", ["apache", "strimzi", "kubectl"])
+def test_nothing_is_invented_in_a_damaged_log_and_nothing_whole_is_missed(tmp_path, form):
+    path = tmp_path / "kafka-authorizer.log"
+    made = write_damaged(path, 3000, 0.05, 4, form)
+    outcome = read_damaged(path, made)
+    assert made.kinds.keys() == KINDS.keys()
+    assert (outcome.invented, outcome.missed, outcome.judged) == (Counter(), Counter(), [])
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(seed=st.integers(0, 1 << 32))
+def test_one_damaged_line_is_enough_to_judge_no_rule_that_it_may_have_needed(tmp_path_factory, seed):
+    path = tmp_path_factory.mktemp("damage") / "kafka-authorizer.log"
+    made = write_damaged(path, 2, 1, seed)
+    outcome = read_damaged(path, made)
+    read = sum(made.written.values()) - len(made.lost)
+    assert (outcome.invented, outcome.missed) == (Counter(), Counter())
+    if outcome.read == read:  # otherwise a lost line was read nevertheless
+        assert outcome.judged == []
+
+
+# Files.
+
+
+def test_files_of_a_directory_are_selected_by_content_and_once(tmp_path):
+    deep = tmp_path / "old" / "2026"
+    deep.mkdir(parents=True)
+    (deep / "kafka-authorizer.log.1.gz").write_bytes(PACKINGS["log.gz"](f"{apache(BODIES['2.4'])}\n".encode()))
+    log = tmp_path / "kafka-authorizer.log"
+    log.write_text(f"{apache(BODIES['3.2'])}\n")
+    (tmp_path / "link.log").symlink_to(log)
+    os.link(log, tmp_path / "hard.log")
+    others = {
+        "kafkaServer-gc.log": b"[0.012s][info][gc] Using G1\n",
+        "server.log": b"[2026-03-01 10:00:00,123] INFO started (kafka.server.KafkaServer)\n",
+        "app.json": b'{"message": "started"}\n',
+        "core": b"\x7fELF\0\0\0\1\2\3" * 50,
+    }
+    for name, content in others.items():
+        (tmp_path / name).write_bytes(content)
+    # its only access is far from its beginning
+    late = b"started\n" * 20_000 + f"{apache(BODIES['4.0'])}\n".encode()
+    (tmp_path / "kafkaServer.out").write_bytes(late)
+    for place in (tmp_path, tmp_path / "**" / "*"):
+        found = find_accesses([str(place), str(log)], UTC)
+        assert {os.path.basename(path) for path in found.skipped} == others.keys()  # noqa: PTH119
+        rows = [row for part in found.parts for batch in read_part(part) for row in batch.rows.to_pylist()]
+        assert Counter(row["principal"] for row in rows) == Counter(
+            wanted(BODIES[body])["principal"] for body in ("2.4", "3.2", "4.0")
+        )
+    with pytest.raises(ConfigError, match="core: not an access log"):
+        find_accesses([str(tmp_path / "core")], UTC)
+
+
+FOREIGN = {
+    "[2020-09-04 06:35:33,509] INFO [DENY] Auth request Write on Topic:t by User u (io.aiven.kafka.auth.AivenAclAuthorizer)": "Aiven",
+    json.dumps({"repoType": 9, "repo": "k", "reqUser": "u", "access": "publish", "resource": "t", "result": 0}): "Ranger",
+    json.dumps({"decision_id": "4c", "input": {"action": {}}, "result": False}): "Open Policy Agent",
+    json.dumps({"eventSource": "kafka-cluster.amazonaws.com", "eventName": "ReadData"}): "CloudTrail",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", FOREIGN)
+def test_records_of_other_authorizers_are_refused_by_name(tmp_path, line):
+    path = tmp_path / "log"
+    path.write_text(f"{line}\n")
+    with pytest.raises(ConfigError, match=rf"log: {FOREIGN[line]}.*: not read: "):
+        find_accesses([str(path)], UTC)
+
+
+def test_unread_lines_are_explained_with_their_columns(tmp_path):
+    path = tmp_path / "log"
+    good = audit_text()
+    lines = [good, good[:60], good.replace("operation = READ", "opera"), good.replace("DefaultDeny", "Mood"), "noise"]
+    path.write_text("\n".join(lines) + "\n")
+    found = explain_unread(find_accesses([str(path)], UTC), 9)
+    assert [(each.text, each.column) for each in found] == [
+        (lines[1], lines[1].index("Principal") + 1),
+        (lines[2], lines[2].index(" is Denied") + 1),
+        (lines[3], lines[3].index(" based on rule") + 1),
+    ]
+    assert len(explain_unread(find_accesses([str(path)], UTC), 1)) == 1
+
+
+def test_the_clock_of_the_forms_is_that_of_the_default():
+    assert wanted(BODIES["3.2"])["timestamp"] == TIME == datetime(2026, 3, 1, 10, 0, 0, 123_000, tzinfo=UTC)
