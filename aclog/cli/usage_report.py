@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from aclog.analysis.policy import generation_object, merged
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl, StandardAclWithId, acl_text
 from aclog.authorizer.acls_image import Action
-from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.answers import rule_text, rules_text, with_generation
 from aclog.cli.diff_report import SideFlags
@@ -730,14 +730,15 @@ def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> S
         (Rules.of_image(policy.acls), evolve(policy.settings, allow_everyone=is_open or policy.settings.allow_everyone))
         for policy in (sides.old, sides.new)
     )
-    return simulate_changes(counted.accesses, before, after, counted.unread)
+    simulation = simulate_changes(counted.accesses, before, after, counted.unread)
+    return simulation.by_controllers() if sides.only_controllers else simulation
 
 
 def _ordered(simulation: Simulation) -> Any:
     return simulation.flips.sort_by([("count", "descending"), *((name, "ascending") for name in REQUEST_COLUMNS)])
 
 
-def _change_rows(ordered: Mapping[Generation | None, Any]) -> Iterator[Row]:
+def _change_rows(ordered: Mapping[Generation | GenerationPair | None, Any]) -> Iterator[Row]:
     """Yield the rows of all generations of Kafka that may decide; what only one decides so is marked."""
     rows = {generation: map(_change_row, flips.to_pylist()) for generation, flips in ordered.items()}
     for row, only in merged(rows, json_text):

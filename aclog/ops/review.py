@@ -58,7 +58,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import LintInputs, lint_inputs, repository_path, run_lint
-from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
+from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
@@ -187,12 +187,12 @@ def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
     return patterns
 
 
-def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proof]:
+def prove(resources: Sequence[ResourcePattern], compared: Mapping[Generation | None, Comparison]) -> list[Proof]:
     """Prove for each resource that every request on it is decided as before, by each Kafka that may decide."""
     return [_prove(each, compared) for each in resources]
 
 
-def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
+def _prove(resource: ResourcePattern, compared: Mapping[Generation | None, Comparison]) -> Proof:
     refuting = {generation: list(_refuting(resource, each)) for generation, each in compared.items()}
     by = [generation for generation, lines in refuting.items() if lines]
     return Proof(
@@ -732,7 +732,9 @@ def review_change(
     return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
 
 
-def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins) -> Compared:
+def _compared(
+    sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins
+) -> Mapping[Generation | None, Comparison]:
     """Compare both sides, as each generation of Kafka decides that may."""
     old, new = sides.policies(sides.base), sides.policies(sides.head)
     return {
@@ -748,7 +750,7 @@ def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     return run_lint(side.choice, side.image, next(iter(policies.values())), inputs, policies=policies)
 
 
-def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
+def _flipped(compared: Mapping[Generation | None, Comparison], accesses: Accesses) -> list[Flipped]:
     flips = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
     return [evolve(each, only=only) for each, only in merged(flips)]
 
@@ -763,7 +765,7 @@ def _accesses(settings: RepositorySettings) -> Accesses | None:
     return accesses
 
 
-def _doubts_of(accesses: Accesses | None, compared: Compared) -> Iterator[str]:
+def _doubts_of(accesses: Accesses | None, compared: Mapping[Generation | None, Comparison]) -> Iterator[str]:
     """Yield what is not known of the accesses that the change may break."""
     if accesses is not None and accesses.unread and any(each.differences for each in compared.values()):
         yield (

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
+from operator import and_
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.engine.host_classes import HostClasses, OneHost, partition
 from aclog.analysis.policy import Cell, Estate, Policy, range_rules
@@ -449,6 +450,8 @@ class Change(NamedTuple):
     direction: Direction
     hosts: Hosts
     names: Names
+    by_kafka: bool = False
+    """As Difference.by_kafka."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -464,16 +467,36 @@ def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
     """Return exactly the differences between two sides, each with its operations as a mask."""
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
     before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
-    changes: dict[Change, int] = {}
-    for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
-        column = [
-            tuple(has & ~had for has, had in zip(masks, others, strict=True))
-            for masks, others in zip(more, less, strict=True)
+    gained, lost = _without(after, before), _without(before, after)
+    columns = [(Direction.GAINED, False, gained), (Direction.LOST, False, lost)]
+    if old.cidr is not new.cidr:
+        upgraded = _allowed(scene, tree, evolve(old, cidr=new.cidr))
+        columns = [
+            (Direction.GAINED, True, _both(gained, upgraded)),
+            (Direction.GAINED, False, _without(gained, upgraded)),
+            (Direction.LOST, True, _without(lost, upgraded)),
+            (Direction.LOST, False, _both(lost, upgraded)),
         ]
+    changes: dict[Change, int] = {}
+    for direction, by_kafka, column in columns:
         for operations, hosts, names in _products(scene, tree, column):
-            change = Change(direction, hosts, names)
+            change = Change(direction, hosts, names, by_kafka)
             changes[change] = changes.get(change, 0) | operations
     return changes
+
+
+def _without(masks: Sequence[Masks], others: Sequence[Masks]) -> list[Masks]:
+    """Return, for each node, the operations of masks that others do not have."""
+    return [tuple(map(_less, own, other)) for own, other in zip(masks, others, strict=True)]
+
+
+def _both(masks: Sequence[Masks], others: Sequence[Masks]) -> list[Masks]:
+    """Return, for each node, the operations of masks that others have as well."""
+    return [tuple(map(and_, own, other)) for own, other in zip(masks, others, strict=True)]
+
+
+def _less(mask: int, other: int) -> int:
+    return mask & ~other
 
 
 def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
@@ -720,20 +743,20 @@ def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Cha
 
 def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
     """Yield differences in which equal changes are folded: first by names, then by principals."""
-    names_of: dict[tuple[int, Direction, Hosts, int, Principals], list[Names]] = {}
+    names_of: dict[tuple[int, Direction, bool, Hosts, int, Principals], list[Names]] = {}
     for kind, change, operations, principals in findings:
-        key = (kind, change.direction, change.hosts, operations, principals)
+        key = (kind, change.direction, change.by_kafka, change.hosts, operations, principals)
         names_of.setdefault(key, []).append(change.names)
-    principals_of: dict[tuple[int, Direction, Hosts, int, Names], list[Principals]] = {}
-    for (kind, direction, hosts, operations, principals), parts in names_of.items():
+    principals_of: dict[tuple[int, Direction, bool, Hosts, int, Names], list[Principals]] = {}
+    for (kind, direction, by_kafka, hosts, operations, principals), parts in names_of.items():
         names = tuple(dict.fromkeys(chain.from_iterable(parts)))
-        principals_of.setdefault((kind, direction, hosts, operations, names), []).append(principals)
-    for (kind, direction, hosts, operations, names), holders in principals_of.items():
+        principals_of.setdefault((kind, direction, by_kafka, hosts, operations, names), []).append(principals)
+    for (kind, direction, by_kafka, hosts, operations, names), holders in principals_of.items():
         for principals in _united(holders):
             region = Region(
                 resource_type=ResourceType(kind), operations=operations, principals=principals, hosts=hosts, names=names
             )
-            yield Difference(direction=direction, region=region)
+            yield Difference(direction=direction, region=region, by_kafka=by_kafka)
 
 
 def _united(holders: list[Principals]) -> Iterator[Principals]:
