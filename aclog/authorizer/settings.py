@@ -330,7 +330,7 @@ class Generation(Enum):
 
 @frozen(kw_only=True)
 class GenerationPair:
-    """The generations by which some nodes decide on two states, if they are not the same."""
+    """The generations by which some nodes decide on two states."""
 
     old: Generation
     new: Generation

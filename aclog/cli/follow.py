@@ -394,15 +394,8 @@ class _Follower:
         was, kafka = kafka_of_both((step.before, step.after), (named, named))
         pairs = generation_pairs(was, kafka)
         is_upgrade = any(pair.old is not pair.new for pair in pairs.values())
-        if (
-            changes
-            or is_upgrade
-            or (was.generations, was.only_controllers)
-            != (
-                kafka.generations,
-                kafka.only_controllers,
-            )
-        ):
+        may_before, may_after = ((each.generations, each.only_controllers) for each in (was, kafka))
+        if changes or is_upgrade or may_before != may_after:
             before = self._before(step.before, {pair.old for pair in pairs.values()})
             after = self._policies(step.after, {pair.new for pair in pairs.values()})
             self._last = after

@@ -341,7 +341,8 @@ class TwoStates:
         if old.stated is None and named[0] is not named[1]:  # --to-kafka-version
             (other,) = set(Generation) - set(new.generations)
             old = DecidingKafka(generations=(other,), stated=other)
-        pairs = generation_pairs(old, new)
+        second = self.second
+        pairs = generation_pairs(old, new, by_id=second is None or second.source.name == self.first.source.name)
         if len(pairs) > 1:
             warn(next(kafka.ambiguity() for kafka in (old, new) if not kafka.is_known))
         moved = [pair for pair in pairs.values() if pair.old is not pair.new]

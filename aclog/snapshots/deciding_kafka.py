@@ -278,24 +278,26 @@ def kafka_of_both(
 
 
 def generation_pairs(
-    old: DecidingKafka, new: DecidingKafka
+    old: DecidingKafka, new: DecidingKafka, *, by_id: bool = True
 ) -> dict[Generation | GenerationPair | None, GenerationPair]:
     """Return the generations by which nodes decide on two states, an earlier and a later one.
 
     One pair under None, if each state has one generation. Otherwise a pair for each transition of a node, under its
-    generation, if that is the same on both states. Where nodes are not known by id, each generation is a node. A node
-    that only one of the states has counts as one of the other's nodes, of its own generation if there is any. A state
-    that states nothing is decided as the other one: it is of the time before the first broker, or of files for the
-    other's cluster.
+    generation, if that is the same on both states. A node that only one of the states has counts as one of the other's
+    nodes, of its own generation if there is any. Where nodes are not known, or unless `by_id` (the states are of two
+    clusters), each generation counts as a node. A state that states nothing is decided as the other one: it is of the
+    time before the first broker, or of files for the other's cluster.
     """
     old, new = (new if old.states_nothing else old), (old if new.states_nothing else new)
     if old.is_known and new.is_known:
         return {None: GenerationPair(old=old.generations[0], new=new.generations[0])}
-    of_brokers = _transitions((old.of_brokers, new.of_brokers), (old.nodes.brokers(), new.nodes.brokers()))
-    controllers = old.nodes.controllers(), new.nodes.controllers()
+    brokers, controllers = (
+        (of_role(old.nodes), of_role(new.nodes)) for of_role in (NodeKafkas.brokers, NodeKafkas.controllers)
+    )
+    of_brokers = _transitions((old.of_brokers, new.of_brokers), brokers, by_id=by_id)
     only_controllers = set[tuple[Generation, Generation]]()
     if old.only_controllers or new.only_controllers or any(controllers):
-        only_controllers = _transitions((old.generations, new.generations), controllers) - of_brokers
+        only_controllers = _transitions((old.generations, new.generations), controllers, by_id=by_id) - of_brokers
     pairs = [GenerationPair(old=was, new=now) for was, now in of_brokers]
     pairs += [GenerationPair(old=was, new=now, only_controllers=True) for was, now in only_controllers]
     pairs.sort(key=lambda each: (each.old.value, each.new.value))
@@ -305,10 +307,12 @@ def generation_pairs(
 def _transitions(
     generations: tuple[Sequence[Generation], Sequence[Generation]],
     nodes: tuple[Mapping[int, Generation], Mapping[int, Generation]],
+    *,
+    by_id: bool,
 ) -> set[tuple[Generation, Generation]]:
-    """Return the generations before and after of each node, given those of both states and of their nodes, by id."""
+    """Return the generations before and after of each node, given those of both states and of their nodes."""
     (old, new), (before, after) = generations, nodes
-    if before and after:
+    if by_id and before and after:
         ids = before.keys() | after.keys()
         own = ((before.get(each) or after[each], after.get(each) or before[each]) for each in ids)
     else:

@@ -340,6 +340,19 @@ def test_a_state_that_states_nothing_is_decided_as_the_other_one():
     ]  # fmt: skip
 
 
+def test_nodes_of_another_cluster_are_other_nodes(upgraded, tmp_path):
+    """Two clusters in the middle of an upgrade: an id that both have is no node that was upgraded."""
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    other = write_log(tmp_path / "other", rules, [broker(1, 33), broker(2, 30)])
+    found = aclog("diff", "--log", upgraded, "--as-of", ROLLING, "--to-log", other).ok()
+    assert found.out == "no difference: every request is decided the same\n"
+    here = write_log(tmp_path / "here", rules, [broker(1, 30), broker(2, 33)], [broker(1, 33), broker(2, 30)])
+    swapped = rows_of(diff(here, 5, 7))
+    assert [line for line in swapped if line.startswith("On ")] == [
+        "On nodes upgraded from Kafka 4.3 to Kafka 4.4:", "On nodes downgraded from Kafka 4.4 to Kafka 4.3:",
+    ]  # fmt: skip
+
+
 def test_a_level_of_the_newer_kafka_says_that_the_rest_was_upgraded(tmp_path):
     rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
     level = FeatureLevelRecord(name="metadata.version", feature_level=33)
