@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.engine.exploration import Exploration, cell_of, changed_cells, scope_of, whole_scope
-from aclog.analysis.policy import Policy, deciding, merged
+from aclog.analysis.policy import G, Policy, deciding, merged
 from aclog.analysis.regions import (
     Difference,
     Direction,
@@ -20,6 +21,7 @@ from aclog.analysis.regions import (
     Request,
     difference_object,
     has_legal_name,
+    operations_of,
     witness,
     witness_object,
 )
@@ -38,7 +40,13 @@ from aclog.analysis.rows.report import (
 from aclog.analysis.rows.row import Row
 from aclog.authorizer.acl import ResourceType, StandardAcl, TwoOrigins
 from aclog.authorizer.acls_image import AclsImage, RuleChange, changes_between
-from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
+from aclog.authorizer.settings import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    Generation,
+    GenerationPair,
+    controllers_decide,
+)
 from aclog.authorizer.standard import ALL_KNOWN, Premise, Premises
 from aclog.authorizer.symbols import SYMBOLS
 from aclog.metalog.errors import printable
@@ -117,6 +125,14 @@ class Flips:
             by_principal.setdefault(request.principal, []).append((request, count))
         return Flips(total=sum(counts.values()), unread=unread, by_principal=by_principal)
 
+    def by_controllers(self) -> "Flips":
+        """Return the accesses that controllers decide."""
+        counts = chain.from_iterable(self._by_principal.values())
+        decided = {
+            request: count for request, count in counts if controllers_decide(request.resource_type, request.operation)
+        }
+        return Flips.of(decided, self.unread)
+
     def among(self, requests: Region | Row) -> int:
         """Return the number of accesses in a region or in a row."""
         of_principals = self._of(requests.principals)
@@ -126,6 +142,12 @@ class Flips:
         if principals.complement:
             return self._by_principal.values()
         return (self._by_principal[each] for each in principals.named if each in self._by_principal)
+
+
+def decided_by_controllers(region: Region) -> Region:
+    """Return the part of a region that controllers decide; it may have no operation."""
+    operations = (each for each in operations_of(region.operations) if controllers_decide(region.resource_type, each))
+    return evolve(region, operations=sum(1 << each for each in operations))
 
 
 # A comparison of two policies: regions in which they decide differently, rows for people, and counts.
@@ -152,6 +174,12 @@ class Comparison:
     """The locations of the ACLs of both policies."""
     premises: Premises = ALL_KNOWN
     """The unknown premises that could refute "no difference"; empty if there are differences."""
+
+    @property
+    def kafka(self) -> GenerationPair | None:
+        """The generations of Kafka that decide on the two policies; None if they are the same."""
+        old, new = (Generation.V4_4 if each.settings.cidr else Generation.V4_3 for each in (self.old, self.new))
+        return None if old is new else GenerationPair(old=old, new=new)
 
     def __bool__(self) -> bool:
         """Return whether any request is decided differently, so that `if old.diff(new)` works."""
@@ -206,6 +234,12 @@ class Comparison:
             origins=origins or TwoOrigins(),
         )
 
+    def by_controllers(self) -> "Comparison":
+        """Return the parts of the difference that controllers decide."""
+        parts = (evolve(each, region=decided_by_controllers(each.region)) for each in self.differences)
+        flips = None if self.flips is None else self.flips.by_controllers()
+        return evolve(self, differences=[each for each in parts if each.region.operations], flips=flips)
+
     def json_lines(self) -> Iterator[JsonObject]:
         """Yield a JSON object per region (docs/commands), with counts of existing topics and of accesses if known."""
         for difference in self.differences:
@@ -218,6 +252,8 @@ class Comparison:
                 line["topics"] = len(self.topics.among(region.names))
             if self.flips is not None:
                 line["accesses"] = self.flips.among(region)
+            if difference.by_kafka and self.kafka is not None:
+                line["kafka"] = self.kafka.to_dict()
             yield line
 
     def rows(self) -> list[ReportRow]:
@@ -253,6 +289,7 @@ class Comparison:
             accesses=self._accesses_of(row),
             origins=self.origins,
             places=tuple(behind.places(row)),
+            by_kafka=self.kafka if row.by_kafka else None,
         )
 
     def _topics_of(self, row: Row) -> int | None:
@@ -265,9 +302,12 @@ class Comparison:
         return None if self.flips is None else self.flips.among(row)
 
 
-def rows_of_each(
-    compared: Mapping[Generation, Comparison] | Mapping[Generation | None, Comparison],
-) -> Iterator[ReportRow]:
+Compared: TypeAlias = Mapping[Generation | GenerationPair | None, Comparison]
+"""By the generation of Kafka that decides on both policies, or by a pair if it is not the same; one under None, if
+it is known which decide."""
+
+
+def rows_of_each(compared: Mapping[G, Comparison]) -> Iterator[ReportRow]:
     """Yield the rows for people of the comparisons of all generations that may decide, each with `only`."""
     report_rows = merged({generation: comparison.rows() for generation, comparison in compared.items()}, row_cells)
     yield from (evolve(report, only=only) for report, only in report_rows)

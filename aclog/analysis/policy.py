@@ -33,7 +33,7 @@ from aclog.authorizer.index.base import LONGEST_REMEMBERED, Base, pairs_of, row_
 from aclog.authorizer.index.layout import ALL_OPERATIONS, Generations, Int32s, resource_name, split_pair
 from aclog.authorizer.index.scan_order import name_ranks
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
-from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.authorizer.symbols import is_symbol, known_beginning
 from aclog.metalog.errors import ConfigError
@@ -219,17 +219,15 @@ def _two_names(kind: int, one: str, other: str, new: str) -> ConfigError:
 
 
 T = TypeVar("T")
+G = TypeVar("G", bound=Generation | GenerationPair | None)
 
 
 def _itself(value: object) -> Hashable:
     return value
 
 
-def merged(
-    answers: Mapping[Generation, Iterable[T]] | Mapping[Generation | None, Iterable[T]],
-    key: Callable[[T], Hashable] = _itself,
-) -> Iterator[tuple[T, Generation | None]]:
-    """Yield the items of the answers of all generations; an item of only one has that generation.
+def merged(answers: Mapping[G, Iterable[T]], key: Callable[[T], Hashable] = _itself) -> Iterator[tuple[T, G | None]]:
+    """Yield the items of the answers of all generations; an item that some lack has the generation of each other.
 
     `key`: the part of an item on which generations must agree to share it. With one generation there is no comparison
     and no read-ahead.
@@ -241,26 +239,26 @@ def merged(
     for each, own in keyed.items():
         for name, value in own.items():
             holding = [other for other, values in keyed.items() if name in values]
-            if len(holding) == 1:
+            if len(holding) < len(keyed):
                 yield value, each
             elif holding[0] is each:
                 yield value, None
 
 
-def only_on(generation: Generation | None) -> str:
+def only_on(generation: Generation | GenerationPair | None) -> str:
     """Return such as ` (on Kafka 4.4 only)`; empty for None."""
-    return "" if generation is None else f" (on {generation} only)"
+    if generation is None:
+        return ""
+    return f" (on {generation})" if isinstance(generation, GenerationPair) else f" (on {generation} only)"
 
 
-def marked(
-    answers: Mapping[Generation, Iterable[object]] | Mapping[Generation | None, Iterable[object]],
-) -> Iterator[str]:
+def marked(answers: Mapping[G, Iterable[object]]) -> Iterator[str]:
     """Yield the texts of the answers; a text of only one generation ends with `only_on`."""
     yield from (f"{value}{only_on(only)}" for value, only in merged(answers, str))
 
 
-def generation_object(generation: Generation | None) -> dict[str, str]:
-    """Return the JSON object with the key `generation`; empty for None."""
+def generation_object(generation: Generation | GenerationPair | None) -> dict[str, str]:
+    """Return the JSON object with the key `generation`, of two states that of the second one; empty for None."""
     return {} if generation is None else {"generation": generation.value}
 
 

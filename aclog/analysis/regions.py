@@ -422,6 +422,8 @@ class Difference:
 
     direction: Direction
     region: Region
+    by_kafka: bool = False
+    """Whether the other generation of Kafka alone, with the rules and settings of the first policy, decides so."""
 
     def __str__(self) -> str:
         return f"{self.direction.value}  {self.region}"

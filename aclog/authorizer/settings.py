@@ -328,6 +328,37 @@ class Generation(Enum):
         return f"Kafka {self.value}"
 
 
+@frozen(kw_only=True)
+class GenerationPair:
+    """The generations by which some nodes decide on two states."""
+
+    old: Generation
+    new: Generation
+    only_controllers: bool = False
+    """Whether no broker is among the nodes."""
+
+    @property
+    def value(self) -> str:
+        """The version of the generation that decides on the second state."""
+        return self.new.value
+
+    @property
+    def _direction(self) -> str:
+        return "upgrade" if self.new.has_ranges else "downgrade"
+
+    def cause(self) -> str:
+        """Return such as `by the upgrade from Kafka 4.3 to Kafka 4.4`."""
+        return f"by the {self._direction} from {self.old} to {self.new}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the JSON object of `aclog diff`."""
+        return {"old": self.old.value, "new": self.new.value}
+
+    def __str__(self) -> str:
+        nodes = "controllers" if self.only_controllers else "nodes"
+        return f"{nodes} {self._direction}d from {self.old} to {self.new}"
+
+
 def generation_of_version(text: str) -> Generation:
     """Return the generation of a release of Kafka, such as 4.3.1 or 4.4.
 

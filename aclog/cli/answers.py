@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
+from aclog.analysis.comparison import Compared
 from aclog.analysis.policy import generation_object, merged, only_on
 from aclog.analysis.regions import JsonObject, decided_by_object
 from aclog.analysis.timeline import Event, Interval
@@ -117,6 +118,16 @@ DIFFERENCE_COLUMNS = (
 )
 """What a change gives or takes (aclog.analysis.comparison)."""
 
+KAFKA = Column(
+    key="kafka", title="BY KAFKA", text=lambda value: f"{value['new']} after {value['old']}" if value else ""
+)
+
+
+def difference_columns(comparisons: Compared) -> tuple[Column, ...]:
+    """Return the columns of differences, with those of the Kafka that decides where they have values."""
+    columns = with_generation(DIFFERENCE_COLUMNS, comparisons)
+    return (*columns, KAFKA) if any(each.kafka for each in comparisons.values()) else columns
+
 
 # Prints permissions.
 
@@ -137,7 +148,8 @@ def print_permissions(
     prefix of the question.
     """
     more = premises.turning(allowed=False)
-    permissions = tracked(merged(answers, permission_key), "looking for what is allowed", "permissions", streams=True)
+    granted = merged(answers, permission_key)
+    permissions = tracked(granted, "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
         rows = (
             permission_object(permission, origins) | generation_object(generation)

@@ -12,7 +12,7 @@ from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
 from aclog.analysis.who_can import Permission, permission_lines
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.settings import Generation
-from aclog.cli.answers import DIFFERENCE_COLUMNS, PERMISSION_COLUMNS, rule_text, with_generation
+from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, rule_text, with_generation
 from aclog.cli.diff_report import SideFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
 from aclog.cli.flags.question import (
@@ -189,7 +189,7 @@ def print_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
     flags.check({})
     proof = prove_comparison(claim, flags.states(), direction=direction)
     if output.is_rows:
-        _print_rows(proof, with_generation(DIFFERENCE_COLUMNS, proof.compared), output)
+        _print_rows(proof, difference_columns(proof.compared), output)
     else:
         _say(claim, proof.verdict, [list(row_lines(row)) for row in rows_of_each(proof.compared)])
     return PROVED if proof.verdict.is_proved else NOT_PROVED

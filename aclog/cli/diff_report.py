@@ -6,15 +6,15 @@ from importlib.metadata import version
 
 from attrs import frozen
 
-from aclog.analysis.comparison import Comparison, rows_of_each, turning
+from aclog.analysis.comparison import Compared, Comparison, rows_of_each, turning
 from aclog.analysis.policy import NameMap
 from aclog.analysis.rows.report import markdown_lines, sarif_log
-from aclog.cli.answers import DIFFERENCE_COLUMNS, with_generation
+from aclog.cli.answers import difference_columns
 from aclog.cli.flags.commands import DiffFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags, check_one_stdin
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.metalog.errors import printable
-from aclog.ops.policies import Compared, TwoStates, compare, difference_objects, warn_of_super_users
+from aclog.ops.policies import TwoStates, compare, difference_objects, warn_of_super_users
 from aclog.sources.accesses import read_accesses
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.output import emit, note, say, warn
@@ -126,7 +126,7 @@ def _print(comparisons: Compared, output: Output) -> None:
             _say_parts, heading="### {}", lines_of=lambda each: markdown_lines(each.rows(), each.premises)
         )
     elif output.is_rows:
-        output.print_rows(with_generation(DIFFERENCE_COLUMNS, comparisons), difference_objects(comparisons))
+        output.print_rows(difference_columns(comparisons), difference_objects(comparisons))
         return
     else:
         print_parts = partial(_say_parts, heading="On {}:", lines_of=Comparison.text_lines)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -18,20 +19,20 @@ from uuid import UUID
 from attrs import define, evolve, field, frozen
 from prometheus_client import CollectorRegistry, Counter, Gauge, PlatformCollector, ProcessCollector, generate_latest
 
-from aclog.analysis.comparison import Comparison, rows_of_each
+from aclog.analysis.comparison import Compared, Comparison, rows_of_each
 from aclog.analysis.policy import Policy
-from aclog.analysis.regions import Difference, Direction, ExistingNames, JsonObject, Region
+from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.analysis.rows.report import row_lines
-from aclog.authorizer.acl import AclOperation, StandardAcl, acl_of, acl_text
+from aclog.authorizer.acl import StandardAcl, acl_of, acl_text
 from aclog.authorizer.acls_image import RuleChange, changes_between, net_changes
-from aclog.authorizer.settings import Generation, Settings, controllers_decide
+from aclog.authorizer.settings import Generation, Settings
 from aclog.cli.signals import on_signals
 from aclog.config.node_config import HostPort
 from aclog.metalog.errors import ConfigError, LogError, printable
 from aclog.metalog.records import AccessControlEntryRecord
-from aclog.ops.policies import Compared, difference_objects
+from aclog.ops.policies import difference_objects
 from aclog.server.http_endpoint import HttpEndpoint
-from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, kafka_text
+from aclog.snapshots.deciding_kafka import generation_pairs, kafka_of_both, kafka_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Followed, follow
 from aclog.sources.choice import ChosenSource
@@ -389,14 +390,18 @@ class _Follower:
     def show(self, step: Followed) -> None:
         """Print what a step gives and takes."""
         changes = step_changes(step)
-        was, kafka = self._kafka(step.before), self._kafka(step.after)
-        if changes or (was.generations, was.only_controllers) != (kafka.generations, kafka.only_controllers):
-            before = self._before(step.before, was)
-            after = self._policies(step.after, kafka)
+        named = self.options.settings.generation
+        was, kafka = kafka_of_both((step.before, step.after), (named, named))
+        pairs = generation_pairs(was, kafka)
+        is_upgrade = any(pair.old is not pair.new for pair in pairs.values())
+        may_before, may_after = ((each.generations, each.only_controllers) for each in (was, kafka))
+        if changes or is_upgrade or may_before != may_after:
+            before = self._before(step.before, {pair.old for pair in pairs.values()})
+            after = self._policies(step.after, {pair.new for pair in pairs.values()})
             self._last = after
             reports: Compared = {
-                generation: self._compared(before, generation, policy, changes, (was, kafka))
-                for generation, policy in after.items()
+                key: self._compared(before[pair.old], after[pair.new], changes, only_controllers=pair.only_controllers)
+                for key, pair in pairs.items()
             }
             self._changes.inc(len(changes))
             lines = list(difference_objects(reports))
@@ -407,44 +412,26 @@ class _Follower:
             raise _DiffStoppedError
         self.status.succeeded()
 
-    def _compared(
-        self,
-        before: dict[Generation, Policy],
-        generation: Generation,
-        after: Policy,
-        changes: list[RuleChange],
-        kafkas: tuple[DecidingKafka, DecidingKafka],
-    ) -> Comparison:
-        """Return what a step changes on the nodes of a generation; `kafkas`: what may decide before and after it."""
-        was, kafka = kafkas
-        is_of_brokers = generation not in kafka.only_controllers
-        old = before.get(generation)
-        if old is None or (is_of_brokers and generation in was.only_controllers):
-            # A node of another generation decides as none did before.
-            old = next(policy for each, policy in before.items() if each not in was.only_controllers)
-        comparison = Comparison.of(old, after, changes=changes, topics=self.options.topics)
-        return comparison if is_of_brokers else evolve(comparison, differences=_by_controllers(comparison.differences))
+    def _compared(self, old: Policy, new: Policy, changes: list[RuleChange], *, only_controllers: bool) -> Comparison:
+        """Return what a step changes on some nodes."""
+        comparison = Comparison.of(old, new, changes=changes, topics=self.options.topics)
+        return comparison.by_controllers() if only_controllers else comparison
 
-    def _before(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
+    def _before(self, image: Image, generations: AbstractSet[Generation]) -> dict[Generation, Policy]:
         """Return the policies of the last step if nothing came in between: they have many of the answers."""
         last = self._last
-        if last and last.keys() == set(kafka.generations):
-            first = next(iter(last.values()))
-            if first.acls.index is image.acls.index:
-                return last
-        return self._policies(image, kafka)
+        if last.keys() >= generations and next(iter(last.values())).acls.index is image.acls.index:
+            return last
+        return self._policies(image, generations)
 
-    def _kafka(self, image: Image) -> DecidingKafka:
-        return deciding_kafka(image, self.options.settings.generation)
-
-    def _policies(self, image: Image, kafka: DecidingKafka) -> dict[Generation, Policy]:
+    def _policies(self, image: Image, generations: AbstractSet[Generation]) -> dict[Generation, Policy]:
         settings = self.options.settings
         return {
             each: Policy(
                 image.acls.with_options(documented=settings.documented, cidr=each.has_ranges),
                 evolve(settings, cidr=each.has_ranges, is_kafka_stated=True),
             )
-            for each in kafka.generations
+            for each in generations
         }
 
     def _print(self, step: Followed, what: str, reports: Compared, lines: list[JsonObject]) -> None:
@@ -464,17 +451,6 @@ class _Follower:
                 say(f"  {printable(text)}", flush=True)
         if not lines:
             say("  no difference: every request is decided as before", flush=True)
-
-
-def _by_controllers(differences: list[Difference]) -> list[Difference]:
-    """Return the parts of regions that controllers decide."""
-    parts = (evolve(each, region=evolve(each.region, operations=_decided(each.region))) for each in differences)
-    return [each for each in parts if each.region.operations]
-
-
-def _decided(region: Region) -> int:
-    operations = (each for each in AclOperation if controllers_decide(region.resource_type, each))
-    return region.operations & sum(1 << each for each in operations)
 
 
 def _summary(changes: list[RuleChange]) -> str:

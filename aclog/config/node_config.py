@@ -206,14 +206,6 @@ class NodeConfig:
     """Messages to log: unused and unknown keys."""
 
     @property
-    def elr_min_insync_replicas(self) -> int | None:
-        """The value that a new leader writes into a log; None unless the node is like Kafka 4.4.
-
-        Kafka 4.3.1 also writes it (ActivationRecordsGenerator.recordsForEmptyLog).
-        """
-        return self.min_insync_replicas if self.generation is Generation.V4_4 else None
-
-    @property
     def voter_ids(self) -> tuple[int, ...]:
         """The ids in controller.quorum.voters."""
         return tuple(self.voters)

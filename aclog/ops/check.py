@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from aclog.analysis.comparison import turning
+from aclog.analysis.comparison import Compared, turning
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, deciding, generation_object, merged
 from aclog.analysis.regions import (
@@ -26,7 +26,6 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import (
-    Compared,
     StatedSettings,
     TwoStates,
     compare,
@@ -250,9 +249,10 @@ def prove_none(
         )
         for generation, policy in policies.items()
     }
+    granted = merged(allowed, permission_key)
     counterexamples = [
         (each, generation)
-        for each, generation in tracked(merged(allowed, permission_key), "looking for who may", "permissions")
+        for each, generation in tracked(granted, "looking for who may", "permissions")
         if each.region.principals.complement or not question.only_unnamed
     ]
     refuted = bool(counterexamples)

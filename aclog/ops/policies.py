@@ -9,16 +9,30 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import evolve, field, frozen
 
-from aclog.analysis.comparison import Comparison, SidePremises
-from aclog.analysis.policy import MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
+from aclog.analysis.comparison import Compared, Comparison, SidePremises
+from aclog.analysis.policy import G, MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
-from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings, parse_super_users, super_user_mistakes
+from aclog.authorizer.settings import (
+    SUPER_USERS_CONFIG,
+    Generation,
+    GenerationPair,
+    Settings,
+    parse_super_users,
+    super_user_mistakes,
+)
 from aclog.authorizer.standard import Premises
 from aclog.authorizer.symbols import symbol_refusal
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka, ranges_concern_controllers
+from aclog.snapshots.deciding_kafka import (
+    DecidingKafka,
+    deciding_kafka,
+    generation_pairs,
+    kafka_of_both,
+    kafka_text,
+    ranges_concern_controllers,
+)
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
@@ -211,6 +225,8 @@ class Sides:
     """Where the rules of both stand."""
     premises: SidePremises
     """What is unknown of the settings of both."""
+    only_controllers: bool = False
+    """Whether only controllers decide by the generations of the two."""
 
     def refs(self) -> list[str]:
         """Return the commits of which files were read."""
@@ -293,10 +309,10 @@ class TwoStates:
     """How names of the first state are called in the second one."""
     notify: Notify = note
 
-    def read_each(self) -> dict[Generation | None, Sides]:
-        """Read both sides for each generation of Kafka that may decide on both; warn if there is more than one.
+    def read_each(self) -> dict[Generation | GenerationPair | None, Sides]:
+        """Read both sides for each pair of generations of Kafka that decides (generation_pairs), by its own each.
 
-        Each side is decided by its own generation, under None, where both state it.
+        Warns if there is more than one, and notes if another Kafka decides on the second state.
 
         Raises:
             ConfigError: a malformed file, or a change that was not made for this state.
@@ -309,24 +325,44 @@ class TwoStates:
         premises = self._premises()
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         same_source = second is None and not self.maps
-        pairs, ambiguity = _generations((before, self.old_settings), (after, self.new_settings))
-        if ambiguity:
-            warn(ambiguity)
+        pairs = self._generations(before, after)
         between = net_changes(self.changes) if same_source else changes_between(old.acls, after.acls)
         origins = self._origins()
         return {
             generation: Sides(
-                old=policy_by(old, self.old_settings.of_generation(own)),
-                new=policy_by(after, self.new_settings.of_generation(to)),
+                old=policy_by(old, self.old_settings.of_generation(pair.old)),
+                new=policy_by(after, self.new_settings.of_generation(pair.new)),
                 changes=between,
                 images=(before, after),
                 sources=(first,) if second is None else (first, second),
                 topics=self.topics,
                 origins=origins,
                 premises=premises,
+                only_controllers=pair.only_controllers,
             )
-            for generation, (own, to) in pairs.items()
+            for generation, pair in pairs.items()
         }
+
+    def _generations(self, before: Image, after: Image) -> dict[Generation | GenerationPair | None, GenerationPair]:
+        """Return the generations that decide on both states; warn and note as `read_each`.
+
+        If a flag names a Kafka for the second one only, and the first one does not state its own, the first is decided
+        by the other generation, as before an upgrade.
+        """
+        named = self.old_settings.generation, self.new_settings.generation
+        old, new = kafka_of_both((before, after), named)
+        if old.stated is None and named[0] is not named[1]:  # --to-kafka-version
+            (other,) = set(Generation) - set(new.generations)
+            old = DecidingKafka(generations=(other,), stated=other)
+        second = self.second
+        pairs = generation_pairs(old, new, by_id=second is None or second.source.name == self.first.source.name)
+        if len(pairs) > 1:
+            warn(next(kafka.ambiguity() for kafka in (old, new) if not kafka.is_known))
+        moved = [pair for pair in pairs.values() if pair.old is not pair.new]
+        if named == (None, None) and moved:
+            which = f": {kafka_text(old)}; then {kafka_text(new)}" if None in pairs else f", on {moved[0]}"
+            self.notify(f"another Kafka decides on the second state{which}")
+        return pairs
 
     def _premises(self) -> SidePremises:
         """Return what is unknown, and note it; a side that is no running cluster has the settings of the other one.
@@ -359,36 +395,11 @@ class TwoStates:
         return TwoOrigins(old=old if self.maps else both, new=both)
 
 
-def _generations(
-    first: tuple[Image, StatedSettings], second: tuple[Image, StatedSettings]
-) -> tuple[dict[Generation | None, tuple[Generation, Generation]], str]:
-    """Return the generations that decide on two states: one for each that may decide on both, and why there are more.
-
-    A state that does not state its own is decided as the other: rules in files are those of the other's cluster. Unless
-    a flag names a Kafka for the second one: then the first is decided by the other generation, as before an upgrade.
-    """
-    controllers = any(ranges_concern_controllers(image.acls) for image, _ in (first, second))
-    kafkas = [deciding_kafka(image, stated.generation, controllers=controllers) for image, stated in (first, second)]
-    old, new = kafkas[0].stated or kafkas[1].stated, kafkas[1].stated or kafkas[0].stated
-    if kafkas[0].stated is None and first[1].generation is not second[1].generation:  # --to-kafka-version
-        old = next(each for each in Generation if each is not new)
-    if old is not None and new is not None:
-        return {None: (old, new)}, ""
-    possible = [each for each in Generation if any(each in kafka.generations for kafka in kafkas)]
-    if len(possible) == 1:
-        return {None: (possible[0], possible[0])}, ""
-    return {each: (each, each) for each in possible}, next(kafka.ambiguity() for kafka in kafkas if not kafka.is_known)
-
-
 # Differences of two policies, where several generations of Kafka may decide on both: those of each, and of all.
 
 
-Compared = Mapping[Generation | None, Comparison]
-"""By the generation that decides on both sides; one under None, if that is known."""
-
-
 def compare(
-    each: Mapping[Generation | None, Sides],
+    each: Mapping[Generation | GenerationPair | None, Sides],
     *,
     direction: Direction | None = None,
     accesses: "Accesses | None" = None,
@@ -402,23 +413,27 @@ def compare(
 
     """
     topics = next(iter(each.values())).existing_topics()
+
+    def compared(sides: Sides) -> Comparison:
+        """Compare two sides."""
+        comparison = Comparison.of(
+            sides.old,
+            sides.new,
+            changes=sides.changes,
+            direction=direction,
+            topics=topics,
+            flips=None if accesses is None else accesses.flipped(sides.old, sides.new),
+            origins=sides.origins,
+        )
+        return comparison.by_controllers() if sides.only_controllers else comparison
+
     with progress("comparing"):
-        return {
-            generation: Comparison.of(
-                sides.old,
-                sides.new,
-                changes=sides.changes,
-                direction=direction,
-                topics=topics,
-                flips=None if accesses is None else accesses.flipped(sides.old, sides.new),
-                origins=sides.origins,
-            )
-            for generation, sides in each.items()
-        }
+        return {generation: compared(sides) for generation, sides in each.items()}
 
 
-def difference_objects(compared: Compared) -> Iterator[JsonObject]:
+def difference_objects(compared: Mapping[G, Comparison]) -> Iterator[JsonObject]:
     """Yield an object for each region, with `generation` where only one decides so."""
     answers = {generation: comparison.json_lines() for generation, comparison in compared.items()}
-    for line, generation in merged(answers, json_text):
-        yield {**line, **generation_object(generation)}
+    objects = ({**line, **generation_object(generation)} for line, generation in merged(answers, json_text))
+    # Nodes that were upgraded and nodes that ran the later generation before may have the same difference.
+    yield from objects if len(compared) < 3 else {json_text(each): each for each in objects}.values()

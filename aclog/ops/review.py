@@ -64,7 +64,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
-from aclog.ops.policies import Compared, StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
+from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
 from aclog.planning.plan import PatternSet
 from aclog.snapshots.deciding_kafka import deciding_kafka
@@ -206,12 +206,12 @@ def untouched(settings: RepositorySettings) -> list[ResourcePattern]:
     return patterns
 
 
-def prove(resources: Sequence[ResourcePattern], compared: Compared) -> list[Proof]:
+def prove(resources: Sequence[ResourcePattern], compared: Mapping[Generation | None, Comparison]) -> list[Proof]:
     """Prove for each resource that every request on it is decided as before, by each Kafka that may decide."""
     return [_prove(each, compared) for each in resources]
 
 
-def _prove(resource: ResourcePattern, compared: Compared) -> Proof:
+def _prove(resource: ResourcePattern, compared: Mapping[Generation | None, Comparison]) -> Proof:
     refuting = {
         generation: list(chain(_refuting(resource, each), _symbols_refuting(resource, each)))
         for generation, each in compared.items()
@@ -255,7 +255,7 @@ def _may_meet(acl: StandardAcl, target: PatternSet) -> bool:
     return not beginning or target.meets(acl.resource_type, beginning, PatternType.PREFIXED)
 
 
-def symbol_doubts(compared: Compared) -> Iterator[str]:
+def symbol_doubts(compared: Mapping[Generation | None, Comparison]) -> Iterator[str]:
     """Yield that rules changed without an effective change, where a symbol may turn out to have one."""
     for each in compared.values():
         symbolic = (*each.new.acls.symbolic(), *each.old.acls.symbolic())
@@ -866,7 +866,9 @@ def review_change(
     return Reviewed(review=review, new=evolve(after, findings=new_findings(before, after)))
 
 
-def _compared(sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins) -> Compared:
+def _compared(
+    sides: ReviewSides, topics: ExistingNames | None, origins: TwoOrigins
+) -> Mapping[Generation | None, Comparison]:
     """Compare both sides, as each generation of Kafka decides that may."""
     old, new = sides.policies(sides.base), sides.policies(sides.head)
     return {
@@ -888,7 +890,7 @@ def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     return run_lint(side.choice, side.image, policy, inputs, policies=policies, premises=premises)
 
 
-def _flipped(compared: Compared, accesses: Accesses) -> list[Flipped]:
+def _flipped(compared: Mapping[Generation | None, Comparison], accesses: Accesses) -> list[Flipped]:
     flips = {generation: flipped(accesses.counts, each.old, each.new) for generation, each in compared.items()}
     return [evolve(each, only=only) for each, only in merged(flips)]
 
@@ -903,7 +905,7 @@ def _accesses(settings: RepositorySettings) -> Accesses | None:
     return accesses
 
 
-def _doubts_of(accesses: Accesses | None, compared: Compared) -> Iterator[str]:
+def _doubts_of(accesses: Accesses | None, compared: Mapping[Generation | None, Comparison]) -> Iterator[str]:
     """Yield what is not known of the accesses that the change may break."""
     if accesses is not None and accesses.unread and any(each.differences for each in compared.values()):
         yield (

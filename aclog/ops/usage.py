@@ -20,7 +20,7 @@ from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.regions import JsonObject
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.audit import Reason
-from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, Settings
+from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
@@ -606,8 +606,8 @@ def shown_time(micros: int | None) -> str | None:
 class LogSimulation:
     """The accesses of a log under two policies, for each generation of Kafka that may decide."""
 
-    simulations: Mapping[Generation | None, Simulation]
-    flips: Mapping[Generation | None, pa.Table]
+    simulations: Mapping[Generation | GenerationPair | None, Simulation]
+    flips: Mapping[Generation | GenerationPair | None, pa.Table]
     """Of each, the most frequent first."""
     unread: UnreadAccesses
     turning: Premises
@@ -666,7 +666,8 @@ def _simulated(counted: CountedLog, sides: Sides, *, is_open: bool = False) -> S
         (Rules.of_image(policy.acls), evolve(policy.settings, allow_everyone=is_open or policy.settings.allow_everyone))
         for policy in (sides.old, sides.new)
     )
-    return simulate_changes(counted.accesses, before, after, counted.unread)
+    simulation = simulate_changes(counted.accesses, before, after, counted.unread)
+    return simulation.by_controllers() if sides.only_controllers else simulation
 
 
 def _ordered(simulation: Simulation) -> Any:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import G, Policy
 from aclog.authorizer.acl import (
     NO_ORIGINS,
     Origins,
@@ -401,9 +401,7 @@ def policy_by(image: Image, settings: Settings, generation: Generation) -> Polic
     return Policy(image.acls.with_options(documented=False, cidr=own.cidr), own)
 
 
-def lines_of_each(
-    reports: Mapping[Generation, Sequence[str]] | Mapping[Generation | None, Sequence[str]], kafka: DecidingKafka
-) -> Iterator[str]:
+def lines_of_each(reports: Mapping[G, Sequence[str]], kafka: DecidingKafka) -> Iterator[str]:
     """Yield a report; one for each generation of Kafka that may decide, each named, if they differ."""
     first, *others = reports.values()
     if all(other == first for other in others):

@@ -20,7 +20,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.explain import ExplainOptions, explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.settings import Generation, asked_pattern
+from aclog.authorizer.settings import Generation, GenerationPair, asked_pattern
 from aclog.metalog.errors import ConfigError, printable
 from aclog.shell.command import (
     FORMAT,
@@ -48,7 +48,12 @@ from aclog.shell.command import (
 )
 from aclog.shell.tree import Directory, File, Node, encode_name, path_text, provenance_text, zoned_time
 from aclog.shell.walk import HERE, Glob, Location, children, find_target, path_globs, target_name
-from aclog.snapshots.deciding_kafka import deciding_kafka, generation_pairs, ranges_concern_controllers
+from aclog.snapshots.deciding_kafka import (
+    deciding_kafka,
+    generation_pairs,
+    kafka_of_both,
+    ranges_concern_controllers,
+)
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST, moment_text
 from aclog.snapshots.publisher import Followed, follow
@@ -181,14 +186,14 @@ def _access_lines(
 ) -> Iterator[str]:
     """Yield the access gained and lost between two states, each decided by the Kafka of its time."""
     settings = settings_of(arguments)
-    controllers = any(ranges_concern_controllers(image.acls) for image in images)
-    old, new = (deciding_kafka(image, settings.generation, controllers=controllers) for image in images)
-    if not any(image.acls.index.has_slashes for image in images):  # all generations decide alike
-        old = new
-    comparisons = dict[Generation | None, Comparison]()
+    old, new = kafka_of_both(images, (settings.generation, settings.generation))
+    comparisons = dict[Generation | GenerationPair | None, Comparison]()
     for generation, pair in generation_pairs(old, new).items():
-        both = [policy_by(image, settings, own) for image, own in zip(images, pair, strict=True)]
-        comparisons[generation] = comparison = Comparison.of(*both)
+        both = [policy_by(image, settings, own) for image, own in zip(images, (pair.old, pair.new), strict=True)]
+        comparison = Comparison.of(*both)
+        if pair.only_controllers:
+            comparison = comparison.by_controllers()
+        comparisons[generation] = comparison
         if not comparison.differences:
             comparison.premises = turning_same(state.premises(given_settings(arguments)), comparison)
     ambiguous = next((each for each in (new, old) if not each.is_known), new)
@@ -196,7 +201,7 @@ def _access_lines(
         if len(comparisons) > 1:
             warn(ambiguous.ambiguity())
         lines = merged({generation: each.json_lines() for generation, each in comparisons.items()}, json_text)
-        yield from (json_text({**line, **generation_object(only)}) for line, only in lines)
+        yield from dict.fromkeys(json_text({**line, **generation_object(only)}) for line, only in lines)
         return
     reports = {generation: list(map(printable, each.text_lines())) for generation, each in comparisons.items()}
     yield from lines_of_each(reports, ambiguous)

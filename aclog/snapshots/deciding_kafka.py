@@ -1,6 +1,6 @@
 """The generations of Kafka's authorizer that may decide on a state, their sources, and their history."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,6 +14,7 @@ from aclog.authorizer.settings import (
     CIDR_FEATURE,
     RANGES_LEVEL,
     Generation,
+    GenerationPair,
     Settings,
     controllers_decide,
     deciding_level,
@@ -107,6 +108,17 @@ class NodeKafkas:
         """The generation of all nodes; None if there is no node, if they differ, or if some are unknown."""
         return next(iter(self.of_generation)) if len(self.of_generation) == 1 and not self.unknown else None
 
+    def brokers(self) -> Mapping[int, Generation]:
+        """Return the generation of each broker, by id; empty if that of some is unknown."""
+        return {} if self.unknown.brokers else self._by_id(lambda ids: ids.brokers)
+
+    def controllers(self) -> Mapping[int, Generation]:
+        """Return the generation of each controller, by id; empty if that of some is unknown."""
+        return {} if self.unknown.controllers else self._by_id(lambda ids: ids.controllers)
+
+    def _by_id(self, of_role: Callable[[NodeIds], tuple[int, ...]]) -> Mapping[int, Generation]:
+        return {node: generation for generation, ids in self.of_generation.items() for node in of_role(ids)}
+
     def difference(self) -> str:
         """Return the differences between nodes as text; empty if they do not differ."""
         if len(self.of_generation) < 2:
@@ -145,6 +157,11 @@ class DecidingKafka:
         """Whether a broker states something, or something is implied for all nodes."""
         of_nodes = any(ids.brokers for ids in self.nodes.of_generation.values())
         return of_nodes or bool(self.nodes.unknown.brokers) or self.stated is not None
+
+    @property
+    def states_nothing(self) -> bool:
+        """Whether neither a flag nor a node states a generation."""
+        return self.stated is None and not self.nodes.of_generation and not self.nodes.unknown
 
     @property
     def is_known(self) -> bool:
@@ -242,22 +259,69 @@ def kafka_with(image: Image, added: Iterable[StandardAcl]) -> DecidingKafka:
     return kafka_of_image(image, hosts, _controller_levels(image) if controllers else None)
 
 
-def generation_pairs(old: DecidingKafka, new: DecidingKafka) -> dict[Generation | None, tuple[Generation, Generation]]:
-    """Return the generations that decide on two states of one history.
+def kafka_of_both(
+    states: tuple[Image, Image], named: tuple[Generation | None, Generation | None] = (None, None)
+) -> tuple[DecidingKafka, DecidingKafka]:
+    """Return the generations that may decide on two states, given the ranges in the ACLs of both.
 
-    Those that each state has, under None; or a pair for each generation that may decide. The earlier state is decided
-    as the later one if it states nothing: it is of the time before the first broker.
+    `named` as for `deciding_kafka`, for each state.
     """
-    if not old.is_known and not old.nodes.of_generation:
-        old = new
+    ranges = sorted({host for image in states for host in range_hosts(image.acls)})
+    controllers = any(ranges_concern_controllers(image.acls) for image in states)
+    old, new = (
+        DecidingKafka(generations=(generation,), stated=generation)
+        if generation is not None
+        else kafka_of_image(image, ranges, _controller_levels(image) if controllers else None)
+        for image, generation in zip(states, named, strict=True)
+    )
+    return old, new
+
+
+def generation_pairs(
+    old: DecidingKafka, new: DecidingKafka, *, by_id: bool = True
+) -> dict[Generation | GenerationPair | None, GenerationPair]:
+    """Return the generations by which nodes decide on two states, an earlier and a later one.
+
+    One pair under None, if each state has one generation. Otherwise a pair for each transition of a node, under its
+    generation, if that is the same on both states. A node that only one of the states has counts as one of the other's
+    nodes, of its own generation if there is any. Where nodes are not known, or unless `by_id` (the states are of two
+    clusters), each generation counts as a node. A state that states nothing is decided as the other one: it is of the
+    time before the first broker, or of files for the other's cluster.
+    """
+    old, new = (new if old.states_nothing else old), (old if new.states_nothing else new)
     if old.is_known and new.is_known:
-        return {None: (old.generations[0], new.generations[0])}
-    possible = (each for each in Generation if each in (*old.generations, *new.generations))
-    return {each: (_nearest(old, each), _nearest(new, each)) for each in possible}
+        return {None: GenerationPair(old=old.generations[0], new=new.generations[0])}
+    brokers, controllers = (
+        (of_role(old.nodes), of_role(new.nodes)) for of_role in (NodeKafkas.brokers, NodeKafkas.controllers)
+    )
+    of_brokers = _transitions((old.of_brokers, new.of_brokers), brokers, by_id=by_id)
+    only_controllers = set[tuple[Generation, Generation]]()
+    if old.only_controllers or new.only_controllers or any(controllers):
+        only_controllers = _transitions((old.generations, new.generations), controllers, by_id=by_id) - of_brokers
+    pairs = [GenerationPair(old=was, new=now) for was, now in of_brokers]
+    pairs += [GenerationPair(old=was, new=now, only_controllers=True) for was, now in only_controllers]
+    pairs.sort(key=lambda each: (each.old.value, each.new.value))
+    return {each.old if each.old is each.new else each: each for each in pairs}
 
 
-def _nearest(kafka: DecidingKafka, generation: Generation) -> Generation:
-    return generation if generation in kafka.generations else kafka.generations[0]
+def _transitions(
+    generations: tuple[Sequence[Generation], Sequence[Generation]],
+    nodes: tuple[Mapping[int, Generation], Mapping[int, Generation]],
+    *,
+    by_id: bool,
+) -> set[tuple[Generation, Generation]]:
+    """Return the generations before and after of each node, given those of both states and of their nodes."""
+    (old, new), (before, after) = generations, nodes
+    if by_id and before and after:
+        ids = before.keys() | after.keys()
+        own = ((before.get(each) or after[each], after.get(each) or before[each]) for each in ids)
+    else:
+        own = ((each, each) for each in (*old, *new))
+    return {(_nearest(old, was), _nearest(new, now)) for was, now in own}
+
+
+def _nearest(generations: Sequence[Generation], generation: Generation) -> Generation:
+    return generation if generation in generations else generations[0]
 
 
 def possible_kafka(image: Image, *, controllers: bool = False) -> DecidingKafka:
@@ -422,7 +486,22 @@ def kafka_history(begin: Image, reader: LogReader, *, controllers: bool = False)
     """Yield the generations that may decide in the first state of a history, and each change, in the order of the log.
 
     The first broker is also a change: before it, any generation may decide as far as the log shows. `controllers`:
-    whether controllers decide some of the requests in question.
+    whether controllers decide some of the requests in question. Raises as `node_history`.
+    """
+    return without_moves(node_history(begin, reader, controllers=controllers))
+
+
+def without_moves(changes: Iterable[KafkaChange]) -> Iterator[KafkaChange]:
+    """Yield the changes after which other generations may decide: not those between nodes, of a generation each."""
+    last = None
+    for change in changes:
+        if last is None or _key(change.kafka) != _key(last.kafka):
+            yield change
+        last = change
+
+
+def node_history(begin: Image, reader: LogReader, *, controllers: bool = False) -> Iterator[KafkaChange]:
+    """Yield as `kafka_history`, and each change of the nodes of a generation.
 
     Raises:
         LogError: the log cannot be read.
@@ -448,7 +527,7 @@ def _changes(begin: Image, nodes: "_Nodes", reader: LogReader, *, controllers: b
         records = list(step)
         nodes = nodes.apply(records)
         current = nodes.kafka(controllers=controllers)
-        if _key(current) != _key(kafka):
+        if _key(current) != _key(kafka) or current.nodes != kafka.nodes:
             last = records[-1]
             yield KafkaChange(offset=last.offset, end_offset=end_offset, timestamp=last.timestamp, kafka=current)
         kafka = current

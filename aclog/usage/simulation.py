@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import evolve, frozen
 
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL
-from aclog.authorizer.settings import Settings
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
+from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
@@ -50,6 +50,14 @@ class Simulation:
     """The other accesses, repeated ones included."""
     unread: UnreadAccesses
     """Accesses that could not be read or decided, and may change: they are in neither."""
+
+    def by_controllers(self) -> Self:
+        """Return the same of a change of controllers alone: what brokers decide is the same."""
+        kinds = [ResourceType[str(name)] for name in self.flips.column("resourceType").to_pylist()]
+        operations = [AclOperation[str(name)] for name in self.flips.column("operation").to_pylist()]
+        decided = np.array(list(map(controllers_decide, kinds, operations)), np.bool_)
+        others = int(np.asarray(self.flips.column("count"))[~decided].sum())
+        return evolve(self, flips=self.flips.take(np.flatnonzero(decided)), same=self.same + others)
 
 
 def simulate(

@@ -35,6 +35,7 @@ WHO = ("--operation", "READ", "--topic", "orders")
 ALTER = acl("kafka-cluster", "User:a", RANGE, AclOperation.ALTER, resource_type=ResourceType.CLUSTER)
 """An ACL with a range that matters to what controllers decide."""
 TO_ALTER = ("--principal", "User:a", "--operation", "ALTER", "--cluster", "--host", "10.1.2.3")
+UPGRADED = "on nodes upgraded from Kafka 4.3 to Kafka 4.4"
 WARNING = "1 host of ACLs such as 10.0.0.0/8 is a range, which Kafka 4.4 matches and Kafka 4.3 does not"
 
 
@@ -329,10 +330,12 @@ def test_a_context_names_it(unstated, tmp_path, monkeypatch):
 
 
 def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
-    """A registration changes decisions as an ACL does: those of one broker, and in the end of all."""
+    """A registration changes decisions as an ACL does: those of each broker, at the time of its upgrade."""
     log, gone = rolling[1], UnregisterBrokerRecord(broker_id=1, broker_epoch=1)
-    log_of(log, [broker(1, 30), broker(2, 30)], [broker(2, 33)], [gone])
-    images = [LogSource(log, lambda _: None).image_at(offset) for offset in (3, 5, 6, 7)]
+    log_of(
+        log, [broker(1, 30), broker(2, 30), broker(3, 30)], [broker(2, 33)], [broker(3, 33)], [gone], [broker(3, 33)]
+    )
+    images = [LogSource(log, lambda _: None).image_at(offset) for offset in (3, 6, 7, 8, 9, 10)]
     settings = settings_of(AuthorizerFlags())
     options = FollowOptions(settings=settings, topics=None, format=OutputFormat.TEXT, http=None, give_up_after=None)
     follower = _Follower(choice=choose_source(SourceSelection(log=log)), options=options)
@@ -340,16 +343,24 @@ def test_a_broker_that_is_upgraded_is_a_change_to_who_follows(rolling, capsys):
     for before, after in pairwise(images):
         follower.show(Followed(before=before, after=after, changes=()))
         shown.append(capsys.readouterr().out.splitlines())
-    first, second, third = ([line for line in lines if not line.startswith("    ")] for lines in shown)
+    first, *upgrades, last = ([line for line in lines if not line.startswith("    ")] for lines in shown)
     # Both generations might have decided before the first broker registered, and only the old one did then.
     assert first[0].endswith(": all brokers run Kafka 4.3")
-    assert second[0].endswith(": the brokers differ: broker 1 runs Kafka 4.3, broker 2 runs Kafka 4.4")
-    assert second[1:] == [
-        f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders, from {RANGE} (on Kafka 4.4 only)",
-        f"  LOST  User:b: READ on TOPIC orders, from {DENIED} (on Kafka 4.4 only)",
-    ]
-    assert third[0].endswith(": all brokers run Kafka 4.4")
-    assert third[1:] == ["  no difference: every request is decided as before"]
+    for lines, headline in zip(
+        upgrades,
+        (
+            ": the brokers differ: brokers 1, 3 run Kafka 4.3, broker 2 runs Kafka 4.4",
+            ": the brokers differ: broker 1 runs Kafka 4.3, brokers 2, 3 run Kafka 4.4",
+            ": all brokers run Kafka 4.4",  # the clients of the one that left are decided by the others
+        ),
+        strict=True,
+    ):
+        assert lines[0].endswith(headline)
+        assert lines[1:] == [
+            f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders, from {RANGE} ({UPGRADED})",
+            f"  LOST  User:b: READ on TOPIC orders, from {DENIED} ({UPGRADED})",
+        ]
+    assert last == []
 
 
 def test_controllers_count_for_what_they_decide_and_for_nothing_else(tmp_path):
@@ -420,12 +431,13 @@ def test_an_upgrade_is_followed_role_by_role(tmp_path, capsys):
         shown.append([line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")])
     first, second = shown
     assert first[0].endswith(": the nodes differ: broker 1 runs Kafka 4.3, controller 3 runs Kafka 4.4")
-    by_controllers = f"  GAINED  User:a: ALTER, DESCRIBE on CLUSTER, from {RANGE} (on Kafka 4.4 only)"
+    only = "(on controllers upgraded from Kafka 4.3 to Kafka 4.4)"
+    by_controllers = f"  GAINED  User:a: ALTER, DESCRIBE on CLUSTER, from {RANGE} {only}"
     assert first[1:] == [by_controllers], "no broker decides so yet"
     assert second[0].endswith(": all nodes run Kafka 4.4")
     assert second[1:] == [
-        f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders; ALTER, DESCRIBE on CLUSTER, from {RANGE}",
-        f"  LOST  User:b: READ on TOPIC orders, from {DENIED}",
+        f"  GAINED  User:a: READ, DESCRIBE on TOPIC orders; ALTER, DESCRIBE on CLUSTER, from {RANGE} ({UPGRADED})",
+        f"  LOST  User:b: READ on TOPIC orders, from {DENIED} ({UPGRADED})",
     ]
 
 

@@ -117,6 +117,8 @@ def world(tmp_path_factory):
     ranged = [*rules, *(acl_record(number + 9, rule) for number, rule in enumerate((RANGED, BARRED, *LEFT)))]
     write_log(home / "unstated", ranged)
     write_log(home / "rolling", ranged, [broker(1, OLD), broker(2, NEW)])
+    nodes = ([broker(1, OLD), broker(2, OLD)], [broker(2, NEW)], [broker(1, NEW)])
+    write_log(home / "upgraded", ranged, *nodes)
     (home / "same.jsonl").write_text(lines_of(*map(row_of, RULES)))
     (home / "rest.jsonl").write_text(lines_of(*map(row_of, (*RULES, BARRED, *LEFT))))
     (home / "unshut.jsonl").write_text(lines_of(row_of(RULES[2])))
@@ -555,6 +557,56 @@ def test_no_command_claims_what_one_kafka_would_not(world, tmp_path, row, premis
     assert not row.check or planted.code != 0
     if row.object_ is not None:
         objects(row, world, words, tmp_path / "c")
+
+
+# two moments of one log, between which nodes were upgraded
+
+MOMENTS = {"one node": (9, 10), "the other node": (10, 11), "both nodes": (9, 11)}
+BETWEEN = "--as-of {since} --to-as-of {until}"
+OF_MOMENTS = (
+    Row(words=f"diff {BETWEEN}", strong=r"\Ano difference", check=True),
+    Row(words=f"check equal {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
+    Row(words=f"check no-new-access {BETWEEN}", strong="^PROVED", check=True, object_=PROVED),
+    Row(words=f"simulate --accesses {{}}/refused.jsonl {BETWEEN}", strong=r"\Aaccesses [^\0]*^1 +SAME$", check=True),
+    Row(words="shell SOURCE diff --of access {since} {until}", strong=r"\Ano difference"),
+)
+
+
+@pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
+@pytest.mark.parametrize("row", OF_MOMENTS, ids=lambda row: " ".join(row.words.split()[:2]))
+@pytest.mark.sample(10)
+def test_no_command_decides_the_past_by_the_kafka_of_another_moment(world, tmp_path, row, moments):
+    """The rules are the same at both moments: what differs is by the upgrade, and is said to be."""
+    since, until = moments
+    row = evolve(row, words=row.words.replace("{since}", str(since)).replace("{until}", str(until)))
+    words = ("--log", str(world / "upgraded"))
+    stated = ("--cidr", "false") if row.words.startswith("shell") else ("--kafka-version", "4.3.1")
+    control = answered(row, world, words, tmp_path / "a", *stated)
+    assert re.search(row.strong, control.out + control.err, re.MULTILINE), control
+    assert not row.check or control.code == 0
+    planted = answered(row, world, words, tmp_path / "b")
+    said = planted.out + planted.err
+    assert re.search("upgraded? from Kafka|another Kafka decides on the second state", said), said
+    assert not re.search(row.strong, planted.out, re.MULTILINE), said
+    assert not row.check or planted.code != 0
+    if row.object_ is not None:
+        objects(row, world, words, tmp_path / "c")
+
+
+@pytest.mark.parametrize("moments", MOMENTS.values(), ids=MOMENTS)
+@pytest.mark.sample(2)
+def test_no_page_decides_the_past_by_the_kafka_of_another_moment(world, moments):
+    since, until = moments
+    words, asked = ("--log", str(world / "upgraded")), url("/changes", **{"from": since}, to=until, format="json")
+    strong = r"No rule changes between [^:,]* and [^:,]*\."
+    with console_on_source(words, settings=Settings(cidr=False)) as console:
+        control = ask(WebConsole(console=console).app(), "GET", asked).json
+    assert re.fullmatch(strong, control["answer"]), control["answer"]
+    with console_on_source(words, settings=Settings(is_kafka_stated=False)) as console:
+        planted = ask(WebConsole(console=console).app(), "GET", asked).json
+    assert not re.fullmatch(strong, planted["answer"])
+    assert "gained" in planted["answer"]
+    assert "(by the upgrade from Kafka 4.3 to Kafka 4.4)" in json.dumps(planted["difference"])
 
 
 def test_a_review_claims_nothing_that_one_kafka_would_not(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
 from itertools import chain, pairwise
-from operator import or_, xor
+from operator import and_, or_, xor
 from typing import NamedTuple, TypeAlias
 
 from attrs import define, evolve, field, frozen
@@ -162,6 +162,8 @@ class Change:
     direction: Direction
     hosts: Hosts
     names: Names
+    by_kafka: bool = False
+    """As Difference.by_kafka."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -176,26 +178,56 @@ class Scene:
 def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
     """Return exactly the differences between two sides, each with its operations as a mask."""
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
-    return _changes(scene, tree, _column(scene, tree, old).allowed, _column(scene, tree, new).allowed)
+    return _differences(scene, tree, (old, new), _column(scene, tree, old).allowed, _column(scene, tree, new).allowed)
+
+
+def _differences(
+    scene: Scene, tree: NameTree, sides: tuple[Side, Side], before: Sequence[Masks], after: Sequence[Masks]
+) -> dict[Change, int]:
+    """Return the changes from one column to another; those that another Kafka alone makes are apart."""
+    old, new = sides
+    if old.cidr is new.cidr:
+        return _changes(scene, tree, before, after)
+    gained, lost = _both(tree, after, before, _without), _both(tree, before, after, _without)
+    upgraded = _column(scene, tree, evolve(old, cidr=new.cidr)).allowed
+    return _products_of(
+        scene,
+        tree,
+        (Direction.GAINED, True, _both(tree, gained, upgraded, and_)),
+        (Direction.GAINED, False, _both(tree, gained, upgraded, _without)),
+        (Direction.LOST, True, _both(tree, lost, upgraded, _without)),
+        (Direction.LOST, False, _both(tree, lost, upgraded, and_)),
+    )
 
 
 def _changes(scene: Scene, tree: NameTree, before: Sequence[Masks], after: Sequence[Masks]) -> dict[Change, int]:
+    return _products_of(
+        scene,
+        tree,
+        (Direction.GAINED, False, _both(tree, after, before, _without)),
+        (Direction.LOST, False, _both(tree, before, after, _without)),
+    )
+
+
+def _products_of(scene: Scene, tree: NameTree, *columns: tuple[Direction, bool, Sequence[Masks]]) -> dict[Change, int]:
     changes: dict[Change, int] = {}
-    for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
-        for operations, hosts, names in _products(scene, tree, _gains(tree, more, less)):
-            change = Change(direction, hosts, names)
+    for direction, by_kafka, column in columns:
+        for operations, hosts, names in _products(scene, tree, column):
+            change = Change(direction, hosts, names, by_kafka)
             changes[change] = changes.get(change, 0) | operations
     return changes
 
 
-def _gains(tree: NameTree, more: Sequence[Masks], less: Sequence[Masks]) -> list[Masks]:
-    """Return the operations at each node that one column has and another one lacks."""
+def _both(
+    tree: NameTree, one: Sequence[Masks], other: Sequence[Masks], combine: Callable[[int, int], int]
+) -> list[Masks]:
+    """Return, at each node, what a function makes of the masks of two columns."""
     column: list[Masks] = []
-    for number, (node, has, had) in enumerate(zip(tree.nodes, more, less, strict=True)):
-        if number and has is more[node.parent] and had is less[node.parent]:
+    for number, (node, own, also) in enumerate(zip(tree.nodes, one, other, strict=True)):
+        if number and own is one[node.parent] and also is other[node.parent]:
             column.append(column[node.parent])
         else:
-            column.append(_combined(has, had, _without))
+            column.append(_combined(own, also, combine))
     return column
 
 
@@ -447,7 +479,7 @@ class Ground:
             new=new,
             tree=tree,
             columns=(before, after),
-            changes=_changes(scene, tree, before.allowed, after.allowed),
+            changes=_differences(scene, tree, (old, new), before.allowed, after.allowed),
         )
 
     def is_under(self, cells: Iterable[Cell]) -> bool:
@@ -457,6 +489,8 @@ class Ground:
 
     def with_own(self, hosts: HostClasses, old: Sequence[Cell], new: Sequence[Cell]) -> dict[Change, int]:
         """Return the differences of a subject with own cells in each policy, which cover only a part of the root.
+
+        Both sides are decided by the same Kafka.
 
         `hosts`: the classes by the hosts of these cells and of those of the ground.
         """
@@ -498,9 +532,8 @@ class Ground:
         numbers = list(map(self._nearest, tree.nodes))
         finer = _Finer.of(hosts, self.scene.hosts)
         departures: list[Masks] = []
-        for column, ground in zip(
-            (_gains(tree, after, before), _gains(tree, before, after)), self._gained_and_lost, strict=True
-        ):
+        columns = _both(tree, after, before, _without), _both(tree, before, after, _without)
+        for column, ground in zip(columns, self._gained_and_lost, strict=True):
             departure, moved = _NOTHING, list[Masks]()
             for node, masks, number in zip(tree.nodes, column, numbers, strict=True):
                 moved.append(_combined(masks, finer.masks(ground[number]), xor))
@@ -576,7 +609,10 @@ class Ground:
     @cached_property
     def _gained_and_lost(self) -> tuple[list[Masks], list[Masks]]:
         before, after = (column.allowed for column in self._columns)
-        return _gains(self.tree, after, before), _gains(self.tree, before, after)
+        return (
+            _both(self.tree, after, before, _without),
+            _both(self.tree, before, after, _without),
+        )
 
     @cached_property
     def _distinct(self) -> frozenset[int]:

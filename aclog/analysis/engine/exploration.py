@@ -480,7 +480,9 @@ class Exploration:
         if all(is_super):
             return {}
         hosts = {*old.hosts(), *new.hosts()}
-        ground = None if any(is_super) or old.wildcard or new.wildcard else self._grounds.get(root)
+        same_kafka = self.old.settings.cidr is self.new.settings.cidr
+        is_apart = any(is_super) or bool(old.wildcard) or bool(new.wildcard) or not same_kafka
+        ground = None if is_apart else self._grounds.get(root)
         if ground is not None and ground.is_under(chain(old.named, new.named)):
             everyone = self._hosts_of_everyone(root)
             classes = ground.scene.hosts if hosts <= everyone else self._host_classes(hosts | everyone)
@@ -527,20 +529,20 @@ def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Cha
 
 def _folded(findings: Iterable[Finding]) -> Iterator[Difference]:
     """Yield differences in which equal changes are folded: first by names, then by principals."""
-    names_of: dict[tuple[int, Direction, Hosts, int, Principals], list[Names]] = {}
+    names_of: dict[tuple[int, Direction, bool, Hosts, int, Principals], list[Names]] = {}
     for kind, change, operations, principals in findings:
-        key = (kind, change.direction, change.hosts, operations, principals)
+        key = (kind, change.direction, change.by_kafka, change.hosts, operations, principals)
         names_of.setdefault(key, []).append(change.names)
-    principals_of: dict[tuple[int, Direction, Hosts, int, Names], list[Principals]] = {}
-    for (kind, direction, hosts, operations, principals), parts in names_of.items():
+    principals_of: dict[tuple[int, Direction, bool, Hosts, int, Names], list[Principals]] = {}
+    for (kind, direction, by_kafka, hosts, operations, principals), parts in names_of.items():
         names = tuple(dict.fromkeys(chain.from_iterable(parts)))
-        principals_of.setdefault((kind, direction, hosts, operations, names), []).append(principals)
-    for (kind, direction, hosts, operations, names), holders in principals_of.items():
+        principals_of.setdefault((kind, direction, by_kafka, hosts, operations, names), []).append(principals)
+    for (kind, direction, by_kafka, hosts, operations, names), holders in principals_of.items():
         for principals in _united(holders):
             region = Region(
                 resource_type=ResourceType(kind), operations=operations, principals=principals, hosts=hosts, names=names
             )
-            yield Difference(direction=direction, region=region)
+            yield Difference(direction=direction, region=region, by_kafka=by_kafka)
 
 
 def _united(holders: list[Principals]) -> Iterator[Principals]:

@@ -77,6 +77,8 @@ class ExactRow:
     principals: Principals
     hosts: Hosts
     regions: Sequence[Region]
+    by_kafka: bool = False
+    """As Difference.by_kafka, of all regions."""
 
     @cached_property
     def clauses(self) -> Sequence[tuple[Clause, ...]]:
@@ -86,18 +88,18 @@ class ExactRow:
 
     def differences(self) -> Iterator[Difference]:
         """Yield the regions as differences."""
-        return (Difference(direction=self.direction, region=region) for region in self.regions)
+        return (Difference(direction=self.direction, region=region, by_kafka=self.by_kafka) for region in self.regions)
 
 
 def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
     """Return rows that contain exactly the differences."""
-    placed: dict[tuple[Direction, Hosts], dict[Principals, list[Region]]] = defaultdict(lambda: defaultdict(list))
+    placed: dict[tuple[Direction, bool, Hosts], dict[Principals, list[Region]]] = defaultdict(lambda: defaultdict(list))
     for each in differences:
-        placed[each.direction, each.region.hosts][each.region.principals].append(each.region)
+        placed[each.direction, each.by_kafka, each.region.hosts][each.region.principals].append(each.region)
     exact: list[ExactRow] = []
-    for (direction, hosts), of_principals in placed.items():
+    for (direction, by_kafka, hosts), of_principals in placed.items():
         for part in _connected(of_principals):
-            exact += (ExactRow(direction, who, hosts, regions) for who, regions in _shorter(part).items())
+            exact += (ExactRow(direction, who, hosts, regions, by_kafka) for who, regions in _shorter(part).items())
     return exact
 
 
@@ -516,6 +518,7 @@ def _row(draft: _Draft, request: Request, all_principals: set[str], old: Policy,
             everyone_else=everyone_else,
             rules=draft.rules,
         ),
+        by_kafka=all(difference.by_kafka for difference in draft.touched),
     )
 
 
@@ -714,6 +717,7 @@ def _rows_of_exact(row: ExactRow, old: Policy, new: Policy) -> Iterator[Row]:
             before=deciding(old, request),
             after=deciding(new, request),
             legal=legal is not None,
+            by_kafka=row.by_kafka,
         )
 
 

@@ -63,7 +63,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.explain import located_text
-from aclog.authorizer.settings import Generation, Settings
+from aclog.authorizer.settings import Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError, plural, printable
@@ -357,8 +357,10 @@ class ReportRow:
     """The locations of the ACLs of both sides."""
     places: tuple[FileOrigin, ...] = ()
     """The locations of the changed ACLs behind the row, those of the second side first."""
-    only: Generation | None = None
-    """The only generation of Kafka in which the row holds, if several may decide."""
+    only: Generation | GenerationPair | None = None
+    """The only generation of Kafka in which the row holds, or the only pair, if several may decide."""
+    by_kafka: GenerationPair | None = None
+    """If another generation alone made the change (Difference.by_kafka): the two."""
 
     def __str__(self) -> str:
         return "\n".join(map(printable, row_lines(self)))
@@ -387,11 +389,16 @@ def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGIN
     return rule if isinstance(rule, str) else located_text(rule, origins)
 
 
+def by_kafka_text(report: ReportRow) -> str:
+    """Return such as ` (by the upgrade from Kafka 4.3 to Kafka 4.4)`; empty unless that alone made the change."""
+    return "" if report.by_kafka is None else f" ({report.by_kafka.cause()})"
+
+
 def row_lines(report: ReportRow) -> Iterator[str]:
     """Yield the lines of text of a row."""
     row = report.row
     claim = f"{who_text(row.principals)}: {claim_text(row)}, from {hosts_text(row.hosts)}{bound_text(row)}"
-    yield f"{directions_text(row)}  {claim}{only_on(report.only)}"
+    yield f"{directions_text(row)}  {claim}{only_on(report.only) or by_kafka_text(report)}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
     before, after = _decided_by(report)
@@ -431,7 +438,7 @@ def row_cells(report: ReportRow) -> tuple[str, ...]:
     return (
         directions_text(row),
         who_text(row.principals),
-        what,
+        what + by_kafka_text(report),
         hosts_text(row.hosts),
         *_decided_by(report),
         _example(row),
@@ -498,6 +505,7 @@ def _result(report: ReportRow, path: str | None, refs: Collection[str]) -> JsonO
         "topics": report.topics,
         "accesses": report.accesses,
         "generation": None if report.only is None else report.only.value,
+        "kafka": None if report.by_kafka is None else report.by_kafka.to_dict(),
     }
     return {
         "ruleId": _NAMES[row.directions[0]],

@@ -127,6 +127,8 @@ class Row:
     legal: bool
     """Whether the row has a legal name; only topic names are restricted."""
     summary: Summary | None = None
+    by_kafka: bool = False
+    """Whether the row has only differences by another generation of Kafka (Difference.by_kafka)."""
 
     @property
     def bound(self) -> Bound:

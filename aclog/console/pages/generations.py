@@ -7,7 +7,7 @@ from attrs import evolve
 
 from aclog.analysis.policy import generation_object, merged
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.authorizer.settings import Generation, controllers_decide
+from aclog.authorizer.settings import Generation, GenerationPair, controllers_decide
 from aclog.console.pages.page import Cell, Column, Form, Mark, Notice, Page, Parameters, Part, Row, Table
 from aclog.console.pages.states import Console, StatesByKafka
 from aclog.snapshots.deciding_kafka import DecidingKafka
@@ -130,7 +130,8 @@ def _table(parts: Mapping[Generation, Part]) -> Table | None:
     )
 
 
-def of_kafka(row: Row, only: Generation | None) -> Row:
+def of_kafka(row: Row, only: Generation | GenerationPair | None) -> Row:
     """Return a row with the cell of `KAFKA_COLUMN`."""
-    cell = Cell("") if only is None else Cell(f"{only} only", mark=Mark.WARNING)
+    text = str(only) if isinstance(only, GenerationPair) else f"{only} only"
+    cell = Cell("") if only is None else Cell(text, mark=Mark.WARNING)
     return evolve(row, cells=(*row.cells, cell), key=row.key if only is None else f"{row.key} {only}")

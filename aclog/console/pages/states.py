@@ -19,13 +19,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis.comparison import Compared as ByKafka
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import ReportRow
 from aclog.authorizer.acl import NO_ORIGINS, WILDCARD, ChangePlace, Origins, PatternType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, RuleChange, net_changes
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.authorizer.settings import Generation, Settings, name_text
+from aclog.authorizer.settings import Generation, GenerationPair, Settings, name_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.console.draft import Drafts, Editing
 from aclog.console.findings import Kind, Lookout, Uses
@@ -51,9 +52,10 @@ from aclog.snapshots.deciding_kafka import (
     KafkaChange,
     deciding_kafka,
     generation_pairs,
-    kafka_history,
+    node_history,
     range_hosts,
     ranges_concern_controllers,
+    without_moves,
 )
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
@@ -762,7 +764,7 @@ class Compared:
 
     net: tuple[RuleChange, ...]
     """The rules that only one of them has."""
-    comparisons: Mapping[Generation | None, Comparison]
+    comparisons: ByKafka
     """By the generation of Kafka that decides on both states; under None, if each state has its own."""
     rows: tuple[ReportRow, ...]
     """The rows of all; one of only one generation has it."""
@@ -841,6 +843,10 @@ class History:
 
         Where the log no longer records it, any generation may. `controllers` as for kafka_history.
         """
+        return list(without_moves(self._node_changes(timeline, controllers=controllers)))
+
+    def _node_changes(self, timeline: RuleTimeline, *, controllers: bool) -> list[KafkaChange]:
+        """Return the same, and each change of the nodes of a generation."""
         if self.settings.generation is not None:
             named = DecidingKafka(generations=(self.settings.generation,), stated=self.settings.generation)
             return [_kafka_at(timeline, named)]
@@ -857,7 +863,7 @@ class History:
         if not hosts:  # they decide alike
             alike = DecidingKafka(generations=(self.settings.generation or Generation.V4_3,))
             return alike, alike
-        changes = self.kafka(timeline, controllers=any(map(ranges_concern_controllers, both)))
+        changes = self._node_changes(timeline, controllers=any(map(ranges_concern_controllers, both)))
         old, new = ([each.kafka for each in changes if each.end_offset <= offset][-1] for offset in (first, last))
         return _with_hosts(old, hosts), _with_hosts(new, hosts)
 
@@ -874,7 +880,7 @@ class History:
             begin = self.live.live.image_at(timeline.begin) if known is None else known.until
             read = takewhile(
                 lambda each: image is None or each.end_offset <= image.end_offset,
-                kafka_history(begin, self.live.log, controllers=controllers),
+                node_history(begin, self.live.log, controllers=controllers),
             )
             changes = [*read] if known is None else [*known.changes, *islice(read, 1, None)]
         except MetadataError:  # retention has deleted what was not read yet
@@ -897,15 +903,20 @@ class History:
         def compare() -> Compared:
             """Compare them."""
             comparisons = {
-                generation: Comparison.of(
-                    self.policy(timeline, positions[0], old), self.policy(timeline, positions[1], new), changes=net
-                )
-                for generation, (old, new) in generation_pairs(*kafka).items()
+                key: self._compared_by(timeline, positions, pair, net) for key, pair in generation_pairs(*kafka).items()
             }
             rows = tuple(rows_of_each(comparisons))
             return Compared(net=net, comparisons=comparisons, rows=rows, kafka=kafka)
 
         return self._compared.get(self._comparison_key(timeline, positions, kafka), compare)
+
+    def _compared_by(
+        self, timeline: RuleTimeline, positions: tuple[int, int], pair: GenerationPair, net: tuple[RuleChange, ...]
+    ) -> Comparison:
+        first, last = positions
+        old, new = self.policy(timeline, first, pair.old), self.policy(timeline, last, pair.new)
+        comparison = Comparison.of(old, new, changes=net)
+        return comparison.by_controllers() if pair.only_controllers else comparison
 
     def was_compared(self, timeline: RuleTimeline, first: int, last: int) -> bool:
         """Return whether `compared` has the answer cached."""

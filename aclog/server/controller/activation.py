@@ -86,7 +86,7 @@ def complete_activation(
     or beside `directory`, that of the log or of its checkpoints, in a transaction. With kraft.version 1 they are
     preceded by the voters of the 0-0 checkpoint, for observers that read the log from its start. `now` returns ms since
     1970. `min_insync_replicas` is the value of min.insync.replicas that goes with eligible leader replicas, as the
-    default of the cluster (KIP-966); None: no such record.
+    default of the cluster (KIP-966; since Kafka 4.0); None: no such record.
 
     Raises:
         CheckpointError: The file with these records is incomplete or corrupt.

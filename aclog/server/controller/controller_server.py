@@ -225,7 +225,7 @@ class ControllerServer:
             self.publisher,
             log.directory,
             current_time_ms,
-            min_insync_replicas=self.config.elr_min_insync_replicas,
+            min_insync_replicas=self.config.min_insync_replicas,
         )
         self.publisher.observe_high_watermark(log.high_watermark())
         return notes

@@ -212,7 +212,7 @@ class LeadershipTerm:
             self.publisher,
             self.config.metadata_log_dir / METADATA_DIRECTORY,
             current_time_ms,
-            min_insync_replicas=self.config.elr_min_insync_replicas,
+            min_insync_replicas=self.config.min_insync_replicas,
         )
         self.publisher.observe_high_watermark(log.high_watermark())
         self.on_replayed()

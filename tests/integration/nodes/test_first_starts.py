@@ -3,14 +3,15 @@
 The formats and starts are those of Kafka 3.9, 4.3 and 4.4, and of aclog.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from aclog.metalog.batches import iter_batches, read_values
 from aclog.metalog.filelog.files import image_checkpoint, list_images, list_segments, segment_name
+from aclog.metalog.records import RecordType
 from aclog.snapshots.image import METADATA_VERSION
 from aclog.snapshots.publisher import recover
 from tests.support.admin.requests import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_SCRAM, matching, rule
@@ -150,30 +151,53 @@ def test_aclog_does_not_begin_a_log_at_a_level_that_it_does_not_support(
         assert users(ports) == ["admin"]
 
 
-def first_records(log: Path) -> list[tuple[int, str, object]]:
-    """The offset, type and data of the first records of a log, to the end of its first transaction."""
-    rows = map(json.loads, aclog("log", "dump", log / segment_name(0), "--json", "--show-secrets").ok().lines)
-    found = []
-    for row in rows:
-        found.append((row["offset"], row["type"], row["data"] if row["type"].isupper() else None))
-        if row["type"] == "END_TRANSACTION_RECORD":
-            return found
+def first_records(log: Path) -> list[tuple[int, bytes]]:
+    """The offset and the bytes of each record from the beginning of the first transaction of a log to its end."""
+    data, found = (log / segment_name(0)).read_bytes(), []
+    for position, header in iter_batches(data):
+        if header.is_control:
+            continue
+        for offset, (_, value) in enumerate(read_values(data, position, header), header.base_offset):
+            found.append((offset, value))
+            if value[1] == RecordType.END_TRANSACTION_RECORD:
+                return found
     raise AssertionError(found)
 
 
-def test_the_first_transaction_is_that_of_kafka_4_4(
-    formatted: Callable[[str, Path], Path], ports: Ports, tmp_path: Path
+ELR = ("--feature", "eligible.leader.replicas.version=1")
+NO_ELR = ("--feature", "eligible.leader.replicas.version=0")
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "in_sync"),
+    [
+        pytest.param("4.3", (), "", marks=pytest.mark.tier("test")),
+        pytest.param("4.4", (), "", marks=pytest.mark.tier("test")),
+        ("4.3", NO_ELR, "2"),
+        ("4.4", NO_ELR, "2"),
+        ("4.3", ("--release-version", "4.0"), "2"),
+        ("4.3", ("--release-version", "4.0", *ELR), "2"),
+        ("4.4", ("--release-version", "4.3"), "3"),
+    ],
+)
+def test_the_first_transaction_is_that_of_kafka(
+    ports: Ports, tmp_path: Path, version: str, flags: tuple[str, ...], in_sync: str
 ) -> None:
-    """The same records at the same offsets, decoded, min.insync.replicas of eligible leader replicas among them."""
+    """The same bytes at the same offsets: min.insync.replicas is among them if eligible leader replicas are on."""
+    settings = {"min_insync_replicas": in_sync} if in_sync else {}
+    real = KAFKA_44 if version == "4.4" else KAFKA_VERSION
+    kafka = RealNode(tmp_path / "kafka", ports, server_properties(ports, **settings), version=real)
+    kafka.format(*flags)
+    shutil.copytree(kafka.home / "data", tmp_path / "ours" / "data")
+    as_kafka = {"aclog.kafka.version": version}
+    ours = AclogNode(tmp_path / "ours", ports, server_properties(ports, **settings, **as_kafka))
     found = {}
-    for starts in ("aclog", "4.4"):
-        node = node_of(starts, formatted("4.4", tmp_path / starts), ports)
+    for node in (kafka, ours):
         with node:
             users(ports)
-        found[starts] = first_records(node.log_directory)
-    assert found["aclog"] == found["4.4"]
-    assert [kind for _, kind, _ in found["4.4"][-3:]] == [
-        "USER_SCRAM_CREDENTIAL_RECORD",
-        "CONFIG_RECORD",
-        "END_TRANSACTION_RECORD",
-    ]
+        found[node] = first_records(node.log_directory)
+    assert found[ours] == found[kafka]
+    configs = [value for _, value in found[kafka] if value[1] == RecordType.CONFIG_RECORD]
+    is_on = ELR[1] in flags or (NO_ELR[1] not in flags and "4.0" not in flags)
+    text = (in_sync or "1").encode()
+    assert configs == [b"\1\4\0" + b"\4\1\x14min.insync.replicas\2" + text + b"\0"] * is_on

@@ -89,12 +89,14 @@ class TestStart:
         kinds = [type(record) for record in found]
         assert kinds[:4] == [LeaderChange, KRaftVersion, KRaftVoters, BeginTransactionRecord]
         assert found[3].name == "Bootstrap records"
-        assert kinds[4:] == [FeatureLevelRecord] * 6 + [UserScramCredentialRecord] * 2 + [EndTransactionRecord]
+        users = [UserScramCredentialRecord] * 2
+        assert kinds[4:] == [FeatureLevelRecord] * 6 + users + [OpaqueRecord, EndTransactionRecord]
         assert read_quorum_state(tmp_path / LOG_DIRECTORY).voters is None
         assert not list(verify(tmp_path / LOG_DIRECTORY))
 
-    async def test_a_leader_like_kafka_4_4_adds_the_default_of_in_sync_replicas(self, tmp_path):
-        config = evolve(formatted(tmp_path), generation=Generation.V4_4, min_insync_replicas=2)
+    @pytest.mark.parametrize("generation", Generation)
+    async def test_a_leader_adds_the_default_of_in_sync_replicas(self, tmp_path, generation):
+        config = evolve(formatted(tmp_path), generation=generation, min_insync_replicas=2)
         async with running(config) as server:
             assert server.ready
         found = list(batches(tmp_path / LOG_DIRECTORY))
@@ -131,7 +133,7 @@ class TestStart:
         async with running(config) as server:
             assert server.publisher.current.features.level("metadata.version") == 12
         found = list(batches(tmp_path / LOG_DIRECTORY))
-        assert not any(isinstance(record, BeginTransactionRecord) for record in found)
+        assert not any(isinstance(record, BeginTransactionRecord | OpaqueRecord) for record in found)
 
     async def test_a_bootstrap_of_more_than_a_batch(self, tmp_path, monkeypatch):
         monkeypatch.setattr("aclog.server.controller.activation._RECORDS_IN_BATCH", 3)
