@@ -37,7 +37,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column
-from aclog.terminal.output import emit, note, styled, time_text, value_formatter
+from aclog.terminal.output import emit, note, styled, time_text
 
 # The request: a principal and a name, with an operation or an intent.
 
@@ -347,11 +347,10 @@ def lines(
 
 
 def _line(label: str, text: str, *, verdict: bool = False) -> str:
-    shown = value_formatter()
     if not verdict:
-        return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {shown(text)}"
+        return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {printable(text)}"
     color = "green" if label.startswith("ALLOWED") else "red"
-    return f"{styled(f'{shown(label):<{_WIDTH}}', fg=color, bold=True)} {shown(text)}"
+    return f"{styled(f'{printable(label):<{_WIDTH}}', fg=color, bold=True)} {printable(text)}"
 
 
 def _request_text(explanation: Explanation, question: Question) -> str:
