@@ -50,6 +50,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
 from aclog.terminal.notices import FewNotices
@@ -226,6 +227,8 @@ class Finding:
             path=flags.want,
             form=flags.want_format or AclsFormat.AUTO,
             modules=parse_modules(source.modules),
+            exclude=tuple(source.exclude),
+            accept_unread=parse_accepted(source.accept_unread),
             topics=source.topics_file,
         )
         return DriftFinder(address=place_address(target), want=want, journal=flags.journal, others=flags.other_journals)
@@ -441,8 +444,10 @@ def source_words(source: SourceFlags) -> Iterator[str]:
     for flag, value in flags.items():
         if value is not None:
             yield from (flag, str(value))
-    for module in source.modules:
-        yield from ("--module", module)
+    repeated = {"--module": source.modules, "--exclude": source.exclude, "--accept-unread": source.accept_unread}
+    for flag, values in repeated.items():
+        for each in values:
+            yield from (flag, each)
 
 
 def settings_words(flags: AuthorizerFlags) -> Iterator[str]:

@@ -40,6 +40,8 @@ from aclog.sources.formats.terraform.values import (
     convert,
     string,
 )
+from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.verdicts import rule_in_text
 
 # Root modules: their variables' values come from files.
 
@@ -252,7 +254,7 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
 
     """
     modules = Modules(context)
-    directories = {file.path.rpartition("/")[0] or "." for file in files}
+    directories = _without_broken(modules, {file.path.rpartition("/")[0] or "." for file in files}, files)
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
     for directory in modules.roots(directories):
         root = root_module(modules, directory)
@@ -260,6 +262,32 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
             context.of_cluster("root module", context.tree.display(directory))
             yield rule
     _count_others(modules, context)
+
+
+def _without_broken(modules: Modules, directories: Collection[str], files: Sequence[SourceFile]) -> set[str]:
+    """Return the directories whose files are Terraform's language; others are unread, or cannot hold rules.
+
+    Raises:
+        ConfigError: none is.
+
+    """
+    errors: dict[str, ConfigError] = {}
+    for directory in sorted(directories):
+        try:
+            modules.source(directory)
+        except ConfigError as error:
+            errors[directory] = error
+    if errors and len(errors) == len(directories):
+        raise next(iter(errors.values()))
+    for directory, found in errors.items():
+        own = [file for file in files if (file.path.rpartition("/")[0] or ".") == directory]
+        stating = next((file for file in own if rule_in_text(file.content.decode(errors="replace")) is not None), None)
+        if stating is None:
+            modules.context.ignore("module that is not Terraform")
+        else:
+            why = f"a module that may state rules has an error: {found}"
+            modules.context.not_read(UnreadKind.BROKEN, FileOrigin(file=stating.name, line=1), why)
+    return set(directories) - errors.keys()
 
 
 def _rules(module: Module, only_file: str | None, above: str) -> Iterator[LocatedRule]:
