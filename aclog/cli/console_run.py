@@ -50,6 +50,7 @@ from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.unread import parse_accepted
 from aclog.sources.logs import LogSource
 from aclog.sources.repository import load_repository_settings
 from aclog.terminal.notices import FewNotices
@@ -227,6 +228,8 @@ class Finding:
             form=flags.want_format or AclsFormat.AUTO,
             modules=parse_modules(source.modules),
             inputs=source.inputs(),
+            exclude=tuple(source.exclude),
+            accept_unread=parse_accepted(source.accept_unread),
             topics=source.topics_file,
         )
         return DriftFinder(address=place_address(target), want=want, journal=flags.journal, others=flags.other_journals)
@@ -443,7 +446,13 @@ def source_words(source: SourceFlags) -> Iterator[str]:
     for flag, value in flags.items():
         if value is not None:
             yield from (flag, str(value))
-    repeated = {"--module": source.modules, "--var-file": source.var_files, "--var": source.variables}
+    repeated = {
+        "--module": source.modules,
+        "--exclude": source.exclude,
+        "--accept-unread": source.accept_unread,
+        "--var-file": source.var_files,
+        "--var": source.variables,
+    }
     for flag, texts in repeated.items():
         for text in texts:
             yield from (flag, text)

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
-from aclog.authorizer.acl import FileOrigin, Origin, Origins, StandardAcl, StandardAclWithId, rule_of_object
+from aclog.authorizer.acl import FileOrigin, Origin, StandardAcl, StandardAclWithId, rule_of_object
 from aclog.authorizer.acls_image import Action, RuleChange
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
-from aclog.sources.formats.unread import Unread
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import Advance
 
@@ -199,30 +198,6 @@ class LineTable:
         hashes = np.asarray(self._hashes, np.int64)
         order = np.argsort(hashes, kind="stable")
         return hashes[order], order
-
-
-# Rules as JSON lines, as a stream.
-
-
-@frozen(kw_only=True)
-class FoundRules:
-    """Rules, to be read once; then `origins` has their locations."""
-
-    rules: Iterable[StandardAclWithId]
-    origins: Origins
-    notes: tuple[str, ...] = ()
-    unread: tuple[Unread, ...] = ()
-    """Content that may hold rules and was not read."""
-    nothing_read: str | None = None
-    """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
-    unions: tuple[str, ...] = ()
-    """What may be the rules of several clusters, which are read as those of one."""
-
-
-def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:
-    """Return the rules of one file, whose lines arrive in blocks; to read them raises ConfigError, as parse_acls."""
-    table = LineTable(name)
-    return FoundRules(rules=table.filled_by(parse_acls(numbered_lines(lines), name, check)), origins=table)
 
 
 # A file of names, one per line, such as that of `--topics`.

@@ -17,13 +17,13 @@ from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayErr
 from aclog.metalog.primitives import elapsed_seconds
 from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
-from aclog.sources.acl_lines import STDIN, FoundRules, LineTable, NameFile, accept, blocks, display_name, line_rules
+from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
 from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
 from aclog.sources.git import GitPlace, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
-from aclog.sources.read_options import NO_INPUTS, ModuleInputs, ReadOptions
+from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions, line_rules
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note

@@ -1,4 +1,4 @@
-"""How GitOps files are read, and the modules that they take from elsewhere."""
+"""How files of rules are read, what was read of them, and the modules that they take from elsewhere."""
 
 import os
 import posixpath
@@ -8,9 +8,12 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aclog.authorizer.acl import Origins, StandardAcl, StandardAclWithId
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import LineTable, numbered_lines, parse_acls
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.rule import DirectoryTree, FileTree, RootInputs
+from aclog.sources.formats.unread import Unread
 from aclog.sources.git import GitTree, path_from_top
 from aclog.terminal.notices import Advance
 
@@ -73,6 +76,30 @@ class ReadOptions:
     others though its format has something in every file, and a path that is neither a regular file nor a directory."""
     advance: Advance | None = None
     """Called with how far a single file is read, in bytes."""
+
+
+# What was read: rules, as a stream or a list, and what is beside them.
+
+
+@frozen(kw_only=True)
+class FoundRules:
+    """Rules, to be read once; then `origins` has their locations."""
+
+    rules: Iterable[StandardAclWithId]
+    origins: Origins
+    notes: tuple[str, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    """Content that may hold rules and was not read."""
+    nothing_read: str | None = None
+    """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
+    unions: tuple[str, ...] = ()
+    """What may be the rules of several clusters, which are read as those of one."""
+
+
+def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:
+    """Return the rules of one file, whose lines arrive in blocks; to read them raises ConfigError, as parse_acls."""
+    table = LineTable(name)
+    return FoundRules(rules=table.filled_by(parse_acls(numbered_lines(lines), name, check)), origins=table)
 
 
 # Terraform modules that are not among the files that are read: directories that the user names (`--module`).

@@ -7,12 +7,12 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import FoundRules, accept, line_rules
+from aclog.sources.acl_lines import accept
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
 from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
 from aclog.sources.git import GitTree, ignored_files
-from aclog.sources.read_options import ReadOptions, root_inputs, with_modules
+from aclog.sources.read_options import FoundRules, ReadOptions, line_rules, root_inputs, with_modules
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Suffixes of files that hold no JSON lines."""

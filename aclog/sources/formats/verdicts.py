@@ -357,7 +357,7 @@ def judge_file(file: SourceFile, context: ReadContext) -> None:
     text = file.content.decode(errors="replace")
     line = _program_line(text) if not file.has_suffix(*_PROSE) else None
     kind, why = UnreadKind.PROGRAM, "a script or a program that changes ACLs"
-    if line is None and file.has_suffix(*_TEMPLATES):
+    if line is None and file.has_suffix(*_TEMPLATES) and not _is_prose_template(file):
         line = rule_in_text(text)
         kind, why = UnreadKind.TEMPLATE, "a template that may state rules: render it first, and give the result"
     if line is None:
@@ -366,6 +366,11 @@ def judge_file(file: SourceFile, context: ReadContext) -> None:
         context.not_read(
             kind, FileOrigin(file=file.name, line=line), why, name=_suffix(file) if kind is UnreadKind.PROGRAM else ""
         )
+
+
+def _is_prose_template(file: SourceFile) -> bool:
+    """Return whether a template makes a page of documentation, such as `acl.md.tmpl`."""
+    return file.base_name.lower().rpartition(".")[0].endswith(_PROSE)
 
 
 def _program_line(text: str) -> int | None:

@@ -109,6 +109,29 @@ def test_a_resource_that_makes_no_rule_is_counted(tmp_path: Path, kind: str, bod
     assert (found.unread, found.ignored) == ([], {kind: 1})
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('resource "kafka_acl" "a" {\n', "broken"),
+        ('resource "kafka_acl" "{{ name }}" {\n  x = \n}\n', "broken"),
+        ('variable "a" {}\nvariable "a" {}\nlocals { acls = [] }\n', "broken"),
+        ('resource "aws_vpc" "a" {\n', None),
+        ("{{ if .x }}\n{{ end }}\n", None),
+        ('thing "a" {}\n', None),
+    ],
+)
+def test_a_broken_module_stops_no_other_one(tmp_path: Path, text: str, kind: str | None) -> None:
+    good = (
+        'resource "kafka_acl" "a" {\n  resource_name = "orders"\n  resource_type = "Topic"\n'
+        '  acl_principal = "User:app"\n  acl_host = "*"\n  acl_operation = "Read"\n'
+        '  acl_permission_type = "Allow"\n}\n'
+    )
+    found = read_rules(write_files(tmp_path, {"good/main.tf": good, "bad/main.tf": text}))
+    assert list(found.rules) == [READ]
+    assert [each.kind for each in found.unread] == ([] if kind is None else [kind])
+    assert refused(tmp_path / "bad").startswith(f"{tmp_path}/bad/main.tf:")
+
+
 def test_resources_of_a_plan_and_of_a_state_have_the_same_verdicts(tmp_path: Path) -> None:
     kinds = {"rhoas_acl": {"name": "x"}, "example_grant": {"principal": "User:a", "operation": "ALL"}, "aws_vpc": {}}
     resources = [
@@ -240,6 +263,7 @@ _OTHERS = {
     "x.py": "def acls():\n    return 1\n",
     "README.md": f"Run `{_COMMAND}`.\n\n    {_COMMAND}\n",
     "Makefile": "build:\n\techo acl\n",
+    "acl.md.tmpl": "# ACL\n\n{{ .Description }} acls:\n",
     "logo.png": "\x89PNG\0\0acls",
     "empty.yaml": "",
 }

@@ -47,6 +47,8 @@ from aclog.sources.formats.terraform.values import (
     convert,
     string,
 )
+from aclog.sources.formats.unread import UnreadKind
+from aclog.sources.formats.verdicts import rule_in_text
 
 # Root modules: their variables' values come from files.
 
@@ -258,7 +260,9 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     """
     modules = Modules(context)
     configuration = [file for file in files if is_module_file(file.base_name)]
-    directories = {file.path.rpartition("/")[0] or "." for file in configuration}
+    directories = _without_broken(
+        modules, {file.path.rpartition("/")[0] or "." for file in configuration}, configuration
+    )
     alone = files[0].name if context.tree.paths() == [files[0].path] else None
     stacks = list(read_stacks([file for file in files if file.base_name == STACK_FILE], modules))
     staged = {each.target for each in stacks}
@@ -275,6 +279,32 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
         if roots and name not in declared:
             context.notes.append(f"--var {name}: no root module declares it, so it has no effect")
     _count_others(modules, context)
+
+
+def _without_broken(modules: Modules, directories: Collection[str], files: Sequence[SourceFile]) -> set[str]:
+    """Return the directories whose files are Terraform's language; others are unread, or cannot hold rules.
+
+    Raises:
+        ConfigError: none is.
+
+    """
+    errors: dict[str, ConfigError] = {}
+    for directory in sorted(directories):
+        try:
+            modules.source(directory)
+        except ConfigError as error:
+            errors[directory] = error
+    if errors and len(errors) == len(directories):
+        raise next(iter(errors.values()))
+    for directory, found in errors.items():
+        own = [file for file in files if (file.path.rpartition("/")[0] or ".") == directory]
+        stating = next((file for file in own if rule_in_text(file.content.decode(errors="replace")) is not None), None)
+        if stating is None:
+            modules.context.ignore("module that is not Terraform")
+        else:
+            why = f"a module that may state rules has an error: {found}"
+            modules.context.not_read(UnreadKind.BROKEN, FileOrigin(file=stating.name, line=1), why)
+    return set(directories) - errors.keys()
 
 
 def _rules(
