@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     NO_ORIGINS,
@@ -26,10 +26,19 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.queries import rules_of
 from aclog.cli.app import writes_to_source
-from aclog.cli.flags.commands import AclSourceFlags, RuleFlags, entry_of, parse_principal, resource_filter
-from aclog.cli.flags.common import OPERATIONS, Output, OutputFlags, SourceFlags, completions, format_option
+from aclog.cli.flags import common
+from aclog.cli.flags.commands import RuleFlags, entry_of, parse_principal, resource_filter
+from aclog.cli.flags.common import (
+    OPERATIONS,
+    Output,
+    OutputFlags,
+    SourceFlags,
+    completions,
+    format_option,
+    group_from,
+)
 from aclog.cli.flags.question import ResourceFlags
-from aclog.cli.flags.target import TargetFlags
+from aclog.cli.flags.target import ZOOKEEPER_HELP, TargetFlags
 from aclog.cli.images import ORIGIN_COLUMNS, PLACE, RULE_COLUMNS, RangeWatch
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
@@ -39,6 +48,51 @@ from aclog.terminal.columns import ROW_FORMATS, OutputFormat, Row
 from aclog.terminal.notices import tracked
 from aclog.terminal.output import value_formatter
 from aclog.terminal.tables import print_lines, print_rows
+
+if TYPE_CHECKING:
+    from aclog.sources.choice import ChosenSource
+
+# Where `acls list` reads.
+
+
+@frozen(kw_only=True)
+class AclSourceFlags:
+    """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
+
+    log: common.LogDir = None
+    snapshot: common.SnapshotFile = None
+    acls: common.AclsPath = None
+    ref: common.GitRef = None
+    acls_format: common.AclsFormatFlag = None
+    modules: common.Modules = field(factory=list)
+    exclude: common.Exclude = field(factory=list)
+    accept_unread: common.AcceptUnread = field(factory=list)
+    var_files: common.VarFiles = field(factory=list)
+    variables: common.Vars = field(factory=list)
+    workspace: common.Workspace = None
+    topics_file: common.TopicsFile = None
+    bootstrap_controller: common.BootstrapController = None
+    bootstrap_server: common.BootstrapServer = None
+    command_config: common.CommandConfig = None
+    authorizer_properties: Annotated[
+        list[str],
+        Option(
+            "--authorizer-properties",
+            metavar="KEY=VALUE",
+            help=ZOOKEEPER_HELP,
+            rich_help_panel=common.SOURCE_PANEL,
+        ),
+    ] = field(factory=list)
+    as_of: common.AsOf = None
+    timezone: common.Timezone = None
+
+    def choose(self) -> "ChosenSource":
+        """Return the source that is given. Raises as SourceFlags.choose."""
+        from aclog.sources.choice import choose_source
+
+        named = group_from(SourceFlags, asdict(self, recurse=False)).selection()
+        return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
+
 
 # The flags of KIP-11's first version, other names of those of kafka-acls.sh; each takes a list with commas.
 

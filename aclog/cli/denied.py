@@ -1,11 +1,45 @@
 """`aclog denied`: denied requests of an access log, and the ACLs that would allow them."""
 
+from pathlib import Path
+from typing import Annotated
+
+from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.commands import DeniedFlags
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.options import Group
+from aclog.cli.options import Group, Option
+
+# The flags besides the source and the log.
+
+
+@frozen(kw_only=True)
+class DeniedFlags:
+    """Whose denials, and the rules that would allow them."""
+
+    principal: Annotated[
+        list[str],
+        Option(
+            "--principal",
+            metavar="TYPE:NAME",
+            help="Only denied requests of this principal; can be repeated.",
+            show_default="all",
+        ),
+    ] = field(factory=list)
+    any_host: Annotated[
+        bool,
+        Option("--any-host", help="Allow every host in the rules, not only the hosts of denied requests."),
+    ] = False
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            metavar="FILE",
+            help="Write the proposed rules as a change for [cyan]--change[/].",
+            show_default=False,
+        ),
+    ] = None
+
 
 app = Group()
 

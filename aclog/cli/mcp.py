@@ -1,19 +1,54 @@
 """`aclog mcp`: questions of assistants, by the Model Context Protocol."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import attrs
-from attrs import evolve
+from attrs import evolve, field, frozen
 
-from aclog.cli.flags.commands import McpFlags
-from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.options import Group
+from aclog.cli.flags.common import ACCESSES_PANEL, AccessesFormat, AccessesTimezone, AuthorizerFlags, SourceFlags
+from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
     from aclog.mcp.tools import Fixed
     from aclog.sources.choice import ChosenSource
+
+# The flags besides the source.
+
+
+@frozen(kw_only=True)
+class McpFlags:
+    """What the tool `unused` reads, and how long a tool may take."""
+
+    index: Annotated[
+        Path | None,
+        Option(
+            "--index",
+            metavar="DIR",
+            help="The index that [cyan]aclog usage-index[/] keeps, for the tool [cyan]unused[/].",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
+    accesses: Annotated[
+        list[str],
+        Option(
+            "--accesses",
+            metavar="PATH",
+            help="An access log for that tool: with [cyan]--index[/] for the proof, without it in place of the index "
+            "(as in [cyan]aclog usage[/]); can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    time_limit: Annotated[
+        float, Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
+    ] = 60.0
+
 
 app = Group()
 
@@ -59,6 +94,7 @@ def fixed_words(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlag
         """Choose the source, without its notes: the command that answers prints them."""
         return evolve(source, as_of=source.as_of if as_of is None else as_of).choose(lambda _: None)
 
+    # The moment is left out: each question names its own, or has that of open_source.
     return Fixed(
         open_source=open_source,
         source=tuple(flag_words(evolve(source, as_of=None))),

@@ -457,3 +457,48 @@ def session_lifetimes(properties: Properties, mechanisms: Iterable[str]) -> Mapp
         if lifetime > 0:
             lifetimes[mechanism] = lifetime
     return lifetimes
+
+
+# Security properties that are refused, since ignoring them could admit clients that the operator means to refuse.
+
+
+_ACCEPTED = {
+    "principal.builder.class": ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",),
+    "sasl.server.callback.handler.class": (),
+    "sasl.client.callback.handler.class": (),
+    "sasl.login.callback.handler.class": (),
+    "sasl.login.class": (),
+    "security.providers": (),
+    "ssl.client.auth": ("none", "requested", "required"),
+    "ssl.engine.factory.class": (),
+    "ssl.keymanager.algorithm": ("SunX509", "NewSunX509", "PKIX"),
+    "ssl.protocol": ("TLS", "TLSv1.2", "TLSv1.3"),
+    "ssl.provider": (),
+    "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
+}
+"""Keys that control admission, and their supported values, also for listeners that do not use them."""
+
+CHECKED_KEYS = frozenset({*_ACCEPTED, "authorizer.class.name", "config.providers"})
+
+
+def refuse_plugins(properties: Properties) -> None:
+    """Refuse security properties that only Java can implement, also with a listener's or a mechanism's prefix.
+
+    Raises:
+        ConfigError: there is one.
+
+    """
+    for key, value in properties.values.items():
+        for name in _endings(key):
+            accepted, text = _ACCEPTED.get(name), value.strip()
+            if accepted is not None and text and text not in accepted:
+                only = f", only {' or '.join(accepted)}" if accepted else ""
+                raise properties.error(key, f"{text!r} is not supported here{only}: expected it to be left out")
+
+
+def _endings(key: str) -> Iterator[str]:
+    """Yield the key, and the rest of `listener.name.<name>.<key>` and `listener.name.<name>.<mechanism>.<key>`."""
+    yield key
+    if key.startswith("listener.name."):
+        parts = key.split(".")
+        yield from (".".join(parts[start:]) for start in range(3, len(parts)))

@@ -1,4 +1,4 @@
-"""The names of all properties: known and unknown."""
+"""server.properties: the names of all properties, which of them are refused, and what a node is configured with."""
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
@@ -16,8 +16,13 @@ from aclog.authorizer.settings import (
     parse_cidr_enabled,
     parse_super_users,
 )
-from aclog.authorizer.standard import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_ACL_AUTHORIZERS
-from aclog.config.client_config import CHECKED_KEYS, authorizer_class_name, refuse_plugins
+from aclog.authorizer.standard import (
+    ACL_AUTHORIZERS,
+    AUTHORIZER_CLASS_NAME_CONFIG,
+    KAFKAS_ACL_AUTHORIZERS,
+    KAFKAS_STANDARD_AUTHORIZER,
+    load_authorizer_class,
+)
 from aclog.config.listeners import (
     ROLES,
     build_listeners,
@@ -38,7 +43,15 @@ from aclog.config.node_settings import (
     read_topic_settings,
 )
 from aclog.config.properties import Properties, listener_prefix, read_properties, servers
-from aclog.config.security import DECOY_SECRET, JAAS, MAX_REAUTH, SECRET, read_token_settings
+from aclog.config.security import (
+    CHECKED_KEYS,
+    DECOY_SECRET,
+    JAAS,
+    MAX_REAUTH,
+    SECRET,
+    read_token_settings,
+    refuse_plugins,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import KAFKA_VERSION_CONFIG
 
@@ -295,6 +308,34 @@ def _with_hint(key: str) -> str:
     plain = key.lower().replace("_", ".").replace("-", ".")
     near = get_close_matches(plain, _CHOICES, n=1, cutoff=0.85)
     return f"{key} (did you mean {_SUGGESTIONS.get(near[0], near[0])}?)" if near else key
+
+
+# The class of the authorizer.
+
+_KAFKAS = ("org.apache.kafka.", "kafka.")
+
+
+def authorizer_class_name(properties: Properties) -> str | None:
+    """Return the authorizer's class name, if set, after checking that the class can be imported.
+
+    Raises:
+        ConfigError: a Java class without a counterpart here, or a class that does not exist.
+
+    """
+    name = properties.text_or_none(AUTHORIZER_CLASS_NAME_CONFIG)
+    if name is None:
+        return None
+    # Kafka's own authorizers have counterparts here, so that a server.properties of Kafka works unchanged.
+    if name not in (KAFKAS_STANDARD_AUTHORIZER, *KAFKAS_ACL_AUTHORIZERS) and name.startswith(_KAFKAS):
+        raise properties.error(
+            AUTHORIZER_CLASS_NAME_CONFIG,
+            f"{name!r} has no counterpart here: expected {KAFKAS_STANDARD_AUTHORIZER} or a Python class",
+        )
+    try:
+        load_authorizer_class(name)
+    except ConfigError as error:
+        raise ConfigError(f"{properties.where}: {error}") from error
+    return name
 
 
 # Loading of server.properties: all of a node's settings are checked before anything is opened or bound.

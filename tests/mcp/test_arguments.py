@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.flags.commands import McpFlags
 from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags
-from aclog.cli.mcp import flag_words
+from aclog.cli.mcp import McpFlags, flag_words
 from aclog.cli.options import Group
 from aclog.mcp.tools import AskedState, Check, CommandLine, Explain, WhoCan, option_words, read_arguments
 from aclog.metalog.errors import ConfigError

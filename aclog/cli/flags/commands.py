@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attrs import asdict, evolve, field, frozen
+from attrs import field, frozen
 
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -16,7 +16,6 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.cli.flags import common
-from aclog.cli.flags.common import ACCESSES_PANEL as PANEL
 from aclog.cli.flags.common import (
     OPERATIONS,
     AccessesFormat,
@@ -30,12 +29,11 @@ from aclog.cli.flags.common import (
     Workers,
     completions,
     format_option,
-    group_from,
     named,
     typed_text,
 )
 from aclog.cli.flags.question import AnswerFlags, AnswerFormat, SecondSettingsFlags, SecondStateFlags
-from aclog.cli.flags.target import ZOOKEEPER_HELP, JournalFile, OtherJournals
+from aclog.cli.flags.target import JournalFile, OtherJournals
 from aclog.cli.options import Argument, Option
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -44,7 +42,6 @@ from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 if TYPE_CHECKING:
     from aclog.ops.usage import SuggestOptions
     from aclog.sources.acl_lines import NameFile
-    from aclog.sources.choice import ChosenSource
 
 
 # The flags of `aclog console`.
@@ -269,41 +266,6 @@ class PdpFlags:
     max_age: Annotated[
         float,
         Option("--max-age", metavar="SECONDS", help="Decide nothing from a state that is unconfirmed for longer."),
-    ] = 60.0
-
-
-# The flags of `aclog mcp` besides the source.
-
-
-@frozen(kw_only=True)
-class McpFlags:
-    """What the tool `unused` reads, and how long a tool may take."""
-
-    index: Annotated[
-        Path | None,
-        Option(
-            "--index",
-            metavar="DIR",
-            help="The index that [cyan]aclog usage-index[/] keeps, for the tool [cyan]unused[/].",
-            show_default=False,
-            rich_help_panel=PANEL,
-        ),
-    ] = None
-    accesses: Annotated[
-        list[str],
-        Option(
-            "--accesses",
-            metavar="PATH",
-            help="An access log for that tool: with [cyan]--index[/] for the proof, without it in place of the index "
-            "(as in [cyan]aclog usage[/]); can be repeated.",
-            show_default=False,
-            rich_help_panel=PANEL,
-        ),
-    ] = field(factory=list)
-    accesses_format: AccessesFormat = None
-    accesses_timezone: AccessesTimezone = "UTC"
-    time_limit: Annotated[
-        float, Option("--time-limit", metavar="SECONDS", min=1, help="End a tool that takes longer.")
     ] = 60.0
 
 
@@ -587,45 +549,6 @@ _RULE = "Rule"
 
 
 @frozen(kw_only=True)
-class AclSourceFlags:
-    """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
-
-    log: common.LogDir = None
-    snapshot: common.SnapshotFile = None
-    acls: common.AclsPath = None
-    ref: common.GitRef = None
-    acls_format: common.AclsFormatFlag = None
-    modules: common.Modules = field(factory=list)
-    exclude: common.Exclude = field(factory=list)
-    accept_unread: common.AcceptUnread = field(factory=list)
-    var_files: common.VarFiles = field(factory=list)
-    variables: common.Vars = field(factory=list)
-    workspace: common.Workspace = None
-    topics_file: common.TopicsFile = None
-    bootstrap_controller: common.BootstrapController = None
-    bootstrap_server: common.BootstrapServer = None
-    command_config: common.CommandConfig = None
-    authorizer_properties: Annotated[
-        list[str],
-        Option(
-            "--authorizer-properties",
-            metavar="KEY=VALUE",
-            help=ZOOKEEPER_HELP,
-            rich_help_panel=common.SOURCE_PANEL,
-        ),
-    ] = field(factory=list)
-    as_of: common.AsOf = None
-    timezone: common.Timezone = None
-
-    def choose(self) -> "ChosenSource":
-        """Return the source that is given. Raises as SourceFlags.choose."""
-        from aclog.sources.choice import choose_source
-
-        named = group_from(common.SourceFlags, asdict(self, recurse=False)).selection()
-        return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
-
-
-@frozen(kw_only=True)
 class Entry:
     """An ACL without its resource (AccessControlEntry)."""
 
@@ -758,37 +681,6 @@ def parse_principal(text: str) -> str:
     if ":" not in principal:
         raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
     return principal
-
-
-# The flags of `aclog denied` besides the source and the log.
-
-
-@frozen(kw_only=True)
-class DeniedFlags:
-    """Whose denials, and the rules that would allow them."""
-
-    principal: Annotated[
-        list[str],
-        Option(
-            "--principal",
-            metavar="TYPE:NAME",
-            help="Only denied requests of this principal; can be repeated.",
-            show_default="all",
-        ),
-    ] = field(factory=list)
-    any_host: Annotated[
-        bool,
-        Option("--any-host", help="Allow every host in the rules, not only the hosts of denied requests."),
-    ] = False
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            metavar="FILE",
-            help="Write the proposed rules as a change for [cyan]--change[/].",
-            show_default=False,
-        ),
-    ] = None
 
 
 # The flags of `aclog suggest` besides the source and the access log.

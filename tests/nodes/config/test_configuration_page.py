@@ -5,8 +5,8 @@ from pathlib import Path
 
 import javaproperties
 
-from aclog.config.client_config import CHECKED_KEYS
 from aclog.config.node_config import Limits
+from aclog.config.security import CHECKED_KEYS
 from aclog.config.server_properties import KNOWN_KEYS, OWN_KEYS, USED_KEYS, load_config
 from aclog.metalog.topiclog.settings import TopicSettings
 from tests.support.kafka.jvm import ROOT
