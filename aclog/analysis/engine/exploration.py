@@ -481,7 +481,7 @@ class Exploration:
             return {}
         hosts = {*old.hosts(), *new.hosts()}
         ground = None if any(is_super) or old.wildcard or new.wildcard else self._grounds.get(root)
-        if ground is not None and ground.is_under(chain(old.named, new.named)):
+        if ground is not None and ground.is_useful((*old.named, *new.named)):
             everyone = self._hosts_of_everyone(root)
             classes = ground.scene.hosts if hosts <= everyone else self._host_classes(hosts | everyone)
             shared = ground.shared_with(classes, old.named, new.named) if unnamed else None
@@ -506,7 +506,12 @@ class Exploration:
     def _host_classes(self, hosts: Iterable[str]) -> HostClasses:
         if self.query.host is not None:
             return OneHost(self.query.host)
-        return partition(hosts, cidr=self.old.settings.cidr or self.new.settings.cidr)
+        named = {host for host in hosts if host != WILDCARD}
+        return partition(named, cidr=self.old.settings.cidr or self.new.settings.cidr) if named else _ANYWHERE
+
+
+_ANYWHERE = partition((), cidr=False)
+"""The single class of all hosts, where no rule names any."""
 
 
 def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Change, int, tuple[str, ...]]]:
