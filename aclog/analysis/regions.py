@@ -55,7 +55,15 @@ class Hosts:
 
     def lists(self, host: str) -> bool:
         """Return whether an entry is this address, or a range that contains it."""
-        return any(in_cidr(entry, host) if "/" in entry else entry == host for entry in self.entries)
+        return host in self._addresses or any(in_cidr(entry, host) for entry in self._ranges)
+
+    @cached_property
+    def _addresses(self) -> frozenset[str]:
+        return frozenset(entry for entry in self.entries if "/" not in entry)
+
+    @cached_property
+    def _ranges(self) -> tuple[str, ...]:
+        return tuple(entry for entry in self.entries if "/" in entry)
 
 
 EVERYWHERE = Hosts(complement=True)

@@ -26,9 +26,8 @@ def test_a_difference_is_that_of_the_plain_engine(random: Random) -> None:
     old, new = random_pair(random, odd=5, most=random.choice([4, 12, 40]))
     query = random_query(random)
     for restriction in (Query(), query):
-        regions = list(differences(old, new, query=restriction))
         plain = naive_engine.naive_differences(old, new, restriction)
-        assert (len(regions), set(regions)) == (len(plain), set(plain))
+        assert list(differences(old, new, query=restriction)) == plain
 
 
 @CAMPAIGN
@@ -36,11 +35,8 @@ def test_a_difference_is_that_of_the_plain_engine(random: Random) -> None:
 def test_what_a_policy_allows_and_denies_is_that_of_the_plain_engine(random: Random) -> None:
     policy, _ = random_pair(random, odd=5, most=random.choice([4, 12, 40]))
     query = random_query(random)
-    for regions, plain in (
-        (list(allowed(policy, query)), naive_engine.naive_allowed(policy, query)),
-        (list(denied(policy, query)), naive_engine.naive_denied(policy, query)),
-    ):
-        assert (len(regions), set(regions)) == (len(plain), set(plain))
+    assert list(allowed(policy, query)) == naive_engine.naive_allowed(policy, query)
+    assert list(denied(policy, query)) == naive_engine.naive_denied(policy, query)
 
 
 @CAMPAIGN
@@ -71,13 +67,13 @@ def test_a_partition_is_that_of_the_plain_engine(hosts: set[str], cidr: bool, ra
 
 
 def _estate(principals: int, rules: list[StandardAcl]) -> Policy:
-    own = (acl(f"own-{number}", f"User:u{number}", "*", 3) for number in range(principals))
+    own = (acl(f"own-{number}", f"User:u{number}") for number in range(principals))
     return Policy(image_of([*rules, *own]))
 
 
 def test_a_principal_that_repeats_what_everyone_may_do_shares_the_answer() -> None:
-    everyone = [acl(f"t{number}", "User:*", "*", 3) for number in range(3)]
-    policy = _estate(2, [*everyone, acl("t1", "User:same", "*", 3)])
+    everyone = [acl(f"t{number}", "User:*") for number in range(3)]
+    policy = _estate(2, [*everyone, acl("t1", "User:same")])
     (region,) = (region for region in allowed(policy, Query(), unnamed=True))
     assert region.principals.named == ("User:u0", "User:u1")
     assert list(allowed(policy, Query())) == naive_engine.naive_allowed(policy, Query())

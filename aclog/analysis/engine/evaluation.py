@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from itertools import chain, pairwise
+from itertools import chain, pairwise, repeat
 from operator import and_, or_, xor
 from typing import NamedTuple, TypeAlias
 
@@ -94,13 +94,14 @@ class NameTree:
                 chain.append(len(nodes) - 1)
         return cls(tuple(nodes))
 
-    def names(self, edges: Iterable[int]) -> Names:
+    def names(self, edges: Sequence[int]) -> Names:
         """Return the names of the selected nodes, in as few parts as the tree allows.
 
         `edges`: the nodes that are selected while their parent is not, or the other way round, by number. They are
         the parts and their exceptions.
         """
-        ends, parts = self.ends, list[_Part]()
+        parts: list[_Part] = []
+        ends = self.ends if len(edges) > 1 else range(1, len(self.nodes) + 1)
         above: list[tuple[int, _Part | None]] = []
         for number in edges:
             while above and above[-1][0] <= number:
@@ -227,7 +228,8 @@ def _both(
         if number and own is one[node.parent] and also is other[node.parent]:
             column.append(column[node.parent])
         else:
-            column.append(_combined(own, also, combine))
+            is_one = len(own) + len(also) == 2
+            column.append(((0, combine(own[0][1], also[0][1])),) if is_one else _combined(own, also, combine))
     return column
 
 
@@ -313,22 +315,31 @@ def _covered(tree: NameTree, coverage: Coverage) -> list[bool]:
 
 def _mapped(masks: Masks, operations: int) -> Masks:
     """Return the operations that are allowed by masks of denied and allowed ones."""
+    if len(masks) == 1:  # most are of one run: every host
+        mask = masks[0][1]
+        return ((0, mask & ~(mask >> 16) & operations),)
     return _joined((first, mask & ~(mask >> 16) & operations) for first, mask in masks)
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> Masks:
     """Return masks of runs in their order; runs next to each other may be equal."""
     masks: list[tuple[int, int]] = []
-    for first, mask in runs:
-        if not masks or masks[-1][1] != mask:
-            masks.append((first, mask))
+    last = -1
+    for run in runs:
+        if run[1] != last:
+            masks.append(run)
+            last = run[1]
     return tuple(masks)
 
 
 def _combined(one: Masks, other: Masks, combine: Callable[[int, int], int]) -> Masks:
     """Return the masks that a function makes of two masks of each class."""
-    if len(one) == len(other) == 1:
-        return ((0, combine(one[0][1], other[0][1])),)
+    if len(other) == 1:
+        ((_, more),) = other
+        return _joined((first, combine(mask, more)) for first, mask in one)
+    if len(one) == 1:
+        ((_, mask),) = one
+        return _joined((first, combine(mask, more)) for first, more in other)
     return _joined(_side_by_side(one, other, combine))
 
 
@@ -353,13 +364,15 @@ def _with(masks: Masks, cells: Iterable[Cell], hosts: HostClasses, *, cidr: bool
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
     for cell in cells:
+        if cell.host == WILDCARD:
+            everywhere |= cell.mask
+            continue
         for first, end in hosts.matched_runs(cell.host, cidr=cidr):
-            if (first, end) == (0, hosts.count):
-                everywhere |= cell.mask
-            else:
-                starts.setdefault(first, []).append(cell.mask)
-                ends.setdefault(end, []).append(cell.mask)
-    if everywhere:
+            starts.setdefault(first, []).append(cell.mask)
+            ends.setdefault(end, []).append(cell.mask)
+    if everywhere and len(masks) == 1:
+        masks = ((0, masks[0][1] | everywhere),)
+    elif everywhere:
         masks = _joined((first, mask | everywhere) for first, mask in masks)
     return _combined(masks, _overlaid(starts, ends, hosts.count), or_) if starts else masks
 
@@ -382,16 +395,39 @@ def _products(scene: Scene, tree: NameTree, column: Sequence[Masks]) -> Iterator
     edges = list(_edges(tree, column))
     if not edges:
         return
-    for operations in _alike({mask for masks in _distinct(column) for _, mask in masks}, scene.operations):
+    for operations in _alike(_distinct_masks(column, scene.hosts.count), scene.operations):
         for runs, numbers in _selections(edges, operations & -operations, scene.hosts.count):
             names = tree.names(numbers)
             for hosts in scene.hosts.hosts_of(runs):
                 yield operations, hosts, names
 
 
-def _distinct(column: Iterable[Masks]) -> Iterable[Masks]:
+_ORDERED = 1 << 18
+"""How many masks of single classes of hosts are put in order at most."""
+
+
+def _distinct_masks(column: Iterable[Masks], count: int) -> set[int]:
+    """Return the masks of a column.
+
+    The order of a set decides the order of the answer's regions, unless each mask is a part of the next larger one. So
+    that the order depends on the answer and not on how runs are cut, masks are added class by class.
+    """
     # By identity, as nodes share the masks of their parent, which can have many runs.
-    return {id(masks): masks for masks in column}.values()
+    distinct = list({id(masks): masks for masks in column}.values())
+    masks_of = {mask for masks in distinct for _, mask in masks}
+    by_size = sorted(masks_of, key=int.bit_count)
+    if all(not mask & ~larger for mask, larger in pairwise(by_size)) or len(distinct) * count > _ORDERED:
+        return masks_of
+    by_class = {
+        tuple(
+            chain.from_iterable(
+                repeat(mask, end - first)
+                for (first, mask), end in zip(masks, (*(first for first, _ in masks[1:]), count), strict=True)
+            )
+        )
+        for masks in distinct
+    }
+    return {mask for masks in by_class for mask in masks}
 
 
 _Edge: TypeAlias = tuple[int, Masks]
@@ -403,7 +439,7 @@ def _edges(tree: NameTree, column: Sequence[Masks]) -> Iterator[_Edge]:
     for number, (node, masks) in enumerate(zip(tree.nodes, column, strict=True)):
         above = column[node.parent] if number else _NOTHING
         if masks is not above and masks != above:
-            yield number, _combined(masks, above, xor)
+            yield number, masks if above is _NOTHING else _combined(masks, above, xor)
 
 
 def _selections(edges: Iterable[_Edge], bit: int, count: int) -> list[tuple[Runs, list[int]]]:
@@ -451,6 +487,10 @@ def _alike(masks: Iterable[int], operations: int) -> list[int]:
 # The evaluation of many subjects below one root: each as a difference from a subject without own cells.
 
 
+_FEW_NODES = 16
+"""A tree with so few more nodes than a subject has cells is walked in less time than the nodes near the cells."""
+
+
 @frozen(eq=False, kw_only=True, slots=False)
 class Ground:
     """The evaluation of a subject without own cells, from which those of others differ only near their own names.
@@ -482,9 +522,11 @@ class Ground:
             changes=_differences(scene, tree, (old, new), before.allowed, after.allowed),
         )
 
-    def is_under(self, cells: Iterable[Cell]) -> bool:
-        """Return whether cells cover only a part of the root's names."""
+    def is_useful(self, cells: Sequence[Cell]) -> bool:
+        """Return whether a subject with these cells can be evaluated by `with_own`, and takes less time by it."""
         root = self.scene.root
+        if len(self.tree.nodes) <= _FEW_NODES + len(cells):
+            return False
         return not root.literal and not any(not cell.literal and root.name.startswith(cell.name) for cell in cells)
 
     def with_own(self, hosts: HostClasses, old: Sequence[Cell], new: Sequence[Cell]) -> dict[Change, int]:

@@ -483,7 +483,7 @@ class Exploration:
         same_kafka = self.old.settings.cidr is self.new.settings.cidr
         is_apart = any(is_super) or bool(old.wildcard) or bool(new.wildcard) or not same_kafka
         ground = None if is_apart else self._grounds.get(root)
-        if ground is not None and ground.is_under(chain(old.named, new.named)):
+        if ground is not None and ground.is_useful((*old.named, *new.named)):
             everyone = self._hosts_of_everyone(root)
             classes = ground.scene.hosts if hosts <= everyone else self._host_classes(hosts | everyone)
             shared = ground.shared_with(classes, old.named, new.named) if unnamed else None
@@ -508,7 +508,12 @@ class Exploration:
     def _host_classes(self, hosts: Iterable[str]) -> HostClasses:
         if self.query.host is not None:
             return OneHost(self.query.host)
-        return partition(hosts, cidr=self.old.settings.cidr or self.new.settings.cidr)
+        named = {host for host in hosts if host != WILDCARD}
+        return partition(named, cidr=self.old.settings.cidr or self.new.settings.cidr) if named else _ANYWHERE
+
+
+_ANYWHERE = partition((), cidr=False)
+"""The single class of all hosts, where no rule names any."""
 
 
 def _shared(everyone: Changes, others: dict[str, Changes]) -> Iterator[tuple[Change, int, tuple[str, ...]]]:

@@ -306,7 +306,7 @@ class _Classes:
 
 def _partition(addresses: Iterable[str], ranges: Mapping[str, Interval]) -> Partition:
     spans = sorted(set(ranges.values()), key=lambda span: (span.version, span.first, -span.last))
-    points = {int(IPv4Address(each)): each for each in addresses if ":" not in each}
+    points = {_number(each): each for each in addresses if ":" not in each}
     inside: list[list[tuple[int, int]]] = [[] for _ in spans]
     classes = _Classes()
     matched: dict[str, Runs] = {}
@@ -339,6 +339,12 @@ def _partition(addresses: Iterable[str], ranges: Mapping[str, Interval]) -> Part
         text_of={each.own: text for text, each in texts.items()},
         beside={number: tuple(each) for number, each in beside.items()},
     )
+
+
+def _number(address: str) -> int:
+    """Return an IPv4 address as a number; IPv4Address takes five times as long."""
+    first, second, third, fourth = map(int, address.split("."))
+    return first << 24 | second << 16 | third << 8 | fourth
 
 
 def _include(runs: list[tuple[int, int]], number: int) -> None:
