@@ -38,6 +38,7 @@ threads, and reads the current content of a resource: so it may see a later stag
 not record which changes a broker has read."""
 _CLUSTER_ID = "/cluster/id"
 """Where Kafka keeps the id of the cluster (ClusterIdZNode)."""
+_MOST_OF_ID = 255
 
 
 @contextmanager
@@ -82,8 +83,8 @@ class ZooKeeperPlace:
         if node is None:
             return None
         cluster_id = text_field(json_object(node.data, path=_CLUSTER_ID), "id")
-        if not cluster_id:
-            raise DecodeError("expected the id of the cluster", path=_CLUSTER_ID)
+        if not 0 < len(cluster_id) <= _MOST_OF_ID:
+            raise DecodeError(f"expected the id of the cluster, at most {_MOST_OF_ID} characters", path=_CLUSTER_ID)
         return cluster_id
 
     def fingerprint(self, end_offset: int) -> str | None:  # noqa: ARG002  # as the protocol has it

@@ -223,7 +223,7 @@ class ZkClient:
         the connection is lost.
 
         Raises:
-            StoreError: also more than MAX_CONTENTS bytes, or a longer time than any honest server takes.
+            StoreError: also more than MAX_CONTENTS bytes, or more than 15 minutes.
 
         """
         size, end = 0, time.monotonic() + _READING_S

@@ -268,6 +268,8 @@ TREES = (LITERAL_TREE, PREFIXED_TREE)
 CHANGE_PREFIX = "acl_changes_"
 """Name prefix of ACL change events; ZooKeeper appends the ten digits of the sequence number."""
 
+_SEQUENCE_DIGITS = 10
+
 USERS_PATH = "/config/users"
 """Parent of one znode per user, named by the percent-encoded user name."""
 CONFIG_CHANGES_PATH = "/config/changes"
@@ -404,7 +406,8 @@ def paths_of(pattern: ResourcePattern) -> tuple[str, ...]:
 def sequence_of(name: str) -> int | None:
     """Return the sequence number of an ACL change event; None if the name is not one of a change event."""
     digits = name.removeprefix(CHANGE_PREFIX)
-    return int(digits) if digits != name and digits.isascii() and digits.isdigit() else None
+    is_number = digits != name and digits.isascii() and digits.isdigit() and len(digits) <= _SEQUENCE_DIGITS
+    return int(digits) if is_number else None
 
 
 def is_sensitive(path: str) -> bool:

@@ -3,11 +3,16 @@
 import re
 import socket
 import struct
+import threading
 import time
+from contextlib import closing
 
 import pytest
 
 from aclog.zookeeper import migration, session, wire
+from aclog.zookeeper.acl_store import AclStore, StoreFollower
+from aclog.zookeeper.client import zk_settings
+from aclog.zookeeper.connect import open_client
 from aclog.zookeeper.znodes import AclEntry, encode_acls
 from tests.support.cli.command import aclog
 from tests.support.fakes.zookeeper import (
@@ -321,3 +326,28 @@ def test_results_of_other_writes_are_an_error(tmp_path):
         with FakeZooKeeper(estate({}), lying) as server:
             found = aclog("migrate", "--log", tmp_path / "log", "--to-zookeeper", server.connect)
         check_error(found, "malformed response")
+
+
+@pytest.mark.parametrize("created", [5, 2**30 - 1])
+def test_a_number_of_events_that_does_not_fit_is_a_reload(created):
+    """No list is made of the events that are expected, and a directory that was made anew hides none."""
+    counts = [10]
+
+    def events(request, _response):
+        return reply(request.xid, INT.pack(0) + stat(changes=2 * counts[0]))
+
+    replaced, changed = [], []
+    with (
+        FakeZooKeeper(estate(RULES), instead(events, CHILDREN, path="/kafka-acl-changes")) as server,
+        closing(open_client(zk_settings({"zookeeper.connect": server.connect}))) as client,
+    ):
+        follower = StoreFollower(
+            store=AclStore(client=client), replaced=replaced.append, changed=changed.append, lock=threading.RLock()
+        )
+        follower._reload()
+        follower._catch_up()
+        assert (len(replaced), changed) == (1, [])
+        counts[0] = created
+        follower._catch_up()
+    assert len(replaced) == 2
+    assert follower._processed["/kafka-acl-changes"] == created

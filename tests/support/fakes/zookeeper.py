@@ -68,9 +68,10 @@ def event(path: str, kind: int = 4) -> bytes:
     return reply(EVENT_XID, _INT.pack(kind) + _INT.pack(3) + text(path))
 
 
-def stat(*, size: int = 0, children: int = 0, version: int = 0) -> bytes:
-    """Return the stat of a znode."""
-    return _STAT.pack(1, 1, 1_700_000_000_000, 1_700_000_000_000, version, children, 0, 0, size, children, 1)
+def stat(*, size: int = 0, children: int = 0, version: int = 0, changes: int | None = None) -> bytes:
+    """Return the stat of a znode; `changes` of its children, by default as many as there are."""
+    ms, count = 1_700_000_000_000, children if changes is None else changes
+    return _STAT.pack(1, 1, ms, ms, version, count, 0, 0, size, children, 1)
 
 
 @define(eq=False)

@@ -64,7 +64,13 @@ def test_resources_without_a_path(pattern, message):
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("acl_changes_0000000012", 12), ("acl_changes_", None), ("x", None), ("acl_changes_1x", None)],
+    [
+        ("acl_changes_0000000012", 12),
+        ("acl_changes_", None),
+        ("x", None),
+        ("acl_changes_1x", None),
+        (f"acl_changes_{'1' * 5000}", None),
+    ],
 )
 def test_sequence_numbers(name, number):
     assert sequence_of(name) == number
