@@ -18,7 +18,7 @@ from attrs import evolve
 from aclog.authorizer.acl import AclOperation, FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, folded_name, resources
+from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, compiled, folded_name, resources
 from aclog.sources.formats.unread import UnreadKind
 
 if TYPE_CHECKING:
@@ -131,11 +131,13 @@ def _names_operation(node: Node) -> bool:
 # Text that states rules: of a template, of a broken document, or inside of another resource.
 
 
-_CHANGES_ACLS = re.compile(
+_COMMAND = re.compile(r"kafka[-_]?acls?\b|\b(?:rpk|confluent|aclog)\s")
+"""What is in every command that changes ACLs."""
+_CHANGES_ACLS = (
     r"kafka[-_]?acls?\b[^\n]*(?:\\\r?\n[^\n]*)*?\s--(?:add|remove|allow-principal|deny-principal|allowprincipal)\b"
     r"|\b(?:rpk\s+(?:security\s+)?acl|confluent\s+kafka\s+acl|aclog\s+acls)\s+(?:create|delete|add|remove)\b"
 )
-"""A command that changes ACLs, on lines that are continued."""
+"""A command that changes ACLs, on lines that are continued: an expression of RE2, which takes linear time."""
 _PROGRAM = re.compile(
     r"\b(?:new\s+)?(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|\.(?:createAcls|create_acls)\s*\("
 )
@@ -149,11 +151,17 @@ _ACL_NAME = re.compile(
 _KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
 
 
+def command_in(text: str) -> int | None:
+    """Return the line, from 1, of a command that changes ACLs; None if no line has one."""
+    match = None if _COMMAND.search(text) is None else compiled(_CHANGES_ACLS).search(text)
+    return None if match is None else _line(text, match.start())
+
+
 def rule_in_text(text: str) -> int | None:
     """Return the line, from 1, at which a text in YAML, HCL or a template may state a rule; None: nowhere."""
-    match = _CHANGES_ACLS.search(text)
-    if match is not None:
-        return _line(text, match.start())
+    command = command_in(text)
+    if command is not None:
+        return command
     for match in _KIND.finditer(text):
         if _RULE_KINDS.fullmatch(match[1]) or match[1].startswith("{{"):
             return _line(text, match.start())
@@ -211,7 +219,7 @@ def _scalars(node: Node) -> Iterator[Node]:
 
 
 def _states_rules(text: str) -> bool:
-    if _CHANGES_ACLS.search(text):
+    if command_in(text) is not None:
         return True
     if "\n" not in text and "{" not in text:
         return False
@@ -374,8 +382,8 @@ def _is_prose_template(file: SourceFile) -> bool:
 
 
 def _program_line(text: str) -> int | None:
-    match = _CHANGES_ACLS.search(text) or _PROGRAM.search(text)
-    return None if match is None else _line(text, match.start())
+    match = _PROGRAM.search(text)
+    return command_in(text) or (None if match is None else _line(text, match.start()))
 
 
 def _suffix(file: SourceFile) -> str:
@@ -463,7 +471,7 @@ def _is_of_known_kind(text: str) -> bool:
     """Return whether a template makes resources of kinds only that make no ACL, without text that states rules."""
     found = _KIND_LINE.findall(text)
     versions = _VERSION_LINE.findall(text)
-    if not found or len(found) != len(versions) or _CHANGES_ACLS.search(text):
+    if not found or len(found) != len(versions) or command_in(text) is not None:
         return False
     nowhere = Node(file="", line=1, value=None)
     return all(
