@@ -64,7 +64,7 @@ _PLAN = (
         ("s.yaml", f"a: 1\n---\ncustomUserAcls:\n{_CUSTOM}", ":3: a second document"),
         ("t.yaml", _JULIE.replace("projects", "proyects"), ":2: proyects, a part of the names of topics, is a list"),
         ("t.yaml", f"a: b\n---\n{_JULIE}", ":1: 2 documents"),
-        ("a.json", f"[{_RULE}]", ": line 1: not JSON"),
+        ("a.json", f"[{_RULE}", ":2: expected , or ] after a rule"),
     ],
 )
 def test_a_file_with_a_slip_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
