@@ -368,7 +368,7 @@ def turning(premises: SidePremises, comparison: Comparison, direction: Direction
 
     turning = premises.turning(direction, differs_when_open)
     if not comparison.changes and comparison.old.settings == comparison.new.settings:
-        return turning.without({SYMBOLS})  # the same rules, whatever each symbol turns out to be
+        return turning.without({SYMBOLS})  # the same rules, regardless of what each symbol turns out to be
     return turning
 
 

@@ -92,7 +92,7 @@ def parse_name_maps(texts: Iterable[str]) -> tuple[NameMap, ...]:
 
 
 def bounds(policy: "Policy") -> "tuple[Policy, ...]":
-    """Return policies between which the policy is, for each request, whatever its symbols turn out to be.
+    """Return policies between which the policy is, for each request, regardless of what its symbols turn out to be.
 
     One has each symbol of an ALLOW widened to all that it may be, the other each symbol of a DENY. None are returned if
     a rule may also close a name to others, so that more rules do not always allow more.
@@ -118,7 +118,7 @@ def _widened(acls: AclsImage, *, allows: bool) -> AclsImage:
 
 
 def _widest(acl: StandardAcl) -> StandardAcl:
-    """Return a rule that covers a rule with symbols, whatever they turn out to be."""
+    """Return a rule that covers a rule with symbols, regardless of what they turn out to be."""
     if is_symbol(acl.principal):
         acl = evolve(acl, principal=WILDCARD_PRINCIPAL)
     if is_symbol(acl.host):

@@ -470,7 +470,7 @@ def _name_field(value: dict[str, object], key: str) -> str:
     """Return a text field, which is a symbol if the key `symbolic` lists it. Raises ConfigError: it has a mark."""
     text = text_field(value, key)
     if is_symbol(text):
-        raise ConfigError(f"{key} has the character U+FDD0, which no text has")
+        raise ConfigError(f"{key} has U+FDD0 before ${{, which no name has")
     return symbol_of_json(key, text) if key in str(value.get(_SYMBOLIC) or "").split(",") else text
 
 

@@ -52,7 +52,7 @@ from aclog.authorizer.symbols import is_symbolic
 from aclog.metalog.batches import crc32c
 from aclog.metalog.codec import ACL_CONTENT, decode_record, encode_acl, encode_record
 from aclog.metalog.columns import AclColumns, read_acls
-from aclog.metalog.errors import SYMBOL_MARK, ConfigError, DecodeError, ReplayError
+from aclog.metalog.errors import SYMBOL_START, ConfigError, DecodeError, ReplayError
 from aclog.metalog.primitives import ZERO
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
@@ -86,7 +86,7 @@ def check_by_resource_type(operation: int, resource_type: int) -> None:
         )
 
 
-_MARK = re.compile(re.escape(SYMBOL_MARK.encode()))
+_MARK = re.compile(re.escape(SYMBOL_START.encode()))
 
 
 @define(eq=False)

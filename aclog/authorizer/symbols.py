@@ -6,7 +6,7 @@ to itself only, never to a literal of the same text; and a prefix covers it if a
 
 from typing import Protocol
 
-from aclog.metalog.errors import SYMBOL_MARK, ConfigError, without_marks
+from aclog.metalog.errors import SYMBOL_MARK, SYMBOL_START, ConfigError, without_marks
 
 
 class NamedRule(Protocol):
@@ -31,7 +31,6 @@ class NamedRule(Protocol):
 SYMBOLS = "a value known after apply"
 """The name of the premise of answers about rules with symbols (aclog.authorizer.standard.Premise)."""
 
-_PART = f"{SYMBOL_MARK}${{"
 _WITHOUT_TYPE = f"{SYMBOL_MARK}:"
 """The type of a principal of which not even the type is known."""
 _FIELDS = {"resourceName": "resource_name", "principal": "principal", "host": "host"}
@@ -40,7 +39,7 @@ _FIELDS = {"resourceName": "resource_name", "principal": "principal", "host": "h
 
 def symbol_part(expression: str) -> str:
     """Return the unknown part of a text whose value is that of an expression."""
-    return f"{_PART}{expression}}}"
+    return f"{SYMBOL_START}{expression}}}"
 
 
 def literal_part(text: str) -> str:
@@ -50,8 +49,8 @@ def literal_part(text: str) -> str:
 
 def expression_of(text: str) -> str | None:
     """Return the expression of a text that is one unknown part; None for any other text."""
-    is_one = text.startswith(_PART) and text.endswith("}") and text.count(SYMBOL_MARK) == 1
-    return text[len(_PART) : -1] if is_one and _end(text, 1) == len(text) else None
+    is_one = text.startswith(SYMBOL_START) and text.endswith("}") and text.count(SYMBOL_START) == 1
+    return text[len(SYMBOL_START) : -1] if is_one and _end(text, 1) == len(text) else None
 
 
 def principal_symbol(text: str) -> str:
@@ -61,22 +60,22 @@ def principal_symbol(text: str) -> str:
 
 def is_symbol(text: str) -> bool:
     """Return whether a part of a text is unknown."""
-    return SYMBOL_MARK in text
+    return SYMBOL_START in text
 
 
 def known_beginning(text: str) -> str:
     """Return a text up to its first unknown part."""
-    return text.partition(SYMBOL_MARK)[0]
+    return text.partition(SYMBOL_START)[0]
 
 
 def symbolic_fields(acl: NamedRule) -> list[str]:
     """Return the fields of a rule that are symbols, as JSON names them; empty for nearly every rule."""
-    return [name for name, attribute in _FIELDS.items() if SYMBOL_MARK in getattr(acl, attribute)]
+    return [name for name, attribute in _FIELDS.items() if SYMBOL_START in getattr(acl, attribute)]
 
 
 def is_symbolic(acl: NamedRule) -> bool:
     """Return whether a field of a rule is a symbol."""
-    return SYMBOL_MARK in acl.principal or SYMBOL_MARK in acl.resource_name or SYMBOL_MARK in acl.host
+    return SYMBOL_START in acl.principal or SYMBOL_START in acl.resource_name or SYMBOL_START in acl.host
 
 
 def symbols_of(acl: NamedRule) -> list[str]:
@@ -112,7 +111,7 @@ def symbol_of_json(key: str, text: str) -> str:
             parts.append(text[at])
             at += 1
     symbol = "".join(parts)
-    if SYMBOL_MARK not in symbol:
+    if SYMBOL_START not in symbol:
         raise ConfigError(f"{key} {text[:60]!r} is listed in symbolic: expected a part ${{...}}")
     return principal_symbol(symbol) if key == "principal" else symbol
 

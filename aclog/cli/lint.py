@@ -100,7 +100,7 @@ class ClusterFlags:
         Option(
             "--broker-version",
             metavar="V",
-            help="The oldest broker's Kafka, such as 3.9.1.",
+            help="The oldest broker's Kafka, such as 3.9.1; or [cyan]redpanda[/], whose principals may be roles.",
             rich_help_panel=_CLUSTER_PANEL,
         ),
     ] = None

@@ -331,7 +331,7 @@ def open_acls(
     Args:
         path: a file or a directory; `-` is stdin.
         ref: instead of a path, `GITREF:PATH`: the same as of a commit of the repository around the working directory.
-        format: auto, jsonl, kafka-acls, ksm, strimzi, terraform, kafka-gitops, julie, jikkou or ns4kafka.
+        format: auto, or one of aclog.sources.formats.format.AclsFormat, such as jsonl or terraform.
         modules: the directory of each Terraform module that is not among the files, by its source.
         topics: the topics that exist, for patterns that are about those.
 

@@ -42,14 +42,16 @@ def _escaped(text: str, escape: Callable[[str], str]) -> str:
 
 
 SYMBOL_MARK = "\ufdd0"
-"""Stands before each `${` of a symbol (aclog.authorizer.symbols): a noncharacter of Unicode, which no name has."""
+"""Before each `${` of a symbol (aclog.authorizer.symbols): a noncharacter of Unicode."""
+SYMBOL_START = f"{SYMBOL_MARK}${{"
+"""The beginning of an unknown part of a text, which no name has."""
 
 
 def without_marks(text: str) -> str:
     """Return a text with its symbols as people write them: `User:${confluent_service_account.app.id}`."""
-    if SYMBOL_MARK not in text:
+    if SYMBOL_START not in text:
         return text
-    return text.replace(f"{SYMBOL_MARK}:", "").replace(f"{SYMBOL_MARK}${{", "${")
+    return text.replace(f"{SYMBOL_MARK}:", "").replace(SYMBOL_START, "${")
 
 
 def _json_escape(character: str) -> str:

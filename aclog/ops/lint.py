@@ -47,6 +47,7 @@ from aclog.sources.formats.unread import UNREAD, Unread
 from aclog.sources.logs import LogPast, past_of
 from aclog.sources.repository import (
     AuthorizerSettings,
+    LintSettings,
     RepositorySettings,
     inline_suppressions,
     read_suppressions,
@@ -137,10 +138,12 @@ def lint_inputs(
             groups=None if source.groups is None else ExistingNames.of(NameFile(source.groups, "a group").names()),
             seen_principals=accesses.principals,
             accesses=accesses.requests,
-            broker_version=_version(options.broker_version),
+            broker_version=None if _is_redpanda(options) else _version(options.broker_version),
             broker_principals=_principals(options.broker_principals),
             separators=SEPARATORS if options.separators is None else options.separators,
-            principal_types=_types(options.principal_types),
+            principal_types=_REDPANDA_TYPES
+            if _is_redpanda(options) and options.principal_types is None
+            else _types(options.principal_types),
             states_principal_types=options.principal_types is not None,
         ),
         select=select,
@@ -254,7 +257,7 @@ def lint_source(
 def _decided_by(settings: RepositorySettings) -> AuthorizerSettings:
     """Return what is stated of the authorizer; `broker-version` names the Kafka that decides, if nothing else does."""
     stated, version = settings.authorizer, settings.lint.broker_version
-    if stated.generation is not None or version is None:
+    if stated.generation is not None or version is None or _is_redpanda(settings.lint):
         return stated
     generation = named_generation(
         version.strip().removeprefix("v"), None, version_name="--kafka-version", ranges_text=""
@@ -460,12 +463,21 @@ def _types(texts: Sequence[str] | None) -> frozenset[str]:
     return frozenset(texts)
 
 
+_REDPANDA_TYPES = frozenset({"User", "RedpandaRole", "Group"})
+"""The types of principals that Redpanda has: a role, and a group of an identity provider, besides users."""
+
+
+def _is_redpanda(settings: LintSettings) -> bool:
+    """Return whether the brokers are Redpanda's, of any version."""
+    return (settings.broker_version or "").strip().lower() == "redpanda"
+
+
 def _version(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     parts = text.strip().removeprefix("v").split(".")
     if not 1 < len(parts) < 5 or not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
-        raise ConfigError(f"--broker-version {text[:40]!r}: expected a release of Kafka, such as 3.9.1")
+        raise ConfigError(f"--broker-version {text[:40]!r}: expected a release of Kafka, such as 3.9.1, or redpanda")
     return tuple(map(int, parts))
 
 

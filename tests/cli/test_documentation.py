@@ -44,6 +44,7 @@ def section(name):
 SHARED = (
     "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config",
     "--ref", "--acls-format", "--module", "--exclude", "--accept-unread", "--topics", "--timezone",
+    "--var-file", "--var", "--workspace",
 )  # fmt: skip
 
 

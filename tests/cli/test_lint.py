@@ -526,3 +526,13 @@ def test_a_checkpoint_has_no_history():
     checkpoint = max((SMALL / "__cluster_metadata-0").glob("*.checkpoint"))
     result = aclog("lint", "--snapshot", checkpoint, "--select", "26").ok()
     assert "26 grown-reach (needs a source with a history)" in result.err
+
+
+def test_redpanda_has_roles(tmp_path):
+    path = tmp_path / "rules.jsonl"
+    for principal, code in (("RedpandaRole:ops", 0), ("Group:ops", 0), ("Robot:ops", 1)):
+        path.write_text(json.dumps(acl_row("t", principal=principal)))
+        flags = ("--acls", path, "--select", "07")
+        assert aclog("lint", *flags, "--broker-version", "redpanda").code == code
+        assert aclog("lint", *flags).code == 1
+        assert aclog("lint", *flags, "--broker-version", "redpanda", "--principal-types", "Robot").code == 1 - code

@@ -228,7 +228,7 @@ def test_the_documented_file_is_one(write):
     known = {line.split(" = ")[0] for line in example.splitlines() if " = " in line and not line.startswith(("#", '"'))}
     settings = (SourceSettings, AuthorizerSettings, LintSettings, TestSettings, ReviewSettings)
     fields = {each.name.replace("_", "-") for kind in settings for each in attrs.fields(kind)}
-    renamed = {"allow-everyone": "allow-everyone-if-no-acl-found"}
+    renamed = {"allow-everyone": "allow-everyone-if-no-acl-found", "variables": "vars"}
     assert {renamed.get(name, name) for name in fields} - {"modules", "ignore", "fail-on-unread"} <= known
 
 

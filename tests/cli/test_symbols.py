@@ -64,7 +64,9 @@ def test_a_literal_of_the_same_text_is_another_principal(rules: Path, tmp_path: 
 @pytest.mark.parametrize("line", ["symbolic-without-part", "mark"])
 def test_json_that_is_no_symbol_is_refused(tmp_path: Path, line: str) -> None:
     bad = (
-        {**LITERAL, "principal": "User:a", "symbolic": "principal"} if line != "mark" else {**LITERAL, "host": "\ufdd0"}
+        {**LITERAL, "principal": "User:a", "symbolic": "principal"}
+        if line != "mark"
+        else {**LITERAL, "host": "\ufdd0${x}"}
     )
     (tmp_path / "bad.jsonl").write_text(json.dumps(bad))
     listed = aclog("acls", "list", "--acls", tmp_path / "bad.jsonl")

@@ -666,7 +666,7 @@ class PremisedRun:
         return not (users or is_open) or case.run(self._changed(users, is_open=is_open)).passed
 
     def _passes_with_symbols(self, case: Case, others: Premises) -> bool:
-        """Return whether a case passes whatever symbols turn out to be; False if the bounds do not show it."""
+        """Return whether a case passes for all values of symbols; False if the bounds do not show it."""
         if isinstance(case, NoNewAccess | SameAs) or ALLOW_EVERYONE_CONFIG in others.names:
             return False
         within = [with_ids(each) for each in bounds(self.policy)]

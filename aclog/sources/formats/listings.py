@@ -229,7 +229,7 @@ def _barred_rules(file: SourceFile) -> Iterator[LocatedRule]:
 
 
 def _objects(file: SourceFile) -> list[Mapping[str, object]] | None:
-    """Return the objects of a listing in JSON; None: it is none."""
+    """Return the objects of a listing in JSON; None: it is not one."""
     if file.content[:3].lstrip(b"\xef\xbb\xbf \r\n\t")[:1] not in (b"[", b"{", b""):
         return None
     try:

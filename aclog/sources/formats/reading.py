@@ -337,7 +337,7 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
     for form, files in claimed.items():
         for rule in READERS[form].read(files, context):
             if form not in _SYMBOLIC and is_symbolic(rule.acl):
-                raise ConfigError(f"{origin_text(rule.origin)}: a text with the character U+FDD0, which no text has")
+                raise ConfigError(f"{origin_text(rule.origin)}: a text with U+FDD0 before ${{, which no name has")
             yield evolve(rule, origin=evolve(rule.origin, form=form.value))
 
 

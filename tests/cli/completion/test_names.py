@@ -20,7 +20,8 @@ from tests.support.processes.waiting import wait_until
 ROOT = Path(__file__).parents[3]
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 NO_NAMES = {
-    "--apply", "--to-context", "--operation", "--cluster-id", "--explain", "--ignore-broker", "--hash-password",
+    "--apply", "--to-context", "--workspace", "--operation", "--cluster-id", "--explain", "--ignore-broker",
+    "--hash-password",
 }  # fmt: skip
 """Options whose value looks like a name but is none of a source."""
 

@@ -390,7 +390,7 @@ def _value(module: Module, block: Block, schema: AclSchema, name: str, local: Ma
     except ValueFault as fault:
         raise _error(block, name, f"{name}: {fault}") from fault
     if is_symbol(value.text):
-        raise _error(block, name, f"{name} has the character U+FDD0, which no text has")
+        raise _error(block, name, f"{name} has U+FDD0 before ${{, which no name has")
     return value
 
 

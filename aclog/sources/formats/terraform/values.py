@@ -545,7 +545,7 @@ def bounded_symbol(text: str) -> str:
 
 
 def expression_text(value: Value) -> str | None:
-    """Return an expression whose value is this one, for a symbol; None if there is none, or it must not be shown."""
+    """Return an expression whose value is this one, for a symbol; None without one, or if it must not be shown."""
     if value.sensitive:
         return None
     if value.unknown is not None:
