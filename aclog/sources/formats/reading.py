@@ -161,8 +161,11 @@ def _claimed(files: Iterable[SourceFile], form: AclsFormat, context: ReadContext
 
 def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
     for form, files in claimed.items():
-        for rule in READERS[form].read(files, context):
-            yield evolve(rule, origin=evolve(rule.origin, form=form.value))
+        rules = READERS[form].read(files, context)
+        if form is AclsFormat.JSONL:  # may be a million, and no tool writes them
+            yield from rules
+        else:
+            yield from (evolve(rule, origin=evolve(rule.origin, form=form.value)) for rule in rules)
 
 
 def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
