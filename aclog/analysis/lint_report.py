@@ -34,6 +34,7 @@ from aclog.authorizer.acl import (
     origin_text,
 )
 from aclog.authorizer.acls_image import RuleChange
+from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.spellings import is_unexpanded
 from aclog.authorizer.symbols import is_symbol
 from aclog.metalog.errors import ConfigError, plural, printable
@@ -276,25 +277,43 @@ DOCUMENTING = frozenset({"strimzi", "ksm", "jikkou"})
 """The formats whose documentation lists DESCRIBE beside the operations that imply it."""
 
 
+_Line: TypeAlias = tuple[str, int, tuple[ModuleCall, ...]]
+
+
+def _line(origin: FileOrigin) -> _Line:
+    return origin.file, origin.line, origin.calls
+
+
 @frozen(eq=False)
 class Statements:
-    """The rules that each line states: of one call of a module, if calls lead to it."""
+    """The rules that the lines of some findings state: of one call of a module, if calls lead to a line."""
 
-    _by_line: Mapping[FileOrigin, Sequence[StandardAcl]]
+    _by_line: Mapping[_Line, Sequence[StandardAcl]]
 
     @staticmethod
-    def of(rules: Iterable[StandardAcl], origins: Origins) -> "Statements":
-        """Return those of all rules of a source."""
-        by_line: dict[FileOrigin, list[StandardAcl]] = {}
-        for acl in rules:
+    def of(findings: Iterable[Finding], rules: Iterable[StandardAcl], origins: Origins) -> "Statements":
+        """Return those of the first rule of each finding, given all rules of a source."""
+        first = {finding.rules[0] for finding in findings if finding.fix or finding.lint == IMPLIED}
+        places = (origin for acl in first for origin in origins.of(acl))
+        by_line: dict[_Line, list[StandardAcl]] = {_line(each): [] for each in places if isinstance(each, FileOrigin)}
+        for acl in rules if by_line else ():
             for origin in origins.of(acl):
-                if isinstance(origin, FileOrigin):
-                    by_line.setdefault(evolve(origin, address=None), []).append(acl)
+                if isinstance(origin, FileOrigin) and (line := _line(origin)) in by_line:
+                    by_line[line].append(acl)
         return Statements(by_line)
 
     def beside(self, acl: StandardAcl, origin: FileOrigin) -> list[StandardAcl]:
         """Return the other rules of a line that states a rule."""
-        return [each for each in self._by_line.get(evolve(origin, address=None), ()) if each != acl]
+        return [each for each in self._by_line.get(_line(origin), ()) if each != acl]
+
+    def _implies(self, acl: StandardAcl, origin: FileOrigin) -> bool:
+        """Return whether the line of an ALLOW states another one on the same pattern that implies it."""
+        bits = rule_mask(acl.operation, acl.permission_type)
+        return any(
+            evolve(each, operation=acl.operation) == acl
+            and rule_mask(each.operation, each.permission_type) & bits == bits
+            for each in self.beside(acl, origin)
+        )
 
     def placed(self, located: LocatedFinding) -> LocatedFinding | None:
         """Return a finding with the severity and the advice that fit its location.
@@ -307,7 +326,7 @@ class Statements:
         if not places or len(places) < len(first.origins):
             return located
         if finding.lint == IMPLIED and finding.severity is Severity.WARNING:
-            if all(each.form in GENERATORS and self.beside(first.acl, each) for each in places):
+            if all(each.form in GENERATORS and self._implies(first.acl, each) for each in places):
                 return None
             if all(each.form in DOCUMENTING for each in places):
                 finding = evolve(finding, severity=Severity.INFO)

@@ -407,7 +407,7 @@ def lint_report(
         suppressions = evolve(suppressions, listed=(*suppressions.listed, *inline_suppressions(choice.source)))
     statements = None
     if isinstance(origins, StatedRules) and findings:
-        statements = Statements.of((entry.acl for entry in image.acls), origins)
+        statements = Statements.of(findings, (entry.acl for entry in image.acls), origins)
     return LintReport.of(findings, origins, suppressions, judged=judged, rules=len(image.acls), statements=statements)
 
 

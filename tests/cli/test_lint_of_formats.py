@@ -144,3 +144,50 @@ def test_information_is_a_note_in_sarif_and_no_new_finding_of_a_review(write: Ca
     assert '"level":"note"' in out.replace(" ", "")
     rows = aclog("lint", "--acls", name, "--select", "11", "--format", "jsonl").ok().out
     assert '"severity":"info"' in rows
+
+
+_INTERNAL = """
+locals {
+  base = [
+    { name = "offsets", resource_name = "__consumer_offsets", resource_type = "Topic", operation = "Write" },
+    { name = "read", resource_name = "orders", resource_type = "Topic", operation = "Read" },
+  ]
+  base_map = zipmap(local.base.*.name, local.base.*)
+}
+resource "kafka_acl" "base" {
+  for_each            = tomap(local.base_map)
+  resource_name       = each.value.resource_name
+  resource_type       = each.value.resource_type
+  acl_principal       = "User:*"
+  acl_host            = "*"
+  acl_operation       = each.value.operation
+  acl_permission_type = "Allow"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('"Write"', '"All"'),
+        ('"Write"', '"Delete"'),
+        ('"Write"', '"Alter"'),
+        ('"Write"', '"AlterConfigs"'),
+        ('"Write"', '"Read"'),
+        ("__consumer_offsets", "__transaction_state"),
+        ("__consumer_offsets", "__share_group_state"),
+        ("__consumer_offsets", "__cluster_metadata"),
+        ('acl_principal       = "User:*"', 'acl_principal       = "User:ANONYMOUS"'),
+        (
+            "resource_name       = each.value",
+            'resource_pattern_type_filter = each.key == "read" ? "Literal" : "Prefixed"\n  resource_name = each.value',
+        ),
+    ],
+)
+def test_everyone_on_an_internal_topic_is_an_error(write: Callable[[str, str], str], old: str, new: str) -> None:
+    result = aclog("lint", "--acls", write("main.tf", _INTERNAL.replace(old, new) if old else _INTERNAL))
+    assert result.code == 1
+    assert "error 27 everyone-reaches-far: everyone has broad access" in result.lines
+    (line,) = (each for each in result.lines if "'__" in each and each.startswith("    "))
+    assert "internal topic" in line or "including __consumer_offsets" in line

@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import cached_property
 from itertools import chain, starmap
 
 from attrs import evolve, frozen
@@ -289,7 +290,7 @@ def _part(part: NamePart) -> str:
     return (code(names_text((whole,))) if part.prefix else "every name") + _but(part)
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)
 class _Rows:
     """The rows of a review with their risks, the riskiest first."""
 
@@ -298,17 +299,23 @@ class _Rows:
     def ranked(self) -> list[tuple[ReportRow, Judgement]]:
         broken = self._broken()
         judged = [
-            (report, judge(report, broken[at], dict.fromkeys(_title(item) for item in self.findings_of(report))))
-            for at, report in enumerate(self.review.rows)
+            (report, judge(report, broken[at], self._lints(report))) for at, report in enumerate(self.review.rows)
         ]
         return sorted(judged, key=lambda each: (-each[1].risk, not tells_of_everyone(each[0].row), risk(each[0])))
 
-    def findings_of(self, report: ReportRow) -> Iterator[Item]:
-        """Yield the new lint findings on the changed rules of a row."""
+    @cached_property
+    def _findings(self) -> Mapping[FileOrigin, Sequence[Item]]:
+        """The new lint findings by the lines of their rules."""
         lint = self.review.lint
-        return (
-            each for each in (*lint.new_errors, *lint.new_warnings) if not set(each.places).isdisjoint(report.places)
-        )
+        by_place: dict[FileOrigin, list[Item]] = defaultdict(list)
+        for item in (*lint.new_errors, *lint.new_warnings):
+            for place in dict.fromkeys(item.places):
+                by_place[place].append(item)
+        return by_place
+
+    def _lints(self, report: ReportRow) -> Collection[str]:
+        """Return the lints with new findings on the changed rules of a row."""
+        return dict.fromkeys(_title(item) for place in report.places for item in self._findings.get(place, ()))
 
     def _broken(self) -> Counter[int]:
         """Return how many recent accesses each row breaks, by its number; each access counts once."""

@@ -338,7 +338,10 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
         for rule in READERS[form].read(files, context):
             if form not in _SYMBOLIC and is_symbolic(rule.acl):
                 raise ConfigError(f"{origin_text(rule.origin)}: a text with U+FDD0 before ${{, which no name has")
-            yield evolve(rule, origin=evolve(rule.origin, form=form.value))
+            if form is AclsFormat.JSONL:  # may be a million, and no tool writes them
+                yield rule
+            else:
+                yield evolve(rule, origin=evolve(rule.origin, form=form.value))
 
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:

@@ -162,13 +162,13 @@ def rule_in_text(text: str) -> int | None:
     command = command_in(text)
     if command is not None:
         return command
-    for match in _KIND.finditer(text):
-        if _RULE_KINDS.fullmatch(match[1]) or match[1].startswith("{{"):
-            return _line(text, match.start())
+    for kind in _KIND.finditer(text):
+        if _RULE_KINDS.fullmatch(kind[1]) or kind[1].startswith("{{"):
+            return _line(text, kind.start())
     match = _ACL_NAME.search(text)
     if match is not None:
         return _line(text, match.start())
-    first = {"".join(_words(match[1])): match.start() for match in reversed(list(_KEY.finditer(text)))}
+    first = {"".join(_words(key[1])): key.start() for key in reversed(list(_KEY.finditer(text)))}
     clients = first.keys() & _CLIENTS if first.keys() & {"services", "projects", "topics"} else frozenset()
     match = _PRINCIPAL.search(text)
     if match is not None:

@@ -77,7 +77,12 @@ _READER = _rule("User:a", "pii")
     [
         ([], [_rule("User:*", "*")], _RED, "FAILS: everyone gains READ, DESCRIBE on all topics"),
         ([], [_rule("User:*", "t")], _RED, "FAILS: everyone gains READ, DESCRIBE on topic t"),
-        ([], [_rule("User:ANONYMOUS", "t")], _RED, "FAILS: User:ANONYMOUS gains READ, DESCRIBE on topic t"),
+        (
+            [],
+            [_rule("User:ANONYMOUS", "t")],
+            _RED,
+            "FAILS: User:ANONYMOUS gains READ, DESCRIBE on topic t (clients without a login)",
+        ),
         ([], [_rule("User:a", "*")], _RED, "User:a gains READ, DESCRIBE on all topics"),
         ([], [_prefix("User:a", "")], _RED, "User:a gains READ, DESCRIBE on all topics"),
         ([], [_rule("User:a", "*", AclOperation.DESCRIBE)], _ORANGE, "User:a gains DESCRIBE on all topics"),
