@@ -11,7 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -153,7 +153,9 @@ _KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
 
 def command_in(text: str) -> int | None:
     """Return the line, from 1, of a command that changes ACLs; None if no line has one."""
-    match = None if _COMMAND.search(text) is None else compiled(_CHANGES_ACLS).search(text)
+    if _COMMAND.search(text) is None:
+        return None
+    match: Any = compiled(_CHANGES_ACLS).search(text)
     return None if match is None else _line(text, match.start())
 
 
@@ -162,13 +164,13 @@ def rule_in_text(text: str) -> int | None:
     command = command_in(text)
     if command is not None:
         return command
-    for match in _KIND.finditer(text):
-        if _RULE_KINDS.fullmatch(match[1]) or match[1].startswith("{{"):
-            return _line(text, match.start())
+    for kind in _KIND.finditer(text):
+        if _RULE_KINDS.fullmatch(kind[1]) or kind[1].startswith("{{"):
+            return _line(text, kind.start())
     match = _ACL_NAME.search(text)
     if match is not None:
         return _line(text, match.start())
-    first = {"".join(_words(match[1])): match.start() for match in reversed(list(_KEY.finditer(text)))}
+    first = {"".join(_words(key[1])): key.start() for key in reversed(list(_KEY.finditer(text)))}
     clients = first.keys() & _CLIENTS if first.keys() & {"services", "projects", "topics"} else frozenset()
     match = _PRINCIPAL.search(text)
     if match is not None:
