@@ -11,7 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
@@ -153,7 +153,9 @@ _KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
 
 def command_in(text: str) -> int | None:
     """Return the line, from 1, of a command that changes ACLs; None if no line has one."""
-    match = None if _COMMAND.search(text) is None else compiled(_CHANGES_ACLS).search(text)
+    if _COMMAND.search(text) is None:
+        return None
+    match: Any = compiled(_CHANGES_ACLS).search(text)
     return None if match is None else _line(text, match.start())
 
 
