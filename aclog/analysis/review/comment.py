@@ -355,8 +355,6 @@ class _Rows:
         topics = self._topics(report)
         if topics:
             yield topics
-        if report.only is not None:
-            yield markdown_text(only_on(report.only).strip())
 
     def _cause(self, report: ReportRow) -> Iterator[str]:
         row = report.row
@@ -412,7 +410,7 @@ def _what(report: ReportRow, between: str, shown: int = _CLAUSES) -> str:
     most = "" if row.bound is Bound.NONE else "up to "
     hosts = hosts_text(row.hosts)
     from_ = "" if hosts == "any host" else f"{between if between == '<br>' else ', '}from {code(hosts)}"
-    return f"{most}{what_code(row.clauses, between, shown)}{from_}"
+    return f"{most}{what_code(row.clauses, between, shown)}{from_}{only_on(report.only)}"
 
 
 # The comment.
@@ -467,7 +465,9 @@ class _Comment:
         yield from _folded("Recent accesses that the change affects", self._accesses())
         unread = (each.item for each in review.unread if not each.is_changed)
         yield from _folded("Not read", (self._located(each, rows) for each in unread))
-        yield from _folded("Proofs that hold", (code(each.text, _LONG) for each in review.proofs if each.holds))
+        yield from _folded(
+            "Proofs that hold", (f"PROVED: {code(each.text, _LONG)}" for each in review.proofs if each.holds)
+        )
         yield ""
         yield f"<sub>{'; '.join(self._foot(ranked=bool(ranked)))}</sub>"
 
@@ -491,7 +491,7 @@ class _Comment:
         """Yield what a reviewer must know besides the changed access."""
         review = self.review
         refuted = [each for each in review.proofs if not each.holds]
-        yield from _limited(f"refuted: {code(each.text, _LONG)}{only_on(each.only)}" for each in refuted)
+        yield from _limited(f"REFUTED: {code(each.text, _LONG)}{only_on(each.only)}" for each in refuted)
         yield from _limited(f"test fails: {self._located(each, rows)}" for each in review.tests.failures)
         changed = (each.item for each in review.unread if each.is_changed)
         yield from _limited(f"changed, and not read: {self._located(each, rows)}" for each in changed)
