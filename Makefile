@@ -123,9 +123,10 @@ test: venv  ## check, and each promise of the README end to end on real servers:
 	@$(MAKE) --no-print-directory server-tests
 
 .PHONY: test-all
-test-all: venv  ## every test, whole walks, all examples: 45 minutes on 2 cores
+test-all: venv  ## every test, whole walks, all examples: 45 minutes on 2 cores; then each benchmark at its smallest size
 	@$(MAKE) --no-print-directory -j3 $(SERVERS) lint $(CORE)
 	@$(MAKE) --no-print-directory all-tests
+	@$(MAKE) --no-print-directory bench-quick
 
 .PHONY: test-rest
 test-rest: venv $(SERVERS)  ## what test-all adds to test
@@ -168,8 +169,12 @@ bench: venv $(CORE) build/jvm/.ready  ## figures beside the real StandardAuthori
 	$(BIN)/python -m benchmarks
 
 .PHONY: bench-quick
-bench-quick: venv $(CORE) build/jvm/.ready  ## the same, smaller and shorter, and not kept
+bench-quick: venv $(CORE) build/jvm/.ready  ## whether each benchmark still runs, at its smallest size; figures are not kept
 	$(BIN)/python -m benchmarks --quick
+
+.PHONY: bench-questions
+bench-questions: venv $(CORE)  ## whether questions grow faster than the number of rules: calls and memory up to 64,000 rules on ten kinds of estates; kept
+	$(BIN)/python -m benchmarks questions
 
 .PHONY: campaigns
 campaigns: venv  ## nodes killed 60 times under 8 writers, 200 connections, 100,000 hostile frames; kept under benchmarks/results

@@ -62,7 +62,7 @@ class Effort:
     warm_up_ms: int = 2_000
 
 
-QUICK = Effort(requests=2_000, changes=1_000, ours_ms=100, java_ms=300, warm_up_ms=500)
+QUICK = Effort(requests=500, changes=200, ours_ms=50, java_ms=100, warm_up_ms=200)
 
 
 @frozen(kw_only=True)

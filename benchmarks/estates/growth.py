@@ -26,7 +26,7 @@ from benchmarks.estates.shape import HOSTS, Asked, rule
 from benchmarks.rival import Rival
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-QUICK_SIZES = (1_000, 10_000, 100_000)
+QUICK_SIZES = (1_000, 10_000)
 JAVA_MOST = 1_000_000
 """Beyond it Java takes minutes to load and most of the memory of a machine."""
 _BYTES_A_RULE = 900

@@ -269,9 +269,15 @@ def partition(hosts: Iterable[str], *, cidr: bool) -> Partition:
     return _partition(addresses, _ranges(named) if cidr else {})
 
 
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
+
+
 @lru_cache(1 << 16)
 def is_address(host: str) -> bool:
     """Return whether the host of an ACL is an address in the format of Kafka's authorizer; other texts never match."""
+    if _IPV4.fullmatch(host):  # parsing takes ten times as long
+        return True
     try:
         return host_address(host) == host
     except ConfigError:

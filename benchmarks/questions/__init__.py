@@ -1,0 +1,1 @@
+"""How the commands that answer questions grow with the number of rules: counted, on ten kinds of estates."""
