@@ -94,6 +94,7 @@ def fixed_words(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlag
         """Choose the source, without its notes: the command that answers prints them."""
         return evolve(source, as_of=source.as_of if as_of is None else as_of).choose(lambda _: None)
 
+    # The moment is left out: each question names its own, or has that of open_source.
     return Fixed(
         open_source=open_source,
         source=tuple(flag_words(evolve(source, as_of=None))),

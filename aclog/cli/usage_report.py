@@ -137,6 +137,7 @@ UNREAD_COLUMN: Final = Column(key="unread", spare=True)
 def report_usage(usage: LogUsage, output: Output) -> None:
     """Print the use of the ACLs of a source."""
     usage_report = usage.report
+    # In rows the column `unread` needs the explanation that the summary has anyway.
     if output.is_rows:
         output.print_rows((*USAGE_COLUMNS, UNREAD_COLUMN) if usage_report.unread else USAGE_COLUMNS, usage.objects())
         warn_of_unread(usage_report.unread, unjudged_text(usage_report))
@@ -557,6 +558,7 @@ def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str
 
 
 def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
+    # To sort them by their last need, the index looks each up: of very many, any few are shown.
     numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
     lives = report.unused.lives.number[numbers]
     last_use = report.index.last_use(np.sort(lives))
@@ -615,6 +617,7 @@ def print_unused(report: UnusedReport, out: Path | None, output: Output) -> int:
 def _write_removals(path: Path, report: UnusedReport) -> None:
     numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
     rules = [rule for _, rule in numbered]
+    # DENY last, so that nothing opens between two removals.
     rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
     state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
     note(f"{path}: {state}: {len(rules):,} removals, for --change")

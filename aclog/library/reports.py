@@ -129,6 +129,7 @@ def stated_settings(function: str, values: Mapping[str, Any], arguments: type = 
         users = ";".join(texts_of("super_users", users, "User:admin"))
     users = optional_text("super_users", users, "User:admin")
     parse_super_users(users)
+    # kafka_version and cidr state one thing, the Kafka that decides: together they must agree.
     everyone, cidr = values.get("allow_everyone_if_no_acl_found"), values.get("cidr")
     generation = named_generation(
         optional_text("kafka_version", values.get("kafka_version"), "4.3.1"),
@@ -149,6 +150,7 @@ def _settings(config: AnyPath | None, stated: AuthorizerSettings) -> tuple[Repos
     settings = RepositorySettings()
     if config is not None:
         settings = load_repository_settings(Path(path_of("config", config)))
+    # The names are returned too, since a file of tests may state the same settings, and the caller wins over it.
     names = ("super_users", "allow_everyone", "semantics", "cidr")
     values: dict[str, Any] = {name: value for name in names if (value := getattr(stated, name)) is not None}
     return evolve(settings, authorizer=evolve(settings.authorizer, **values)), frozenset(values)
@@ -235,6 +237,7 @@ def lint(
         names = settings.source.topics
         linted = lint_source(chosen_source("rules", rules), settings, topics=None if names is None else NameFile(names))
         objects = tuple(linted.objects())
+        # `aclog lint` prints these after its answer: they are part of the report, not notices of reading.
         notes += [f"warning: {text}" for text in linted.report.notes()]
         if linted.not_judged is not None:
             notes.append(linted.not_judged)

@@ -471,6 +471,7 @@ def command_line(tool: Tool, arguments: Arguments, fixed: Fixed) -> CommandLine:
     change: str | None = getattr(arguments, "change", None)
     to_as_of = _second_moment(tool, arguments)
     command = _command(tool, arguments, fixed)
+    # Each moment becomes an offset here: a time, or no moment, would be another state when the line is run again.
     state = asked_state(fixed.open_source, arguments.as_of)
     to_state = None if to_as_of is None else asked_state(fixed.open_source, to_as_of)
     words = [

@@ -354,6 +354,7 @@ class Migration:
                 goal = self.target.supported(store_state.state)
                 _refuse(_own_entries(self, writer.state, goal))
                 removal = large_removal(self.target.name, writer.state, goal, self.limit)
+                # What is confirmed here is accepted until the end: removals are counted from the state at the start.
                 accepted = evolve(self, limit=_confirmed(removal, self.limit, confirm))
                 run = _Run(accepted, watch, writer)
                 run.follow(begin_switch)
@@ -512,6 +513,7 @@ class ReverseMigration:
         contents, goal, left_out = self._goal()
         with connected(self.store) as client:
             watch = read_store(client, may_be_new=True)
+            # A KRaft controller that owns it would overwrite what is written.
             check_not_owned(client)
             _refuse(iter(self._preview(watch, goal, left_out, with_large=False).obstacles))
             current = watch.state().state

@@ -52,6 +52,7 @@ def unused_acls(index: UsageIndex, choice: ChosenSource, question: UnusedQuestio
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
+    # Only the directory of a log names its cluster: files of rules have no cluster id.
     if isinstance(choice.source, LogSource):
         index.check_cluster(cluster_id_of(choice.source.directory))
     report = UnusedReport.of(index, StateRules.of(choice.image().acls), question)

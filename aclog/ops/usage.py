@@ -364,6 +364,7 @@ def denied_requests(
     judging = Judging.of_state(choice.image(), settings)
     rules, settings = judging.rules, judging.settings
     unknown = read_premises(choice, configs).turning(allowed=True)
+    # Accesses without a time count too: the present ACLs decide all of them, whenever they were made.
     counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
@@ -489,6 +490,7 @@ def suggest_least(
     refuse_unless_known(read_premises(choice, configs), "no rule can be proved to be enough")
     judging = Judging.of_state(image, settings)
     kafka = judging.rules.intervals.kafka
+    # If either Kafka may decide, the rules are suggested as for 4.4, where hosts may be ranges, and proved for each.
     settings = judging.settings if kafka is None else judging.settings.of_generation(Generation.V4_4)
     acls = image.acls.with_options(documented=settings.documented, cidr=settings.cidr)
     counted, judged = log.count_window(judging, options.days, options.until)

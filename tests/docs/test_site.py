@@ -7,8 +7,8 @@ import pytest
 
 from aclog.cli.app import LazyCommand, app
 from aclog.cli.schema import schema_names
-from aclog.config.client_config import CHECKED_KEYS
 from aclog.config.node_settings import CLIENT_PREFIX
+from aclog.config.security import CHECKED_KEYS
 from aclog.config.server_properties import CLIENT_KEYS, OWN_KEYS, USED_KEYS
 from aclog.metalog.errors import MetadataError
 from aclog.server.telemetry import Metrics

@@ -8,8 +8,8 @@ from itertools import pairwise
 from attrs import frozen
 
 from aclog.authorizer.standard import AUTHORIZER_CLASS_NAME_CONFIG as AUTHORIZER
-from aclog.config.client_config import CHECKED_KEYS
 from aclog.config.node_settings import CLIENT_PREFIX
+from aclog.config.security import CHECKED_KEYS
 from aclog.config.server_properties import CLIENT_KEYS, OWN_KEYS, PER_LISTENER_KEYS, USED_KEYS
 from tests.docs.site.places import ROOT, slug
 from tests.docs.site.reference.tables import table
