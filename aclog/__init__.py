@@ -1,6 +1,5 @@
 """Apache Kafka's access control as an event-sourced system. All of it is in docs/library.md.
 
-    >>> import aclog
     >>> log = aclog.open_log("backup/__cluster_metadata-0")
     >>> image = log.image()                        # or image(as_of="yesterday 18:00"), image(as_of=70_000)
     >>> authorizer = image.authorizer(super_users="User:admin")
@@ -21,12 +20,7 @@ What it gives
     Change      a rule that was added or removed (ChangeKind): offset, timestamp, kind, rule
     Rows        rules or changes, one by one or as a table: to_pandas(), to_arrow(), to_dicts()
     Comparison  access gained and lost: text_lines(), json_lines(), differences, to_pandas()
-    Report      of a command, as its JSON: passed, notes, to_dicts(), as_json()
-
-What commands do (each returns a Report)
-    lint, test, review, plan, diff, check            of rules
-    acl_usage, unused, denied, suggest, simulate         of rules and access logs
-    sync, migrate                                    which write logs
+    Report      lint, test, review, plan, diff, check, acl_usage, unused, denied, suggest, simulate, sync, migrate
 
 Resources
     topic(name), group(name), cluster(), transactional_id(name), delegation_token(id), user(principal)
