@@ -252,7 +252,8 @@ def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile
 
 def _wrapped_access(value: dict[str, object], profile: Profile) -> Request | None:
     """Return the access of the only message of Kafka in an object that is not an access or an event itself."""
-    is_event = not EVENT_KEYS.isdisjoint(value) or {"result", "basis"} <= value.keys()
+    forms = ({"result", "basis"}, {*COLUMNS})
+    is_event = not EVENT_KEYS.isdisjoint(value) or any(keys <= value.keys() for keys in forms)
     texts = [] if is_event else texts_in(value)
     if len(texts) != 1:
         return None

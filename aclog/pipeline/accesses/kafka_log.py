@@ -570,7 +570,7 @@ def lines_of_kafka(lines: DataFrame) -> DataFrame:
 
 
 def zone_of(timezone: str) -> tzinfo:
-    """Return the zone of a name that Spark knows. Raises ConfigError: it is none of the system's."""
+    """Return the zone of a name that Spark knows. Raises ConfigError: this system has no such zone."""
     try:
         return parse_zone(timezone)
     except ConfigError:

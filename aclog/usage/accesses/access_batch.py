@@ -91,7 +91,7 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
 
 
 def is_text(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are text, in UTF-8 but for a few damaged characters.
+    """Return whether the first bytes of a file are text, in UTF-8 except for a few damaged characters.
 
     NULs are of a file that was truncated while it was written.
     """

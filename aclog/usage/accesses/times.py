@@ -17,7 +17,7 @@ _LEAST: Final = 1_000_000_000
 _MOST: Final = 4_102_444_800
 """The seconds since 1970 of September 2001 and of 2100: times of a Kafka."""
 _SCALES: Final = (1, 1_000, 1_000_000, 1_000_000_000)
-"""Units of numbers, per second. No number lies between _LEAST and _MOST in two of them."""
+"""Units of numbers, per second. A number lies between _LEAST and _MOST in one unit only."""
 
 Fields: TypeAlias = dict[str, str]
 

@@ -2,6 +2,7 @@
 
 python -m tests.usage.accesses.damage 2000000 > benchmarks/results/damaged-logs.txt
 """
+# ruff: noqa: E501 - lines of logs
 
 import sys
 import tempfile

@@ -1,4 +1,5 @@
 """Forms in which one line of kafka-authorizer.log reaches users: layouts, containers, exports and packings."""
+# ruff: noqa: E501 - lines of logs
 
 import bz2
 import csv

@@ -1,4 +1,5 @@
 """Access logs in the forms that users have: the same accesses as in Apache's layout, or none, and never others."""
+# ruff: noqa: E501 - lines of logs
 
 import json
 import os
