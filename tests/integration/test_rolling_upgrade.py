@@ -89,6 +89,7 @@ class Cluster:
             controlled_shutdown_enable="true",
             controller_quorum_bootstrap_servers=",".join(places),
             controller_quorum_fetch_timeout_ms="3000",
+            initial_broker_registration_timeout_ms="600000",
         )
         if is_controller:
             kept = (line for line in text.splitlines() if not line.startswith(("inter.broker", "advertised")))
@@ -107,10 +108,11 @@ class Cluster:
             format_all([each.server for each in self.controllers], self.voters, static=False)
             for node in self.brokers:
                 node.server.format(CLUSTER_ID)
-            for node in self.nodes:
-                node.server.launch()
-            for node in self.nodes:
-                node.server.wait_until_started()
+            for role in (self.controllers, self.brokers):
+                for node in role:
+                    node.server.launch()
+                for node in role:
+                    node.server.wait_until_started()
         except BaseException:
             self.__exit__()
             raise
