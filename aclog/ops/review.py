@@ -786,15 +786,21 @@ def _change_text(change: RuleChange) -> str:
 
 
 def unread_items(sides: ReviewSides) -> list[UnreadItem]:
-    """Return the content of either side that was not read, what the change touches first; each object once."""
-    items: dict[tuple[str, str, str], UnreadItem] = {}
+    """Return the content of either side that was not read, what the change touches first; each object once.
+
+    What only one side has is changed, too: git lists no submodule of a work tree, nor a file that it ignores.
+    """
+    of_sides = []
     for side in (sides.head, sides.base):
-        for each in () if side.choice is None else side.choice.unread:
-            path = side.placement.path_of(each.file)
-            item = Item(text=each.text(), origin=each.origin)
-            unread = UnreadItem(label=each.label, item=item, is_changed=path in sides.changed)
-            items.setdefault((path, each.label, each.reason), unread)
-    return sorted(items.values(), key=lambda each: not each.is_changed)
+        unread = () if side.choice is None else side.choice.unread
+        of_sides.append({(side.placement.path_of(each.file), each.label, each.reason): each for each in unread})
+    head, base = of_sides
+    items = []
+    for key, each in {**base, **head}.items():
+        is_changed = key[0] in sides.changed or key not in head or key not in base
+        item = Item(text=each.text(), origin=each.origin)
+        items.append(UnreadItem(label=each.label, item=item, is_changed=is_changed))
+    return sorted(items, key=lambda each: not each.is_changed)
 
 
 # Reviews a change.

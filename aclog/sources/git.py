@@ -603,8 +603,9 @@ def changed_files(base: str, head: str | None) -> set[str]:
 
     """
     refs = (base,) if head is None else (base, head)
-    # Neither filters nor submodules: git would run the programs in their settings.
-    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--name-only", "-z")
+    # Neither filters nor work trees of submodules: git would run the programs in their settings.
+    submodules = f"--ignore-submodules={'all' if head is None else 'dirty'}"
+    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", submodules, "--name-only", "-z")
     answer = ask_git(*without_filters(), *compared, *refs, "--")
     if answer.output is None:
         raise ConfigError(f"{' '.join(refs)}: {answer.message.removeprefix('fatal: ')}")

@@ -97,12 +97,12 @@ _ACL = (
 @pytest.mark.parametrize(
     ("files", "names"),
     [
-        ({"a/m.tf": _ACL % "x", "b/m.tf": _ACL % "y"}, "each root module is a cluster: a, b"),
+        ({"a/m.tf": _ACL % "x", "b/m.tf": _ACL % "z"}, "each root module is a cluster: a, b"),
         (
-            {"u.yaml": USER % ("c", "x") + "---\n" + USER % ("d", "y")},
+            {"u.yaml": USER % ("c", "x") + "---\n" + USER % ("d", "z")},
             "each label strimzi.io/cluster is a cluster: c, d",
         ),
-        ({"a/u.yaml": USER % ("c", "x"), "b/u.yaml": USER % ("c", "y")}, "each directory is a cluster: a, b"),
+        ({"a/u.yaml": USER % ("c", "x"), "b/u.yaml": USER % ("c", "z")}, "each directory is a cluster: a, b"),
         ({"a/m.tf": _ACL % "x", "b/m.tf": "locals {}\n"}, None),
         ({"a/m.tf": 'module "b" {\n  source = "../b"\n}\n', "b/m.tf": _ACL % "x"}, None),
         ({"a/u.yaml": USER % ("c", "x"), "b/u.yaml": USER % ("c", "x")}, None),

@@ -35,9 +35,9 @@ WRITES_WITH = {"grant": ("--yes",), "revoke": ("--yes",), "console": ("--edit",)
 """Commands that change it only if one of these flags is given."""
 READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
-    "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "lint", "review",
-    "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list", "mirror",
-    "plan", "rollback", "drift", "pdp", "mcp",
+    "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "why", "lint",
+    "review", "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list",
+    "mirror", "plan", "rollback", "drift", "pdp", "mcp",
     "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
     "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip

@@ -26,7 +26,7 @@ HOSTILE_TEXT = "\x1b[2Jevil\nforged: ok \u202e\x9b31m"
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch):
-    monkeypatch.setattr("aclog.cli.sync._SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("aclog.ops.sync._SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture

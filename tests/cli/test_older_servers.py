@@ -31,7 +31,7 @@ def broker(request):
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch):
-    monkeypatch.setattr("aclog.cli.sync._SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("aclog.ops.sync._SETTLE_SECONDS", 0.0)
 
 
 def place(broker):

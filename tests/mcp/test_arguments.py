@@ -24,6 +24,7 @@ SOURCE = {
     "log": st.none() | PATHS, "snapshot": st.none() | PATHS, "acls": st.none() | TEXTS, "ref": st.none() | TEXTS,
     "acls_format": st.none() | st.sampled_from(AclsFormat), "modules": st.lists(TEXTS, max_size=3),
     "exclude": st.lists(TEXTS, max_size=3), "accept_unread": st.lists(TEXTS, max_size=3),
+    "var_files": st.lists(TEXTS, max_size=3), "variables": st.lists(TEXTS, max_size=3), "workspace": st.none() | TEXTS,
     "topics_file": st.none() | TEXTS, "bootstrap_controller": st.none() | TEXTS, "bootstrap_server": st.none() | TEXTS,
     "command_config": st.none() | PATHS, "as_of": st.none() | TEXTS, "timezone": st.none() | TEXTS,
 }  # fmt: skip

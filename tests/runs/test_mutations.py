@@ -13,8 +13,9 @@ PACKAGES = {path.parent.name for path in (ROOT / "aclog").glob("*/__init__.py")}
 def test_there_are_twenty_and_each_package_has_one() -> None:
     assert [each.number for each in MUTATIONS] == list(range(1, 21))
     # The answers of the library and the operations of commands are those of the other packages: number 17 is a promise
-    # of its own, too. Servers and clients share their configuration, protocol and security: 12 to 14 are theirs.
-    shared = {"config", "library", "ops", "protocol", "security"}
+    # of its own, too. The tools of mcp run commands. Servers and clients share their configuration, protocol and
+    # security: 12 to 14 are theirs.
+    shared = {"config", "library", "mcp", "ops", "protocol", "security"}
     assert {each.path.split("/")[1] for each in MUTATIONS} == PACKAGES - shared
 
 

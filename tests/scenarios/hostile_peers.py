@@ -27,13 +27,13 @@ from attrs import evolve
 
 import aclog as library
 from aclog.authorizer.acl import StandardAcl
-from aclog.cli import sync
 from aclog.client.fetching import EpochEnd, FetchResponse
 from aclog.client.snapshots import SnapshotChunk
 from aclog.metalog.batches import read_header
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.metalog.filelog import open_reader
+from aclog.ops import sync
 from aclog.protocol.headers import CREATE_ACLS, DELETE_ACLS, frame, response_header
 from aclog.protocol.responses import CONTROLLER_APIS
 from aclog.snapshots.applier import Applier

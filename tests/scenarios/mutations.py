@@ -241,12 +241,12 @@ MUTATIONS = (
     ),
     Mutation(
         number=20,
-        area="cli (mcp)",
-        what="rows after one that was left off are kept: an assistant that reads on misses the one between",
-        path="aclog/mcp/server.py",
-        old="if self.total <= self.skip or self.left_off > 1:",
-        new="if self.total <= self.skip:",
-        tests=("tests/mcp/test_rows.py",),
+        area="cli",
+        what="the exit code of a denied request is that of an allowed one: a script goes on",
+        path="aclog/cli/explain.py",
+        old="return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED",
+        new="return ALLOWED",
+        tests=("tests/cli/test_authorize.py",),
     ),
 )
 

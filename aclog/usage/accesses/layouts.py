@@ -275,7 +275,14 @@ _KINDS: Final = {
     **dict.fromkeys(("c", "lo", "logger"), "logger"),
     **dict.fromkeys(("m", "msg", "message"), "message"),
     **dict.fromkeys(("n", "ex", "throwable", "exception", "rEx", "rException", "xEx", "xException"), "end"),
-    "xThrowable": "end",
+    **dict.fromkeys(("xThrowable", "rootException", "nopex", "nopexception"), "end"),
+    # What these print cannot be read back; they are here since a shorter name begins some of them, such as %m or %n.
+    **dict.fromkeys(
+        ("replace", "maxLen", "maxLength", "notEmpty", "varsNotEmpty", "variablesNotEmpty", "enc", "encode", "style",
+         "highlight", "equals", "equalsIgnoreCase", "clr", "black", "red", "green", "yellow", "blue", "magenta", "cyan",
+         "white"),
+        "irreversible",
+    ),
     **dict.fromkeys(
         ("t", "tn", "thread", "threadName", "T", "tid", "threadId", "tp", "threadPriority", "X", "mdc", "MDC", "x",
          "NDC", "L", "line", "F", "file", "M", "method", "l", "location", "C", "class", "r", "relative", "sn",
@@ -361,7 +368,7 @@ def _items(pattern: str) -> list[_Item]:
             continue
         match = _CONVERSION.match(pattern, position)
         name = None if match is None else _known(match[2])
-        if match is None or name is None:
+        if match is None or name is None or _KINDS[name] == "irreversible":
             word = two if match is None else f"%{match[2]}"
             raise ConfigError(
                 f"layout {pattern[:200]!r}: {word}: expected a conversion whose text can be read back: %d, %p, %c, %t, "

@@ -441,18 +441,20 @@ def test_submodules_are_not_read_and_run_nothing(
     for key, value in settings.items():
         repository.git("config", key, value)
     assert changed_files(base, None) == {".gitmodules"}
+    assert changed_files(base, "main") == {".gitmodules", "kafka/sub"}
     refused = "kafka/sub: a submodule: its files are in another repository"
-    for arguments in (
-        ("acls", "list", "--ref", "main:kafka"),
-        ("lint", "--ref", "main:kafka/sub"),
-        ("lint", "--ref", ":kafka"),
-        ("diff", "--ref", f"{base}:kafka", "--to-ref", "main:kafka"),
-        ("review", "kafka", "--base", base),
-        ("review", "kafka", "--base", base, "--head", "main"),
+    for arguments, code, message in (
+        (("acls", "list", "--ref", "main:kafka"), 0, "not read, which may hold rules: link 1 (main:kafka/sub:1)"),
+        (("lint", "--ref", "main:kafka/sub"), 2, refused),
+        (("lint", "--ref", ":kafka", "--fail-on", "unread"), 1, "link 1 (:kafka/sub:1)"),
+        (("diff", "--ref", f"{base}:kafka", "--to-ref", "main:kafka"), 1, "unless rules in content that was not read"),
+        (("review", "kafka", "--base", base), 2, refused),
+        (("review", "kafka", "--base", base, "--head", "main"), 0, "changed, but not read, so it may change rules"),
+        (("review", "kafka", "--base", base, "--head", "main", "--fail-on", "unread"), 1, "FAILS"),
     ):
-        found = aclog(*arguments)
-        assert (found.code, found.complaint.endswith(refused)) == (2, True), found
-        assert "secret" not in found.out + found.err
+        result = aclog(*arguments)
+        assert (result.code, message in result.out + result.err) == (code, True), result
+        assert "secret" not in result.out + result.err
     assert not (tmp_path / "ran").exists()
 
 

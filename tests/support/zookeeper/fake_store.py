@@ -7,7 +7,7 @@ from unittest import mock
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.cli import migration
+from aclog.ops import migrate as migration
 from aclog.zookeeper.migration import AccessState, StoreState
 
 

@@ -166,6 +166,9 @@ def test_a_line_of_any_layout_is_its_own_access_or_none(layout, principal, name,
         ("%m %m", "expected one %m"),
         ("%d %q %m", "%q: expected a conversion"),
         ("%replace{%m}{a}{b}", "%replace: expected a conversion"),
+        ("%d %maxLen{%m}{9}", "%maxLen: expected a conversion"),
+        ("%d %m %notEmpty{%X}", "%notEmpty: expected a conversion"),
+        ("%d %magenta(%m)", "%magenta: expected a conversion"),
         ("%d{jj} %m", "unknown or repeated letter 'j'"),
         ("%d{ISO8601}{Mars} %m", "unknown time zone"),
     ],
@@ -318,7 +321,7 @@ def test_unread_lines_are_explained_with_their_columns(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     found = explain_unread(find_accesses([str(path)], UTC), 9)
     assert [(each.text, each.column) for each in found] == [
-        (lines[1], lines[1].index("Principal") + 1),
+        (lines[1], lines[1].index(" is Denied") + 1),
         (lines[2], lines[2].index(" is Denied") + 1),
         (lines[3], lines[3].index(" based on rule") + 1),
     ]
