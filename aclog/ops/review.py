@@ -788,7 +788,7 @@ def _change_text(change: RuleChange) -> str:
 def unread_items(sides: ReviewSides) -> list[UnreadItem]:
     """Return the content of either side that was not read, what the change touches first; each object once.
 
-    What only one side has is changed, too: git lists no submodule of a work tree, nor a file that it ignores.
+    What only one side has also counts as changed: git lists no submodule of a work tree, nor a file that it ignores.
     """
     of_sides = []
     for side in (sides.head, sides.base):
