@@ -22,7 +22,7 @@ from tests.support.cli.command import aclog
 from tests.support.cli.mcp_client import with_assistant
 from tests.support.usage.indexed_timelines import take
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
 END = 231
 READ_ORDERS = {"operation": "READ", "topics": ["orders"]}
