@@ -419,13 +419,30 @@ class _State:
     def flipped(self, changes: Iterable[Change]) -> Event | None:
         """Apply changes that became visible together; return the one that changed the answer, if any."""
         before, last = self.answer, None
-        for change in changes:
+        step, start = list(changes), self.policy
+        net = step if len(step) == 1 else _net(step)
+        for change in net:
             was, acls = self.answer, self.policy.acls.apply((_record(change),))
             if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
                 acls = acls.merged()
             if self.holds(change.rule.acl, acls) is not was:
                 last = change
+        if net is not step:  # whose ids may be others than those that stay
+            self.policy = Policy(start.acls.apply(tuple(map(_record, step))).merged(), self.policy.settings)
         return _event(last) if last is not None and self.answer is not before else None
+
+
+def _net(step: Iterable[Change]) -> list[Change]:
+    """Return the changes of a step without those that it reverts: no state between them existed."""
+    of_acl: dict[StandardAcl, list[Change]] = {}
+    for change in step:
+        of_acl.setdefault(change.rule.acl, []).append(change)
+    kept = [
+        each[-1] if each[0].kind is ChangeKind.ADDED else each[0]
+        for each in of_acl.values()
+        if each[0].kind is each[-1].kind
+    ]
+    return sorted(kept, key=lambda change: change.offset)
 
 
 def _record(change: Change) -> RecordChange:

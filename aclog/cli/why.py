@@ -1,19 +1,29 @@
 """`aclog why`: the short answer on a request: the verdict, the rule, since when and by which change, and the fix."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from click.exceptions import Exit
 
 from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.policy import Policy, only_on
 from aclog.analysis.regions import Query, only
 from aclog.analysis.timeline import IntentHeld, explained, question_of
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, acl_text, code_name
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    acl_text,
+    code_name,
+    host_address,
+    is_cidr,
+)
 from aclog.authorizer.audit import Decision
-from aclog.authorizer.explain import Change, ExplainOptions, Explanation, Role, located_text
+from aclog.authorizer.explain import Change, ExaminedRule, ExplainOptions, Explanation, Remedy, Role, located_text
+from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
 from aclog.cli.answers import change_text, event_object
 from aclog.cli.explain import ALLOWED, DENIED, asked_of
@@ -210,11 +220,17 @@ def principal_of(text: str, image: Image) -> str:
 # The answer.
 
 
+_IMPLYING = (AclOperation.READ, AclOperation.WRITE)
+"""Of the operations of intents, those that imply DESCRIBE (StandardAuthorizerData)."""
+
+
 @frozen(kw_only=True)
 class Why:
     """The answer by one generation of Kafka: that on the first request that is denied, else on the first one."""
 
     explanation: Explanation
+    denied: tuple[Explanation, ...] = ()
+    """Those of all requests that are denied."""
     missing: Need | None = None
     """A need of the intent on a resource that is not named, which no resource meets."""
 
@@ -223,20 +239,44 @@ class Why:
         """Whether the request, or everything of the intent, is allowed."""
         return self.explanation.allowed and self.missing is None
 
+    @property
+    def remedy(self) -> Remedy:
+        """What reverses the decision: of several denied requests, the changes of all."""
+        remedies = [each.remedy for each in self.denied or (self.explanation,)]
+        changes = list(dict.fromkeys(change for each in remedies for change in each.changes))
+        implying = [each.acl for each in changes if each.add and each.acl.operation in _IMPLYING]
+        implied = {evolve(each, operation=AclOperation.DESCRIBE) for each in implying}
+        return Remedy(
+            changes=tuple(each for each in changes if not (each.add and each.acl in implied)),
+            left_off=sum(each.left_off for each in remedies),
+            notes=tuple(dict.fromkeys(text for each in remedies for text in each.notes)),
+        )
+
 
 def answer(policy: Policy, principal: str, question: Question, options: ExplainOptions) -> Why:
     """Return the answer by one policy. Raises as aclog.analysis.timeline.explained."""
     explanations = [explained(policy, *asked_of(each), options) for each in question.requests(principal)]
-    denied = next((each for each in explanations if not each.allowed), None)
-    if denied is not None:
-        return Why(explanation=denied)
+    denied = _without_implied([each for each in explanations if not each.allowed])
     context, _ = asked_of(next(question.requests(principal)))
-    for need in question.needs:
-        if not set(need.patterns) & set(question.resources):
-            held = IntentHeld(needs=(need,), principals=only(principal), host=context.host)
-            if not held.holds(policy, policy, None):
-                return Why(explanation=explanations[0], missing=need)
-    return Why(explanation=explanations[0])
+    unnamed = (need for need in question.needs if not set(need.patterns) & set(question.resources))
+    missing = (
+        need
+        for need in unnamed
+        if not IntentHeld(needs=(need,), principals=only(principal), host=context.host).holds(policy, policy, None)
+    )
+    return Why(explanation=(*denied, *explanations)[0], denied=denied, missing=next(missing, None))
+
+
+def _without_implied(denied: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """Return the denied requests without each DESCRIBE that only lacks what READ, WRITE and others will imply."""
+    others = {each.action.resource_pattern for each in denied if each.action.operation != AclOperation.DESCRIBE}
+    return tuple(
+        each
+        for each in denied
+        if each.action.operation != AclOperation.DESCRIBE
+        or each.decision.rule is not None
+        or each.action.resource_pattern not in others
+    )
 
 
 def since_of(
@@ -328,10 +368,12 @@ def lines(
     explanation = shown.explanation
     verdict = explanation.premises.decided("ALLOWED" if shown.allowed else "DENIED")
     yield _line(verdict, _request_text(explanation, question) + (only_on(generation) if others else ""), verdict=True)
+    if shown.denied or shown.missing is None:
+        yield _line("rule", _rule_text(explanation))
+    for more in shown.denied[1:]:
+        yield _line("also", f"DENIED {_request_of(more)}: {_rule_text(more)}")
     if shown.missing is not None:
         yield _line("needs", _missing_text(shown.missing))
-    else:
-        yield _line("rule", _rule_text(explanation))
     for of, other in others.items():
         yield _line(str(of), f"{'ALLOWED' if other.allowed else 'DENIED'} {other.explanation.decision.text}")
     yield _line("since", _since_text(since))
@@ -340,7 +382,7 @@ def lines(
         yield _line("before", f"{before.result.value} by {text}")
     for miss in explanation.near_misses:
         yield _line("near", miss)
-    if count := explanation.counts.get(Role.OTHER_HOST, 0):
+    if count := sum(_has_clients(each, generation) for each in explanation.rules if each.role is Role.OTHER_HOST):
         yield _line("hosts", f"{plural(count, 'rule')} of other hosts: --host ADDRESS decides for one of them")
     if not shown.allowed:
         yield from _fix_lines(shown, question)
@@ -354,14 +396,29 @@ def _line(label: str, text: str, *, verdict: bool = False) -> str:
 
 
 def _request_text(explanation: Explanation, question: Question) -> str:
-    pattern, context = explanation.action.resource_pattern, explanation.context
-    name = (
-        repr(pattern.name) if explanation.example is None else f"{pattern_text(pattern)} (all names with this prefix)"
-    )
-    what = f"{code_name(AclOperation, explanation.action.operation)} {code_name(ResourceType, pattern.resource_type)}"
+    context = explanation.context
     intent = "" if question.intent is None else f" to {question.intent}"
     host = context.host if question.host_given else f"{context.host} (host assumed: none given)"
-    return f"{context.principal}{intent}: {what} {name} from {host}"
+    return f"{context.principal}{intent}: {_request_of(explanation)} from {host}"
+
+
+def _request_of(explanation: Explanation) -> str:
+    pattern = explanation.action.resource_pattern
+    is_one = explanation.example is None
+    name = repr(pattern.name) if is_one else f"{pattern_text(pattern)} (all names with this prefix)"
+    kind = code_name(ResourceType, pattern.resource_type)
+    return f"{code_name(AclOperation, explanation.action.operation)} {kind} {name}"
+
+
+def _has_clients(examined: ExaminedRule, generation: Generation) -> bool:
+    """Return whether an ACL may match a client from its host."""
+    host = examined.rule.acl.host
+    if is_cidr(host):
+        return generation is Generation.V4_4
+    try:
+        return bool(host_address(host))
+    except ConfigError:
+        return False
 
 
 def _rule_text(explanation: Explanation) -> str:
@@ -403,19 +460,18 @@ def _age(timestamp: int) -> str:
 
 
 def _fix_lines(shown: Why, question: Question) -> Iterator[str]:
-    explanation, remedy = shown.explanation, shown.explanation.remedy
-    if shown.missing is not None and question.intent is not None:
-        kind = code_name(ResourceType, shown.missing.resource_type).lower()
-        yield _line("fix", f"aclog grant --intent {question.intent} with --{kind} NAME adds the rules that it needs")
-        return
+    remedy = shown.remedy
     for change in remedy.changes:
-        yield _line("fix", _change_text(change, explanation))
+        yield _line("fix", _change_text(change, shown.explanation))
         if change.command is not None:
             yield _line("", change.command)
     if remedy.left_off:
         yield _line("", f"and remove {plural(remedy.left_off, 'more such ACL')}")
     for text in remedy.notes:
         yield _line("" if remedy.changes else "fix", text)
+    if shown.missing is not None and question.intent is not None:
+        kind = code_name(ResourceType, shown.missing.resource_type).lower()
+        yield _line("fix", f"aclog grant --intent {question.intent} with --{kind} NAME adds the rules that it needs")
 
 
 def _change_text(change: Change, explanation: Explanation) -> str:
@@ -426,7 +482,10 @@ def _before(since: Since, explanation: Explanation) -> Decision | None:
     """Return the decision on the request before the change; None if it is unknown, or was the same."""
     if since.before is None:
         return None
-    decision = since.before.authorizer.decide(explanation.context, explanation.action)
+    try:
+        decision = since.before.authorizer.decide(explanation.context, explanation.action)
+    except InvalidRequestError:  # a rule of a principal without a colon, as which Kafka's authorizer throws
+        return None
     return None if decision.result is explanation.decision.result else decision
 
 
@@ -492,7 +551,7 @@ def _object(shown: Why, since: Since | str, question: Question) -> dict[str, Any
         "sinceUnknown": None if isinstance(since, Since) else since,
         "before": None if before is None else {"decision": before.result.value, "rule": before.text},
         "nearMisses": list(explanation.near_misses),
-        "opposite": explanation.remedy.to_dict(explanation.options.origins),
+        "opposite": shown.remedy.to_dict(explanation.options.origins),
         "asOf": explanation.options.as_of,
         **explanation.premises.key(),
     }

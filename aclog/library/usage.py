@@ -326,7 +326,7 @@ def _read_accesses(accesses: Accesses, options: Reading | ReadingDeciding) -> _R
         accesses_format=optional_text("accesses_format", options.get("accesses_format"), "kafka-log"),
         accesses_timezone=zone or "UTC",
         # One by default: other processes are started anew, and would run a program again that does not guard itself.
-        workers=whole_number("workers", options.get("workers") or 1, 1),
+        workers=1 if options.get("workers") is None else whole_number("workers", options["workers"], 1),
     )
 
 

@@ -33,10 +33,11 @@ from aclog.snapshots.deciding_kafka import (
     kafka_text,
     ranges_concern_controllers,
 )
-from aclog.snapshots.image import Image
+from aclog.snapshots.image import Image, StateSource
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, gaps_of, settings_premises
 from aclog.sources.formats.unread import UNREAD
+from aclog.sources.logs import LogSource
 from aclog.sources.notes import Notify
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
@@ -351,11 +352,12 @@ class TwoStates:
         """
         named = self.old_settings.generation, self.new_settings.generation
         old, new = kafka_of_both((before, after), named)
-        if old.stated is None and named[0] is not named[1]:  # --to-kafka-version
+        if old.states_nothing and named[0] is not named[1]:  # --to-kafka-version
             (other,) = set(Generation) - set(new.generations)
             old = DecidingKafka(generations=(other,), stated=other)
-        second = self.second
-        pairs = generation_pairs(old, new, by_id=second is None or second.source.name == self.first.source.name)
+        # Two sources may be of one cluster, such as a checkpoint and its log: then their ids are of the same nodes.
+        is_same = self.second is None or is_same_source(self.first.source, self.second.source)
+        pairs = generation_pairs(old, new, by_id=is_same or None)
         if len(pairs) > 1:
             warn(next(kafka.ambiguity() for kafka in (old, new) if not kafka.is_known))
         moved = [pair for pair in pairs.values() if pair.old is not pair.new]
@@ -393,6 +395,13 @@ class TwoStates:
             return TwoOrigins(old=old, new=self.second.origins)
         both = ChangedOrigins.of_changes(first, self.changes)
         return TwoOrigins(old=old if self.maps else both, new=both)
+
+
+def is_same_source(first: StateSource, second: StateSource) -> bool:
+    """Return whether two sources are known to be the same: of one name, or one directory of a log."""
+    if isinstance(first, LogSource) and isinstance(second, LogSource):
+        return first.directory.resolve() == second.directory.resolve()
+    return first.name == second.name
 
 
 # Differences of two policies, where several generations of Kafka may decide on both: those of each, and of all.

@@ -278,15 +278,15 @@ def kafka_of_both(
 
 
 def generation_pairs(
-    old: DecidingKafka, new: DecidingKafka, *, by_id: bool = True
+    old: DecidingKafka, new: DecidingKafka, *, by_id: bool | None = True
 ) -> dict[Generation | GenerationPair | None, GenerationPair]:
     """Return the generations by which nodes decide on two states, an earlier and a later one.
 
     One pair under None, if each state has one generation. Otherwise a pair for each transition of a node, under its
     generation, if that is the same on both states. A node that only one of the states has counts as one of the other's
-    nodes, of its own generation if there is any. Where nodes are not known, or unless `by_id` (the states are of two
-    clusters), each generation counts as a node. A state that states nothing is decided as the other one: it is of the
-    time before the first broker, or of files for the other's cluster.
+    nodes, of its own generation if there is any. Where nodes are not known, or where it is unknown whether the states
+    are of one cluster (`by_id` is None), each generation counts as a node. A state that states nothing is decided as
+    the other one: it is of the time before the first broker, or of files for the other's cluster.
     """
     old, new = (new if old.states_nothing else old), (old if new.states_nothing else new)
     if old.is_known and new.is_known:
@@ -308,15 +308,16 @@ def _transitions(
     generations: tuple[Sequence[Generation], Sequence[Generation]],
     nodes: tuple[Mapping[int, Generation], Mapping[int, Generation]],
     *,
-    by_id: bool,
+    by_id: bool | None,
 ) -> set[tuple[Generation, Generation]]:
     """Return the generations before and after of each node, given those of both states and of their nodes."""
     (old, new), (before, after) = generations, nodes
-    if by_id and before and after:
+    own = set[tuple[Generation, Generation]]()
+    if by_id is not False and before and after:
         ids = before.keys() | after.keys()
-        own = ((before.get(each) or after[each], after.get(each) or before[each]) for each in ids)
-    else:
-        own = ((each, each) for each in (*old, *new))
+        own = {(before.get(each) or after[each], after.get(each) or before[each]) for each in ids}
+    if not own or by_id is None:
+        own |= {(each, each) for each in (*old, *new)}
     return {(_nearest(old, was), _nearest(new, now)) for was, now in own}
 
 

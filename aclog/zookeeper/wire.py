@@ -93,6 +93,8 @@ def _check_session(frame: memoryview) -> None:
     _, timeout, _, length = _CONNECTED.unpack_from(frame)
     if not 0 <= length <= len(frame) - _CONNECTED.size:
         raise DecodeError(f"a session password of {length} bytes in a response of {len(frame)}")
+    if bytes(frame[_CONNECTED.size + length :][:1]) == b"\x01":
+        raise DecodeError("a read-only session, which was not requested")
     if timeout > _MAX_SESSION_MS:
         raise DecodeError(f"a session timeout of {timeout} ms: expected at most {_MAX_SESSION_MS}")
 

@@ -79,6 +79,34 @@ def test_while_nodes_differ_each_is_by_its_own(upgraded, since, until, other):
     assert (proof.code, proof.lines[0].partition(":")[0], proof.lines[1]) == (1, "REFUTED", f"{BY_A} ({UPGRADED})")
 
 
+def test_the_same_cluster_by_other_names_is_no_proof(upgraded, tmp_path, monkeypatch):
+    """A node that is upgraded between two sources counts, where these may be of one cluster."""
+    rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
+    log = write_log(tmp_path / "rolling", [broker(1, 33), broker(2, 30)], rules, [broker(2, 33)], [broker(3, 30)])
+    since, until = len(rules) + 2, len(rules) + 4
+    aclog("snapshot", "create", "--log", log, "--as-of", since, "--out", tmp_path / "then").ok()
+    (checkpoint,) = (tmp_path / "then").glob("*.checkpoint")
+    monkeypatch.chdir(tmp_path)
+    for first in (("--log", log, "--as-of", since), ("--snapshot", checkpoint)):
+        for second in (("--to-log", "rolling", "--to-as-of", until), ("--to-log", log, "--to-as-of", until)):
+            proof = aclog("check", "equal", *first, *second)
+            assert (proof.code, proof.lines[0].partition(":")[0]) == (1, "REFUTED"), proof
+
+
+def test_a_named_kafka_for_the_second_moment_leaves_the_nodes_of_the_first(tmp_path):
+    """One broker runs 4.4 before and after: what it loses is no effect of an upgrade."""
+    number, rule = next((number, rule) for number, rule in enumerate(RULES) if rule.host == RANGE)
+    log = write_log(
+        tmp_path / "log", [broker(1, 30), broker(2, 33)], [acl_record(number, rule)],
+        [RemoveAccessControlEntryRecord(id=acl_record(number, rule).id)],
+    )  # fmt: skip
+    for named in ((), ("--to-kafka-version", "4.4")):
+        result = diff(log, 3, 4, *named)
+        assert result.code == 1, result
+        assert any(line.startswith("LOST") for line in result.lines), result
+    assert aclog("check", "equal", "--log", log, "--as-of", 3, "--to-as-of", 4, "--to-kafka-version", "4.4").code == 1
+
+
 def test_every_form_names_the_upgrade(upgraded):
     for form in ("markdown", "table", "csv", "sarif"):
         known, rolling = (diff(upgraded, *each, "--format", form).out for each in ((OLD, NEW), (ROLLING, NEW)))
@@ -340,12 +368,15 @@ def test_a_state_that_states_nothing_is_decided_as_the_other_one():
     ]  # fmt: skip
 
 
-def test_nodes_of_another_cluster_are_other_nodes(upgraded, tmp_path):
-    """Two clusters in the middle of an upgrade: an id that both have is no node that was upgraded."""
+def test_nodes_of_another_log_may_be_the_same_nodes(upgraded, tmp_path):
+    """Two logs in the middle of an upgrade: an id that both have may be a node that was upgraded, or another one."""
     rules = [acl_record(number + 1, rule) for number, rule in enumerate(RULES)]
     other = write_log(tmp_path / "other", rules, [broker(1, 33), broker(2, 30)])
-    found = aclog("diff", "--log", upgraded, "--as-of", ROLLING, "--to-log", other).ok()
-    assert found.out == "no difference: every request is decided the same\n"
+    result = aclog("diff", "--log", upgraded, "--as-of", ROLLING, "--to-log", other)
+    assert [line for line in rows_of(result) if line.startswith("On ")] == [
+        "On Kafka 4.3:", "On nodes upgraded from Kafka 4.3 to Kafka 4.4:",
+        "On nodes downgraded from Kafka 4.4 to Kafka 4.3:", "On Kafka 4.4:",
+    ]  # fmt: skip
     here = write_log(tmp_path / "here", rules, [broker(1, 30), broker(2, 33)], [broker(1, 33), broker(2, 30)])
     swapped = rows_of(diff(here, 5, 7))
     assert [line for line in swapped if line.startswith("On ")] == [

@@ -91,6 +91,50 @@ def test_intents_need_all_their_requests(log):
     assert (row["decision"], row["operation"]) == ("DENIED", "WRITE")
 
 
+def test_the_fix_of_an_intent_is_that_of_all_its_requests(tmp_path):
+    log = write_log(
+        tmp_path / "log", [acl(1, name="x"), acl(2, name="t", operation=8, permission=DENY, principal="User:bob")]
+    )
+    lines = aclog("why", "alice", "t", "--consume", "--group", "g", "--log", log).lines
+    assert [line.split("ALLOW ")[1] for line in lines if line.startswith("fix")] == [
+        "User:alice READ on TOPIC LITERAL 't' from *",
+        "User:alice READ on GROUP LITERAL 'g' from *",
+    ]
+    assert sum(line.startswith("also") for line in lines) == 1
+    lines = aclog("why", "alice", "t", "--consume", "--log", log).lines
+    assert [line[:15] for line in lines if line.startswith("fix")] == ["fix      add AL", "fix      aclog "]
+    changes = answer(log, "bob", "t", "--produce")["opposite"]["changes"]
+    assert [(each["change"], each["rule"]["operation"]) for each in changes] == [
+        ("add", "WRITE"),
+        ("remove", "DESCRIBE"),
+    ]
+
+
+def test_a_change_inside_a_transaction_that_is_reverted_is_not_named(tmp_path):
+    log = write_log(
+        tmp_path / "log",
+        [BeginTransactionRecord(), acl(1, name="t")],
+        [acl(2, name="t", permission=DENY)],
+        [removal(2), EndTransactionRecord()],
+    )
+    row = answer(log, "alice", "t")
+    assert (row["since"]["offset"], row["since"]["change"]["rule"]["permissionType"]) == (1, "ALLOW")
+    assert row["before"] == {"decision": "DENIED", "rule": "DefaultDeny"}
+
+
+def test_what_was_before_is_unknown_if_the_authorizer_threw(tmp_path):
+    log = write_log(tmp_path / "log", [acl(1, name="t"), acl(2, name="t", principal="nocolon")], [removal(2)])
+    row = answer(log, "alice", "t")
+    assert (row["decision"], row["since"]["offset"], row["before"]) == ("ALLOWED", 2, None)
+
+
+def test_hosts_that_no_client_has_are_no_hint(tmp_path):
+    log = write_log(tmp_path / "log", [registration(1, 29)], [acl(1, name="t", host="10.0.0.0/8")])
+    assert not any(line.startswith("hosts") for line in aclog("why", "alice", "t", "--log", log).lines)
+    log = write_log(tmp_path / "other", [registration(1, 29)], [acl(1, name="t", host="10.0.0.9")])
+    assert any(line.startswith("hosts    1 rule of") for line in aclog("why", "alice", "t", "--log", log).lines)
+
+
 def test_other_resources_and_operations(log):
     assert answer(log, "carol", "group:g")["decision"] == "ALLOWED"
     assert answer(log, "carol", "group:g", "--operation", "delete")["operation"] == "DELETE"

@@ -7,10 +7,10 @@ from tests.support.builders import acls
 from tests.support.builders.ids import uuid_of
 
 
-def acl(number, *, name=None, permission=3, principal="User:alice", resource_type=2, tags=()):
-    """An ACL on the topic of that name, or of that number."""
+def acl(number, *, name=None, permission=3, principal="User:alice", resource_type=2, tags=(), **more):
+    """An ACL on the topic of that name, or of that number; `more` is what tests.support.builders.acls.acl takes."""
     topic = str(number) if name is None else name
-    added = acls.acl(topic, principal, resource_type=resource_type, permission_type=permission)
+    added = acls.acl(topic, principal, resource_type=resource_type, permission_type=permission, **more)
     return acls.acl_record(uuid_of(number), added, tags)
 
 

@@ -79,6 +79,14 @@ def test_a_length_is_refused_before_anything_is_read(checks, length):
         checks.check_length(length)
 
 
+def test_a_read_only_session_is_refused():
+    response = struct.pack("!iiqi", 0, 3000, 7, 16) + bytes(16)
+    with pytest.raises(DecodeError, match="a read-only session, which was not requested"):
+        ResponseChecks().check(memoryview(response + b"\x01"))
+    assert ResponseChecks().check(memoryview(response + b"\0"))
+    assert ResponseChecks().check(memoryview(response))  # ZooKeeper before 3.4 has no such byte
+
+
 @pytest.mark.parametrize(
     ("timeout", "password", "problem"),
     [((1 << 31) - 1, 16, "a session timeout of"), (1, -1, "a session password of -1"), (1, 99, "a session password")],
