@@ -1,18 +1,34 @@
 """`aclog unused`: ACLs that no access needs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import Gap, ReplayFlags, SourceFlags, gap_us, given_accesses, window_end
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acls_image import Action
+from aclog.cli.answers import rule_text
+from aclog.cli.flags.common import Gap, Output, ReplayFlags, SourceFlags, gap_us, given_accesses, window_end
 from aclog.cli.flags.question import AnswerFlags
+from aclog.cli.images import RULE_COLUMNS
 from aclog.cli.options import Group, Option
-from aclog.usage.window import check_days, micros_of
+from aclog.cli.transfer.output import safe_order, write_change_file
+from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.errors import printable
+from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
+from aclog.sources.acl_lines import change_line
+from aclog.terminal.columns import Column
+from aclog.terminal.notices import tracked
+from aclog.terminal.output import note, say, time_text
+from aclog.usage.index.used import EVENTS
+from aclog.usage.unused import Answer, Unused
+from aclog.usage.window import check_days, micros_of, unread_text
 
 if TYPE_CHECKING:
-    from aclog.usage.unused_report import UnusedQuestion
+    from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 
 # The flags of `aclog unused` besides the source.
 
@@ -92,7 +108,6 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
     from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.usage_report import print_unused
     from aclog.ops.unused import prove, unused_acls
     from aclog.usage.index.usage_index import UsageIndex
 
@@ -104,3 +119,158 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
         if log is not None:
             prove(report, choice, log)
         raise Exit(print_unused(report, flags.out, how))
+
+
+# The report of `aclog unused`: a row for each rule, with the answer, its uses, and why it is not judged.
+
+
+UNREAD_COLUMN = Column(key="unread", spare=True)
+"""If there is anything that could not be read or decided."""
+
+
+def _time_text(timestamp: int | None) -> str:
+    return "" if timestamp is None else time_text(timestamp)
+
+
+UNUSED_COLUMNS = (
+    Column(key="answer"),
+    *RULE_COLUMNS,
+    Column(key="matched"),
+    Column(key="needed"),
+    Column(key="removable"),
+    Column(key="daysMatched", spare=True),
+    Column(key="daysNeeded", spare=True),
+    Column(key="firstMatched.timestamp", spare=True, text=_time_text),
+    Column(key="lastMatched.timestamp", spare=True, text=_time_text),
+    Column(key="firstNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="lastNeeded.principal", cut=True, spare=True),
+    Column(key="lastNeeded.host", spare=True),
+    Column(key="reason", flows=True),
+)
+"""Of a rule."""
+
+
+# The answers for people: each apart, some of its rules, and how many more there are.
+
+
+_MAX_RULES = 10
+"""Rules of each answer, and gaps."""
+_SORTED = 1_000
+"""Up to so many rules of an answer, those that are shown are the first by name."""
+_LOOKED_UP = 20_000
+"""Up to so many needed rules, those that are shown are the ones whose last need is longest ago."""
+_LAST_NEEDED = EVENTS.index("last needed")
+
+_HEADS = {
+    Answer.NEVER_MATCHED: "never matched: no access was about what it covers",
+    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without it",
+    Answer.NEEDED: "needed",
+    Answer.NOT_JUDGED: "not judged",
+}
+
+
+def unused_lines(report: "UnusedReport") -> Iterator[str]:
+    """Yield the lines."""
+    result = report.unused
+    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
+    yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
+    for silence in result.silences[:_MAX_RULES]:
+        yield f"gap: {silence_text(silence)}"
+    yield from _more(len(result.silences), "gaps")
+    if result.unread:
+        yield f"not judged: {unread_text(result.unread)}"
+    yield ""
+    yield f"{'ACLs':>9}  {'can go':>9}  answer"
+    for answer in Answer:
+        mask = result.judgement.is_(answer)
+        yield f"{int(mask.sum()):>9,}  {int(result.removable[mask].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
+    if result.removable.any():
+        yield "All that can go can go together: no access of the window would be decided otherwise."
+    for answer in Answer:
+        mask = result.judgement.is_(answer)
+        if mask.any():
+            yield ""
+            yield f"{_HEADS[answer]}:"
+            yield from _lines_of(report, answer, mask)
+            yield from _more(int(mask.sum()), "ACLs")
+
+
+def _lines_of(report: "UnusedReport", answer: Answer, mask: Bools) -> Iterator[str]:
+    result = report.unused
+    if answer is Answer.NEEDED:
+        yield from _needed(report, np.flatnonzero(mask))
+        return
+    for number, rule in _first(result, mask):
+        if answer is Answer.NOT_JUDGED:
+            yield f"  {_text(rule)}: {why_unjudged(result, number)}"
+        elif result.removable[number]:
+            yield f"  {_text(rule)}"
+        else:
+            yield f"  {_text(rule)}: stays: what goes would leave an access without it"
+
+
+def _needed(report: "UnusedReport", numbers: Int64s) -> Iterator[str]:
+    # To sort them by their last need, the index looks each up: of very many, any few are shown.
+    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
+    lives = report.unused.lives.number[numbers]
+    last_use = report.index.last_use(np.sort(lives))
+    uses = sorted(
+        (use, number)
+        for number, life in zip(numbers.tolist(), lives.tolist(), strict=True)
+        if (use := last_use.use(life, _LAST_NEEDED)) is not None
+    )
+    for use, number in uses[:_MAX_RULES]:
+        rule = report.unused.rules.rule(number)
+        yield f"  {_text(rule)}: last at {time_of(use.time)} by {use.principal} from {use.host}"
+
+
+def _first(result: Unused, mask: Bools) -> list[tuple[int, StandardAclWithId]]:
+    """Return some rules: if there are not too many to be sorted, the first."""
+    numbers = np.flatnonzero(mask)
+    few = numbers[: _SORTED if len(numbers) <= _SORTED else _MAX_RULES].tolist()
+    rules = sorted(((number, result.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
+    return rules[:_MAX_RULES]
+
+
+def _order(rule: StandardAclWithId) -> tuple[str, ...]:
+    return tuple(str(value) for value in rule.to_dict().values())
+
+
+def _text(rule: StandardAclWithId) -> str:
+    return rule_text(rule.to_dict())
+
+
+def _more(count: int, what: str) -> Iterator[str]:
+    if count > _MAX_RULES:
+        yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
+
+
+def print_unused(report: "UnusedReport", out: Path | None, output: Output) -> int:
+    """Print the answers about the rules of a source; write the removal of all removable ones to `out`.
+
+    Returns the exit code: 1 if there are unused rules.
+
+    Raises:
+        ConfigError: `out` names a file with other content. OSError: it cannot be written.
+
+    """
+    if out is not None:
+        _write_removals(out, report)
+    if output.is_rows:
+        rows = tracked(unused_objects(report), "listing", "ACLs", len(report.unused.rules), streams=True)
+        more = (UNREAD_COLUMN,) if report.unused.unread else ()
+        output.print_rows((*UNUSED_COLUMNS[:-1], *more, UNUSED_COLUMNS[-1]), rows)
+    else:
+        for line in unused_lines(report):
+            say(printable(line))
+    return int(report.unused.judgement.unused.any())
+
+
+def _write_removals(path: Path, report: "UnusedReport") -> None:
+    numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
+    rules = [rule for _, rule in numbered]
+    # DENY last, so that nothing opens between two removals.
+    rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
+    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
+    note(f"{path}: {state}: {len(rules):,} removals, for --change")

@@ -6,7 +6,6 @@ from itertools import compress, groupby
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
@@ -18,10 +17,9 @@ from aclog.cli.answers import rule_text, rules_text, with_generation
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.images import ACL_COLUMNS, RULE_COLUMNS
-from aclog.cli.transfer.output import safe_order, write_change_file
-from aclog.metalog.columns import Bools, Int64s
+from aclog.cli.transfer.output import write_change_file
+from aclog.cli.unused import UNREAD_COLUMN
 from aclog.metalog.errors import plural, printable
-from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
 from aclog.ops.usage import (
     DeniedRequests,
     LogSimulation,
@@ -34,17 +32,14 @@ from aclog.ops.usage import (
 )
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, json_text
-from aclog.terminal.notices import tracked
 from aclog.terminal.output import as_of_text, note, say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import Attempt, Refusals
-from aclog.usage.index.used import EVENTS
 from aclog.usage.judging import UsageReport
 from aclog.usage.simulation import Change, Simulation
 from aclog.usage.suggestion import NOT_JUDGED, SuggestedRule, Suggestion
-from aclog.usage.unused import Answer, Unused
-from aclog.usage.unused_report import UnusedReport
+from aclog.usage.unused import Answer
 from aclog.usage.window import Counts, unread_text
 
 # The report of `aclog usage`.
@@ -130,8 +125,6 @@ USAGE_COLUMNS: Final = (
     Column(key="needed"),
     Column(key="removable"),
 )
-UNREAD_COLUMN: Final = Column(key="unread", spare=True)
-"""If there is anything that could not be read or decided."""
 
 
 def report_usage(usage: LogUsage, output: Output) -> None:
@@ -470,154 +463,3 @@ def _most(flips: Any, change: Change) -> Iterator[str]:
     yield from aligned(header, rows)
     if len(flips) > _MAX_ROWS:
         yield f"... and {len(flips) - _MAX_ROWS:,} more"
-
-
-# The report of `aclog unused`: a row for each rule, with the answer, its uses, and why it is not judged.
-
-
-def _time_text(timestamp: int | None) -> str:
-    return "" if timestamp is None else time_text(timestamp)
-
-
-UNUSED_COLUMNS = (
-    Column(key="answer"),
-    *RULE_COLUMNS,
-    Column(key="matched"),
-    Column(key="needed"),
-    Column(key="removable"),
-    Column(key="daysMatched", spare=True),
-    Column(key="daysNeeded", spare=True),
-    Column(key="firstMatched.timestamp", spare=True, text=_time_text),
-    Column(key="lastMatched.timestamp", spare=True, text=_time_text),
-    Column(key="firstNeeded.timestamp", spare=True, text=_time_text),
-    Column(key="lastNeeded.timestamp", spare=True, text=_time_text),
-    Column(key="lastNeeded.principal", cut=True, spare=True),
-    Column(key="lastNeeded.host", spare=True),
-    Column(key="reason", flows=True),
-)
-"""Of a rule."""
-
-
-# The answers for people: each apart, some of its rules, and how many more there are.
-
-
-_MAX_RULES = 10
-"""Rules of each answer, and gaps."""
-_SORTED = 1_000
-"""Up to so many rules of an answer, those that are shown are the first by name."""
-_LOOKED_UP = 20_000
-"""Up to so many needed rules, those that are shown are the ones whose last need is longest ago."""
-_LAST_NEEDED = EVENTS.index("last needed")
-
-_HEADS = {
-    Answer.NEVER_MATCHED: "never matched: no access was about what it covers",
-    Answer.NEVER_NEEDED: "matched, never needed: each access would have been decided the same without it",
-    Answer.NEEDED: "needed",
-    Answer.NOT_JUDGED: "not judged",
-}
-
-
-def unused_lines(report: UnusedReport) -> Iterator[str]:
-    """Yield the lines."""
-    result = report.unused
-    brokers = ", ".join("unnamed" if each is None else each for each in report.expected) or "none"
-    yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
-    for silence in result.silences[:_MAX_RULES]:
-        yield f"gap: {silence_text(silence)}"
-    yield from _more(len(result.silences), "gaps")
-    if result.unread:
-        yield f"not judged: {unread_text(result.unread)}"
-    yield ""
-    yield f"{'ACLs':>9}  {'can go':>9}  answer"
-    for answer in Answer:
-        mask = result.judgement.is_(answer)
-        yield f"{int(mask.sum()):>9,}  {int(result.removable[mask].sum()):>9,}  {_HEADS[answer].split(':')[0]}"
-    if result.removable.any():
-        yield "All that can go can go together: no access of the window would be decided otherwise."
-    for answer in Answer:
-        mask = result.judgement.is_(answer)
-        if mask.any():
-            yield ""
-            yield f"{_HEADS[answer]}:"
-            yield from _lines_of(report, answer, mask)
-            yield from _more(int(mask.sum()), "ACLs")
-
-
-def _lines_of(report: UnusedReport, answer: Answer, mask: Bools) -> Iterator[str]:
-    result = report.unused
-    if answer is Answer.NEEDED:
-        yield from _needed(report, np.flatnonzero(mask))
-        return
-    for number, rule in _first(result, mask):
-        if answer is Answer.NOT_JUDGED:
-            yield f"  {_text(rule)}: {why_unjudged(result, number)}"
-        elif result.removable[number]:
-            yield f"  {_text(rule)}"
-        else:
-            yield f"  {_text(rule)}: stays: what goes would leave an access without it"
-
-
-def _needed(report: UnusedReport, numbers: Int64s) -> Iterator[str]:
-    # To sort them by their last need, the index looks each up: of very many, any few are shown.
-    numbers = numbers if len(numbers) <= _LOOKED_UP else numbers[:_MAX_RULES]
-    lives = report.unused.lives.number[numbers]
-    last_use = report.index.last_use(np.sort(lives))
-    uses = sorted(
-        (use, number)
-        for number, life in zip(numbers.tolist(), lives.tolist(), strict=True)
-        if (use := last_use.use(life, _LAST_NEEDED)) is not None
-    )
-    for use, number in uses[:_MAX_RULES]:
-        rule = report.unused.rules.rule(number)
-        yield f"  {_text(rule)}: last at {time_of(use.time)} by {use.principal} from {use.host}"
-
-
-def _first(result: Unused, mask: Bools) -> list[tuple[int, StandardAclWithId]]:
-    """Return some rules: if there are not too many to be sorted, the first."""
-    numbers = np.flatnonzero(mask)
-    few = numbers[: _SORTED if len(numbers) <= _SORTED else _MAX_RULES].tolist()
-    rules = sorted(((number, result.rules.rule(number)) for number in few), key=lambda each: _order(each[1]))
-    return rules[:_MAX_RULES]
-
-
-def _order(rule: StandardAclWithId) -> tuple[str, ...]:
-    return tuple(str(value) for value in rule.to_dict().values())
-
-
-def _text(rule: StandardAclWithId) -> str:
-    return rule_text(rule.to_dict())
-
-
-def _more(count: int, what: str) -> Iterator[str]:
-    if count > _MAX_RULES:
-        yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
-
-
-def print_unused(report: UnusedReport, out: Path | None, output: Output) -> int:
-    """Print the answers about the rules of a source; write the removal of all removable ones to `out`.
-
-    Returns the exit code: 1 if there are unused rules.
-
-    Raises:
-        ConfigError: `out` names a file with other content. OSError: it cannot be written.
-
-    """
-    if out is not None:
-        _write_removals(out, report)
-    if output.is_rows:
-        rows = tracked(unused_objects(report), "listing", "ACLs", len(report.unused.rules), streams=True)
-        more = (UNREAD_COLUMN,) if report.unused.unread else ()
-        output.print_rows((*UNUSED_COLUMNS[:-1], *more, UNUSED_COLUMNS[-1]), rows)
-    else:
-        for line in unused_lines(report):
-            say(printable(line))
-    return int(report.unused.judgement.unused.any())
-
-
-def _write_removals(path: Path, report: UnusedReport) -> None:
-    numbered = tracked(report.unused.rules.in_text_order(report.unused.removable), "writing the change", "ACLs")
-    rules = [rule for _, rule in numbered]
-    # DENY last, so that nothing opens between two removals.
-    rules.sort(key=lambda rule: safe_order(rule.acl, added=False))
-    state = write_change_file(path, (change_line(Action.REMOVE, rule.to_dict()) for rule in rules), "--out")
-    note(f"{path}: {state}: {len(rules):,} removals, for --change")

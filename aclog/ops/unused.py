@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import evolve
@@ -17,27 +17,27 @@ from aclog.authorizer.settings import SUPER_USERS_CONFIG, Settings
 from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises
-from aclog.ops.usage import AccessLog, Judging, ReadAccesses, warn_of_rejects, warn_of_unread
 from aclog.planning.report import RuleUse, RuleUses
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note, time_text
-from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-from aclog.usage.decisions.decisions import REQUEST_COLUMNS
-from aclog.usage.decisions.intervals import ALWAYS, Rules
 from aclog.usage.index.database import FILE
 from aclog.usage.index.lives import digests
 from aclog.usage.index.usage_index import KAFKA, REGISTERED, UsageIndex
 from aclog.usage.index.used import EVENTS, LastUse, Used
-from aclog.usage.judging import CountedLog, TalliedPart, tally_log
-from aclog.usage.rules import seen_rules
-from aclog.usage.simulation import replay
-from aclog.usage.undecided import undecided
 from aclog.usage.unused import ANSWERS, Silence, StateRules, Unjudged, Unused
 from aclog.usage.unused_report import UnusedQuestion, UnusedReport, lives_of
 from aclog.usage.window import DAY, EARLIEST, LATEST, UnreadAccesses, Window, of_micros, unread_text
+
+if TYPE_CHECKING:
+    from aclog.ops.usage import Judging, ReadAccesses
+    from aclog.usage.decisions.intervals import Rules
+    from aclog.usage.judging import CountedLog, TalliedPart
+
+# What reads an access log is imported where it is needed: an index is read without pyarrow.
+# ruff: noqa: PLC0415
 
 # The answers of an index about the ACLs of a source.
 
@@ -162,12 +162,14 @@ def why_unjudged(result: Unused, number: int) -> str:
 # The proof of the removals of `aclog unused`: the accesses of the window, decided again without these rules.
 
 
-def prove(report: UnusedReport, choice: ChosenSource, flags: ReadAccesses) -> None:
+def prove(report: UnusedReport, choice: ChosenSource, flags: "ReadAccesses") -> None:
     """Replay a log without the removable rules; print how many accesses were decided the same. Raises as `proved`."""
+    from aclog.ops.usage import Judging
+
     note(proved(report, Judging.of(choice, decided_by(report)), flags))
 
 
-def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
+def proved(report: UnusedReport, judging: "Judging", flags: "ReadAccesses") -> str:
     """Replay a log without the removable rules; return how many accesses were decided the same, as a sentence.
 
     Raises:
@@ -176,6 +178,10 @@ def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
         MetadataError, OSError: the source is damaged.
 
     """
+    from aclog.ops.usage import AccessLog
+    from aclog.usage.decisions.decisions import REQUEST_COLUMNS
+    from aclog.usage.simulation import replay
+
     result = report.unused
     end = (result.window.last_day + 1) * DAY - 1
     window = Window(start=of_micros(result.window.start), until=of_micros(end))
@@ -195,8 +201,12 @@ def proved(report: UnusedReport, judging: Judging, flags: ReadAccesses) -> str:
     )
 
 
-def _unread(report: UnusedReport, judging: Judging, counted: CountedLog, window: Window) -> str:
+def _unread(report: UnusedReport, judging: "Judging", counted: "CountedLog", window: Window) -> str:
     """Return what is not in the proof, as the rest of a sentence."""
+    from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
+    from aclog.usage.decisions.decisions import REQUEST_COLUMNS
+    from aclog.usage.undecided import undecided
+
     codes = BulkAuthorizer.of(judging.rules.intervals, judging.settings).decide(
         [counted.accesses.column(name) for name in REQUEST_COLUMNS]
     )
@@ -235,7 +245,7 @@ def decided_by(report: UnusedReport) -> Settings:
 _MATCHED, _NEEDED = EVENTS.index("last matched"), EVENTS.index("last needed")
 
 
-def read_rule_uses(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def read_rule_uses(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
     """Return when some ACLs of a place were last used, each access judged by what the place has now; or by an index.
 
     Raises:
@@ -276,7 +286,11 @@ def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> Rul
         )
 
 
-def _by_log(flags: ReadAccesses, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+def _by_log(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+    from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
+    from aclog.usage.decisions.intervals import ALWAYS, Rules
+    from aclog.usage.judging import tally_log
+
     log = AccessLog.of(flags)
     # The question is whether it will be missed, so the present rules judge, not those at the time.
     settings = evolve(place.settings, is_kafka_stated=place.kafka.is_known)
@@ -324,7 +338,7 @@ def _with_unread(
     }
 
 
-def _counted(parts: Iterator[TalliedPart]) -> Iterator[TalliedPart]:
+def _counted(parts: "Iterator[TalliedPart]") -> "Iterator[TalliedPart]":
     with progress("reading the accesses", "rows") as advance:
         done = 0
         for part in parts:
@@ -333,8 +347,10 @@ def _counted(parts: Iterator[TalliedPart]) -> Iterator[TalliedPart]:
             yield part
 
 
-def _ordinals(rules: Rules, acls: Sequence[StandardAcl]) -> Mapping[StandardAcl, int]:
+def _ordinals(rules: "Rules", acls: Sequence[StandardAcl]) -> Mapping[StandardAcl, int]:
     """Return the ordinals of some of the rules."""
+    from aclog.usage.rules import seen_rules
+
     ordinals = {key.tobytes(): at for at, key in enumerate(seen_rules(rules, own_time=False).digests)}
     state = _state_of(acls)
     keys = digests(state.acls.records())

@@ -164,7 +164,7 @@ def test_what_is_refused_leaves_the_table_as_it_was(logs, tmp_path, taking, spar
     with pytest.raises(ConfigError, match=r"c\.log\.gz: cannot be read"):
         taking()
     (logs / "c.log.gz").rename(logs / "c.log.zst")
-    with pytest.raises(ConfigError, match=r"c\.log\.zst: only plain, \.gz and \.bz2 files are read"):
+    with pytest.raises(ConfigError, match=r"c\.log\.zst: cannot be read"):
         taking()
     (logs / "c.log.zst").unlink()
     with Ledger.open(out), pytest.raises(LockedError, match="locked"):
