@@ -347,7 +347,8 @@ def find_accesses(
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
-    read, and a file with several names once. `profile`: the layout that the user has stated.
+    read, and a file with several names, or beside its packed copy (`x.log.gz`), once. `profile`: the layout that the
+    user has stated.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
@@ -360,6 +361,7 @@ def find_accesses(
         listed = [path for pattern in paths for path in _files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
         files = list(_distinct(PinnedFile.of(str(path)) for path in listed if str(path) not in dangling))
+    files = _without_twins(files)
     parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str](dangling)
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
@@ -400,6 +402,29 @@ def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
         if key not in seen or not file.inode:
             yield file
         seen.add(key)
+
+
+_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+
+
+def _without_twins(files: Sequence[PinnedFile]) -> list[PinnedFile]:
+    """Return the files without the packed copies of others: `x.log.gz` beside `x.log`, with the same content."""
+    plain = {file.path: file for file in files}
+    return [
+        file
+        for file in files
+        if not file.path.endswith(_PACKED)
+        or (twin := plain.get(file.path.rpartition(".")[0])) is None
+        or (key := _whole_key(twin)) is None
+        or key != _whole_key(file)
+    ]
+
+
+def _whole_key(file: PinnedFile) -> ContentKey | None:
+    """Return the length and digest of a whole content; None of a damaged one: its reader reports it."""
+    with suppress(*DAMAGED), file.open() as raw:
+        return _digests(_blocks(cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path))), None), ()).key
+    return None
 
 
 def _examined(

@@ -631,21 +631,25 @@ _ZONE: Final = re.compile(r"[A-Z]{2,5}|[ap]m|[A-Z][A-Za-z]+/[A-Z]\w+|[A-Z]{3}[+-
 def _conversions(columns: Sequence[Sequence[_Token]], *, has_time: bool) -> Iterable[str]:
     """Yield the part of a pattern for each column of tokens."""
     for at, column in enumerate(columns):
-        if _is_time(column[0]):
-            following = zip(*columns[at + 1 : at + 3], strict=True)
-            if any(_has_zone(tokens) for tokens in following):
-                yield "%X"
-                continue
+        around = zip(*columns[at : at + 3], strict=True)
+        if _is_time(column[0]) and at + 1 < len(columns) and any(map(_has_zone, around)):
+            yield "%X"
+            continue
         is_key = _TIME_KEY.search("".join(each[0].text for each in columns[max(at - 6, 0) : at])) is not None
         yield _conversion(column, numbers=has_time and not is_key, is_key=is_key)
 
 
+_HAS_OFFSET: Final = re.compile(r"(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})\Z", re.ASCII)
+
+
 def _has_zone(tokens: Sequence[_Token]) -> bool:
-    """Return whether the tokens after a time continue it."""
-    first, *more = tokens
+    """Return whether the tokens after a time, the first one, continue it."""
+    time, first, *more = tokens
     if first.kind != "blanks":
         return first.kind == "word" and re.match(r"[+-]?\d|[A-Za-z]", first.text) is not None
-    return any(each.kind == "word" and _ZONE.fullmatch(each.text) for each in more)
+    return _HAS_OFFSET.search(time.text) is None and any(
+        each.kind == "word" and _ZONE.fullmatch(each.text) for each in more
+    )
 
 
 def _conversion(  # noqa: PLR0911 - one for each kind

@@ -201,6 +201,7 @@ def _reader(stream: Any) -> io.BufferedReader:
 
 _DEEPEST: Final = 3
 """Packings of a member, one in another."""
+_TABLES: Final = (b"PAR1", b"Obj\x01")
 
 
 def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int) -> Iterator[IO[bytes]]:
@@ -216,6 +217,8 @@ def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int)
             raise tarfile.ReadError(f"member {name}: packed in a packed file: unpack it first")
         if own in {"zip", "tar"}:
             yield from _members_of(content, str(own), skipped, inner + 1)
+        elif content.peek(_SAMPLE).startswith(_TABLES):
+            raise tarfile.ReadError(f"member {name}: Parquet or Avro in a packed file: unpack it first")
         elif is_text(content.peek(_SAMPLE)):
             yield content
         elif has_marks(content):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import split_lines
-from aclog.sources.accesses import access_of_line, access_of_row
+from aclog.sources.accesses import access_of_line, access_of_row, read_seen_accesses
 from aclog.usage.accesses.access_batch import read_kafka_lines
 from aclog.usage.accesses.access_log import explain_unread, find_accesses, read_part
 from aclog.usage.accesses.layouts import Profile, cleaned, compile_layout, detect
@@ -417,6 +417,9 @@ def test_a_record_with_several_texts_counts_once(tmp_path, value, separators):
 def test_a_time_with_its_offset_after_the_zone():
     (row,) = read_kafka_lines(f"[2026-03-01 12:00:00,123 GMT+02:00] INFO {message()}".encode(), UTC).rows.to_pylist()
     assert row["timestamp"] == TIME
+    # a time with an offset has no zone after it
+    (row,) = read_kafka_lines(f"2026-03-01T10:00:00.123Z ERR x {message()}".encode(), UTC).rows.to_pylist()
+    assert row["timestamp"] == TIME
 
 
 @pytest.mark.parametrize("cut", ["orders for r", "orders for request = Fetch with"])
@@ -497,6 +500,9 @@ def test_packed_members_and_those_with_nuls_are_read(tmp_path):
     path.write_bytes(tar_of(("a.log", line_of("User:a")), ("heap", heap + line_of("User:b") + heap)))
     with pytest.raises(ConfigError, match="member heap: messages of Kafka's authorizer in a file that is no text"):
         rows_of(path)
+    path.write_bytes(tar_of(("a.log", line_of("User:a")), ("b.parquet", b"PAR1" + heap)))
+    with pytest.raises(ConfigError, match=r"member b\.parquet: Parquet or Avro in a packed file"):
+        rows_of(path)
     packed = line_of("User:a")
     for _ in range(5):
         packed = gzip.compress(packed)
@@ -554,3 +560,23 @@ def test_a_control_character_in_a_name_is_text(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(line_of("User:a") * 9 + line_of("User:b\1"))
     assert principals(path) == ["User:a"] * 9 + ["User:b\1"]
+
+
+def test_a_log_beside_its_packed_copy_counts_once(tmp_path):
+    log, packed = tmp_path / "x.log", tmp_path / "x.log.gz"
+    log.write_bytes(line_of("User:a"))
+    packed.write_bytes(gzip.compress(line_of("User:a")))
+    assert principals(tmp_path) == ["User:a"]
+    packed.write_bytes(gzip.compress(line_of("User:b")))  # of an older log
+    assert principals(tmp_path) == ["User:a", "User:b"]
+    packed.write_bytes(gzip.compress(line_of("User:a"))[:-4])
+    with pytest.raises(ConfigError, match="not a complete gzip file"):
+        rows_of(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst", "log.zip", "log.tar"])
+def test_the_principals_of_a_packed_log_are_seen(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(PACKINGS[name](line_of("User:a")))
+    seen = read_seen_accesses(str(path))
+    assert (seen.principals, seen.unread) == (frozenset({"User:a"}), 0)
