@@ -370,8 +370,12 @@ def certain_end(text: str, *, by_rule: bool = False) -> int | None:
 
 def is_cut(read: ParsedLine) -> bool:
     """Return whether an older message, whose end no text after it proves, may have lost its request."""
-    name = read.resource_name
-    return read.request is None and name is not None and (_FOR_REQUEST in name or _CUT_REQUEST.search(name) is not None)
+    return read.request is None and read.resource_name is not None and has_cut_request(read.resource_name)
+
+
+def has_cut_request(text: str) -> bool:
+    """Return whether a text may have a part of a message's request, and not the end of it."""
+    return _FOR_REQUEST in text or _CUT_REQUEST.search(text) is not None
 
 
 def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:

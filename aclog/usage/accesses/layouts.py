@@ -16,6 +16,7 @@ from aclog.authorizer.audit import (
     ParsedLine,
     Reason,
     certain_end,
+    has_cut_request,
     is_cut,
     is_headed,
     read_line,
@@ -556,6 +557,8 @@ def _end_by_logger(rest: str) -> int | None:
     logger = rest.rfind(AUDIT_LOGGER)
     if logger >= 0:
         return len(rest[:logger].rstrip(_BEFORE_LOGGER))
+    if has_cut_request(rest):
+        return None
     names = list(_LEGAL_NAME.finditer(rest))
     return names[0].end() if len(names) == 1 else None
 
