@@ -236,12 +236,10 @@ _CERTAIN = re.compile(
 _BY_RULE = re.compile(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
 _FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
 _PARTS: Final = (
-    (" Principal = ", re.compile(TIME + _HEAD, re.ASCII), 0),
     (" from host = ", re.compile(_ACCESS, re.ASCII), 1),
     (" for request = ", re.compile(_REQUEST, re.ASCII), 1),
 )
-"""(A literal in the part, the part, how often it may occur). The literal is quicker to count. The head may not occur at
-all, since the text begins after the first head's time."""
+"""(A literal in the part, the part, how often it may occur). The literal is quicker to count."""
 
 _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
@@ -301,7 +299,7 @@ def access_trace(line: str) -> AccessTrace | None:
     begin = line.find(_PRINCIPAL) + len(_PRINCIPAL)
     end = line.find(_ALLOWED if allowed else _DENIED)
     principal = line[begin:end] if heads and end > begin else ""
-    is_certain = ":" in principal and "\ufffd" not in principal
+    is_certain = ":" in principal and "\ufffd" not in principal and "\0" not in principal
     return AccessTrace(principal=principal if is_certain else None, decision=decision)
 
 
@@ -318,6 +316,9 @@ _TAIL_TEXT = " (kafka.authorizer.logger)"
 _LONGEST_BEGINNING = 50
 
 
+_FOR_REQUEST = " for request = "
+
+
 def _optional(text: str) -> str:
     """Return an expression for each beginning of a text, except the empty one."""
     nested = ""
@@ -326,6 +327,7 @@ def _optional(text: str) -> str:
     return nested
 
 
+_CUT_REQUEST = re.compile(rf"(?:{_optional(_FOR_REQUEST)})\Z")
 _BEGINNING = re.compile(
     rf"{_optional('[0000-00-00 00:00:00,000]')}|"
     rf"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*(?: (?:{_optional('Principal =')})?)?"
@@ -334,6 +336,8 @@ _BEGINNING = re.compile(
 
 def read_line(text: str) -> ParsedLine:
     """Parse the rest of a line after its time (`] INFO Principal = ...`)."""
+    if text.count(MESSAGE) > 1:  # of two lines, if the text between them was lost
+        return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
     for mark, part, allowed in _PARTS:
         if text.count(mark) > 1 and len(part.findall(text)) > allowed:
             return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
@@ -346,6 +350,8 @@ def read_line(text: str) -> ParsedLine:
 
 def read_message(text: str, level: str | None = None) -> ParsedLine:
     """Parse a message without the text around it (`Principal = ...`), as another layout than the default has it."""
+    if text.count(MESSAGE) > 1:
+        return ParsedLine(reason=Reason.AMBIGUOUS)
     for mark, part, allowed in _PARTS:
         if text.count(mark) > allowed and len(part.findall(text)) > allowed:
             return ParsedLine(reason=Reason.AMBIGUOUS)
@@ -362,9 +368,21 @@ def certain_end(text: str, *, by_rule: bool = False) -> int | None:
     return None if match is None or (by_rule and _BY_RULE.search(match[0]) is None) else match.end()
 
 
+def is_cut(read: ParsedLine) -> bool:
+    """Return whether an older message, whose end no text after it proves, may have lost its request."""
+    return read.request is None and read.resource_name is not None and has_cut_request(read.resource_name)
+
+
+def has_cut_request(text: str) -> bool:
+    """Return whether a text may have a part of a message's request, and not the end of it."""
+    return _FOR_REQUEST in text or _CUT_REQUEST.search(text) is not None
+
+
 def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:
     """Return the line whose message has these parts."""
     principal, answer, case, operation, host, kind, name, request, count, rule = parts
+    if "\0" in f"{principal}{host}{name}{rule}":  # of a damaged disk or a truncated file
+        return ParsedLine(reason=Reason.UNREADABLE)
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):

@@ -33,9 +33,9 @@ from aclog.installation import needs_extra
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
-from aclog.usage.accesses.containers import read_wrapped, texts_in
+from aclog.usage.accesses.containers import read_objects, texts_in
 from aclog.usage.accesses.layouts import Profile, cleaned, detect, read_text_line
-from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, object_of, once_each, packing_of
+from aclog.usage.accesses.lines import BRACED_TEXT, SIGNS_OF_OBJECTS, object_of, once_each, packing_of
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -210,8 +210,13 @@ def _from_lines(path: str) -> Iterator[tuple[Request | Unread, int]]:
 
 def _need_lines(path: str) -> None:
     """Raise ConfigError if pyarrow is required, but not installed: for what is not text, plain or gzipped."""
-    if not is_lines(path) or (not is_stream(path) and packing_of(path) not in {None, "gzip"}):
+    if not is_lines(path) or _is_packed(path):
         need_pyarrow(display_name(path))
+
+
+def _is_packed(path: str) -> bool:
+    """Return whether a file is packed otherwise than by gzip."""
+    return not is_stream(path) and packing_of(path) not in {None, "gzip"}
 
 
 def profile_of_lines(path: str) -> Profile:
@@ -254,16 +259,15 @@ def _wrapped_access(value: dict[str, object], profile: Profile) -> Request | Non
     """Return the access of the only message of Kafka in an object that is not an access or an event itself."""
     forms = ({"result", "basis"}, {*COLUMNS})
     is_event = not EVENT_KEYS.isdisjoint(value) or any(keys <= value.keys() for keys in forms)
-    texts = [] if is_event else texts_in(value)
-    if len(texts) != 1:
+    accesses = Reason.OTHER_MESSAGE if is_event else read_objects(value, UTC, profile)
+    if isinstance(accesses, Reason) or len(accesses) != 1:
         return None
-    time, read = read_wrapped(texts[0], UTC, profile)
-    return None if time is None or read.reason is not None else access_of_row(read[: len(COLUMNS)])
+    return access_of_row(accesses[0][1][: len(COLUMNS)])
 
 
 def is_audit_line(line: bytes) -> bool:
     """Return whether a line is to be read as one of a text log: it is no JSON object."""
-    return not line.lstrip().startswith(b"{")
+    return not line.lstrip().startswith(b"{") or BRACED_TEXT.match(line) is not None
 
 
 @lru_cache(1 << 14)
@@ -375,7 +379,7 @@ def read_seen_accesses(path: str) -> SeenAccesses:
 
     """
     is_table = _is_table(path)
-    if not is_table and (not is_lines(path) or _has_events(path)):
+    if not is_table and (not is_lines(path) or _is_packed(path) or _has_events(path)):
         accesses = read_accesses(path)
         return SeenAccesses(
             principals=frozenset(request.principal for request in accesses.counts),

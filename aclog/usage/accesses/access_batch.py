@@ -2,14 +2,13 @@
 
 import json
 import re
-from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from aclog.authorizer.audit import (
     ParsedLine,
     Reason,
     access_trace,
+    is_cut,
     read_line,
     read_message,
 )
@@ -31,7 +31,17 @@ from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.containers import texts_in
 from aclog.usage.accesses.layouts import Layout, Profile, cleaned, detect, read_text_line
-from aclog.usage.accesses.lines import SIGNS_OF_OBJECTS, JsonObject, at, object_of, text_at
+from aclog.usage.accesses.lines import (
+    BRACED_TEXT,
+    BYTES_OF_AUDIT,
+    MARKS_OF_AUDIT,
+    SIGNS_OF_OBJECTS,
+    JsonObject,
+    at,
+    is_text,
+    object_of,
+    text_at,
+)
 from aclog.usage.accesses.times import ISO, SECONDS_SIZE, TimeFormat, rest_of_time, second_micros
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
@@ -41,8 +51,8 @@ from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 BEGINNING: Final = 1 << 16
 """How many bytes are examined."""
-MARKS_OF_AUDIT: Final = (b"Principal = ", b"is Allowed", b"is Denied", b" from host = ", b"Principal \\u003d ")
-"""Each line about an access has one of these, also in JSON."""
+UTF_16: Final = frozenset({b"\xff\xfe", b"\xfe\xff"})
+"""How text in UTF-16 begins."""
 
 
 class AccessForm(StrEnum):
@@ -78,7 +88,7 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
         return AccessForm.PARQUET
     if beginning[:4] == b"Obj\x01":
         return AccessForm.AVRO
-    if beginning[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+    if beginning[:2] in UTF_16:
         raise ConfigError(f"{path}: in UTF-16: expected UTF-8: convert it first")
     text = beginning.lstrip(b"\0").removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text and not beginning.startswith(b"\0"):
@@ -88,21 +98,6 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
     if not is_text(text):
         return None
     return AccessForm.KAFKA_LOG if any(mark in text for mark in MARKS_OF_AUDIT) else None
-
-
-def is_text(beginning: bytes) -> bool:
-    """Return whether the first bytes of a file are text, in UTF-8 except for a few damaged characters.
-
-    NULs are of a file that was truncated while it was written.
-    """
-    text = beginning.replace(b"\0", b"")
-    odd = getincrementaldecoder("utf-8")("replace").decode(text).count("\ufffd")
-    return odd * _MOST_ODD <= len(text) and not any(control in text for control in _CONTROLS)
-
-
-_MOST_ODD: Final = 50
-"""Of so many bytes of text, one may be damaged."""
-_CONTROLS: Final = tuple(bytes([code]) for code in range(1, 32) if chr(code) not in "\b\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f")
 
 
 def _json_form(text: bytes) -> AccessForm | None:
@@ -119,6 +114,8 @@ def _json_form(text: bytes) -> AccessForm | None:
                 return form
             if any(key.lower() in _KEYS for key in value):
                 return AccessForm.JSONL
+    if BRACED_TEXT.search(text) and not objects:
+        return AccessForm.KAFKA_LOG
     return None if objects else AccessForm.JSONL
 
 
@@ -293,7 +290,7 @@ def note_unread(counter: UnreadCounter, reason: Reason, line: bytes, value: Json
         # another line as the text of a string, with some characters escaped
         is_escaped = trace.principal is not None and "\\" in trace.principal
         unread_trace = AccessTrace(decision=trace.decision) if is_escaped else trace
-    elif reason in _FOREIGN:
+    elif reason in _FOREIGN and not any(mark in line for mark in BYTES_OF_AUDIT):
         return
     elif value is None:
         if not any(sign in line for sign in SIGNS_OF_OBJECTS):
@@ -472,7 +469,24 @@ def _timed(columns: pa.RecordBatch, times: Any) -> pa.RecordBatch:
     return columns.set_column(columns.schema.get_field_index("reason"), "reason", reasons)
 
 
-@lru_cache(1 << 16)
+_LONGEST_CACHED: Final = 1 << 12
+"""The longest text of which the result is cached: a cache of long ones takes too much memory."""
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _cached(function: "Callable[_P, _T]") -> "Callable[_P, _T]":
+    """Cache the results for short texts, the last argument."""
+    cached = cast("Callable[_P, _T]", lru_cache(1 << 16)(function))
+
+    def call(*args: _P.args, **named: _P.kwargs) -> _T:
+        """Return the result, from the cache if the text is short."""
+        return (cached if len(cast("bytes", args[-1])) <= _LONGEST_CACHED else function)(*args, **named)
+
+    return call
+
+
+@_cached
 def _read(text: bytes) -> ParsedLine:
     """Return the rest of a line in Apache's layout after its time."""
     try:
@@ -542,7 +556,7 @@ def _of_layout(
     return _Piece(inside, _timed(columns, times), times), np.setdiff1d(places, inside, assume_unique=True)
 
 
-@lru_cache(1 << 16)
+@_cached
 def _read_rest(layout: Layout, text: bytes, *, by_rule: bool) -> tuple[str | None, ParsedLine]:
     """Return the time after a message, if it has one, and the message that a text begins with, without MESSAGE."""
     try:
@@ -619,9 +633,10 @@ def read_texts(texts: Any, beside: Any, zone: tzinfo, profile: Profile) -> tuple
     return (table[0] if table else pa.RecordBatch.from_pylist([], READ_SCHEMA)), is_read
 
 
-@lru_cache(1 << 16)
+@_cached
 def _read_bare(text: bytes) -> ParsedLine:
-    return read_message(text.decode())
+    read = read_message(text.decode())
+    return ParsedLine(reason=Reason.TORN) if read.reason is None and is_cut(read) else read
 
 
 def _is_good(columns: pa.RecordBatch, times: Any) -> Bools:
@@ -648,8 +663,11 @@ def _unread_of(lines: Any, reasons: Any, times: Any) -> UnreadAccesses:
     is_timed, micros = np.asarray(pc.is_valid(times)), np.asarray(times.cast(pa.int64()).fill_null(0))
     places: Int64s | None = None
     for place, line, reason in rejected:
-        if (trace := access_trace(line.decode(errors="replace").rstrip("\r\n"))) is None:
+        trace = access_trace(line.decode(errors="replace").rstrip("\r\n"))
+        if trace is None:
             continue
+        if trace.principal is not None and not _HEADED.match(line) and _ESCAPED.search(trace.principal):
+            trace = AccessTrace(decision=trace.decision)  # the layout may have changed the principal
         if is_timed[place]:
             span = UnreadSpan(1, int(micros[place]), int(micros[place]))
         else:
@@ -658,6 +676,10 @@ def _unread_of(lines: Any, reasons: Any, times: Any) -> UnreadAccesses:
             span = _between(places, micros[places], place)
         counter.add(*trace, Reason(reason), span)
     return counter.total
+
+
+_HEADED: Final = re.compile(HEAD.encode(), re.ASCII)
+_ESCAPED: Final = re.compile("\\\\|&|''|\"\"")
 
 
 def _between(places: Int64s, times: Int64s, place: int) -> UnreadSpan:

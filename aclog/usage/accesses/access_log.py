@@ -19,11 +19,10 @@ from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import (
     APACHE,
     BEGINNING,
-    MARKS_OF_AUDIT,
+    UTF_16,
     AccessBatch,
     AccessForm,
     form_of,
-    is_text,
     read_kafka_lines,
 )
 from aclog.usage.accesses.avro_events import read_avro_events
@@ -43,7 +42,10 @@ from aclog.usage.accesses.lines import (
     LinePart,
     PinnedFile,
     blocks_of,
+    has_marks,
+    is_text,
     line_parts,
+    members_skipped,
     open_unpacked,
     packing_in,
     packing_of,
@@ -345,7 +347,8 @@ def find_accesses(
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
-    read, and a file with several names once. `profile`: the layout that the user has stated.
+    read, and a file with several names, or beside its packed copy (`x.log.gz`), once. `profile`: the layout that the
+    user has stated.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
@@ -355,8 +358,11 @@ def find_accesses(
     """
     named = {str(Path(pattern)) for pattern in paths}
     with listing(tables_of(path for pattern in paths for path in _files_of(pattern))):
-        files = list(_distinct(PinnedFile.of(str(path)) for pattern in paths for path in _files_of(pattern)))
-    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str]()
+        listed = [path for pattern in paths for path in _files_of(pattern)]
+        dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
+        files = list(_distinct(PinnedFile.of(str(path)) for path in listed if str(path) not in dangling))
+    files = _without_twins(files)
+    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str](dangling)
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
         if examined is None:
@@ -364,6 +370,8 @@ def find_accesses(
             continue
         read.append(file)
         file_form, file_profile = examined
+        if packing_of(file.path) is not None:
+            skipped += (f"{file.path}:{name}" for name in _members_skipped(file))
         if file_form is AccessForm.PARQUET:
             parquet.append(file.path)
         elif file_form is AccessForm.AVRO:
@@ -396,6 +404,29 @@ def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
         seen.add(key)
 
 
+_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+
+
+def _without_twins(files: Sequence[PinnedFile]) -> list[PinnedFile]:
+    """Return the files without the packed copies of others: `x.log.gz` beside `x.log`, with the same content."""
+    plain = {file.path: file for file in files}
+    return [
+        file
+        for file in files
+        if not file.path.endswith(_PACKED)
+        or (twin := plain.get(file.path.rpartition(".")[0])) is None
+        or (key := _whole_key(twin)) is None
+        or key != _whole_key(file)
+    ]
+
+
+def _whole_key(file: PinnedFile) -> ContentKey | None:
+    """Return the length and digest of a whole content; None of a damaged one: its reader reports it."""
+    with suppress(*DAMAGED), file.open() as raw:
+        return _digests(_blocks(cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path))), None), ()).key
+    return None
+
+
 def _examined(
     file: PinnedFile, form: AccessForm | None, profile: Profile | None, *, named: bool
 ) -> tuple[AccessForm, Profile] | None:
@@ -404,6 +435,8 @@ def _examined(
         return form or AccessForm.PARQUET, APACHE
     samples = _samples(file)
     beginning = samples[0]
+    if not named and form is None and beginning[:2] in UTF_16 and not _has_marks(file):
+        return None
     own = form or form_of(beginning, file.path)
     if own in {AccessForm.PARQUET, AccessForm.AVRO}:
         if packing_of(file.path) is not None:
@@ -422,7 +455,7 @@ def _examined(
             raise ConfigError(_not_a_log(file.path, named=named))
         own = AccessForm.JSONL if beginning.lstrip().startswith(b"{") else AccessForm.KAFKA_LOG
     if profile is not None:
-        return own, profile
+        return own, profile if any(b" for request = " in sample for sample in samples) else profile.of_older()
     return own, profile_of(samples) if own in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON} else APACHE
 
 
@@ -463,21 +496,19 @@ def _beginning(raw: IO[bytes], packing: str | None) -> bytes:
 
 def _has_marks(file: PinnedFile) -> bool:
     """Return whether there is a sign of a message of Kafka's authorizer anywhere in a file."""
-    last = b""
     try:
         with file.open() as raw:
             packing = packing_in(raw, file.path)
-            unpacked = open_unpacked(raw, packing)
-            while block := unpacked.read(_BLOCK):
-                if any(mark in last + block for mark in MARKS_OF_AUDIT):
-                    return True
-                last = block[-_LONGEST_MARK:]
+            return has_marks(open_unpacked(raw, packing))
     except DAMAGED as error:
         raise ConfigError(f"{file.path}: not a complete {packing or 'plain'} file: {error}") from error
-    return False
 
 
-_LONGEST_MARK: Final = max(map(len, MARKS_OF_AUDIT))
+def _members_skipped(file: PinnedFile) -> list[str]:
+    """Return the members of an archive that are not read; of a damaged one none: its reader reports it."""
+    with suppress(*DAMAGED), file.open() as raw:
+        return members_skipped(raw, packing_in(raw, file.path))
+    return []
 
 
 def profile_of(samples: Iterable[bytes]) -> Profile:
@@ -611,8 +642,22 @@ def _below(directory: Path) -> list[Path]:
 
 
 def _visible(top: Path) -> list[Path]:
-    below = sorted(path for path in top.rglob("*") if path.is_file())
-    return [path for path in below if not any(part.startswith((".", "_")) for part in path.relative_to(top).parts)]
+    """Return the files below a directory and below the directories that links in it name, and links to no file."""
+    below, seen = list[Path](), set[tuple[int, int]]()
+    for directory, folders, names in os.walk(top, followlinks=True):
+        status = os.stat(directory)  # noqa: PTH116 - its result is a key
+        if (status.st_dev, status.st_ino) in seen:  # a link to a directory above, or to another one below
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(each for each in folders if not each.startswith((".", "_")))
+        files = (Path(directory, name) for name in names if not name.startswith((".", "_")))
+        below += (path for path in files if path.is_file() or _is_dangling(path))
+    return sorted(below)
+
+
+def _is_dangling(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
 
 
 # The new part of an access log: a file is counted once, even after it was renamed or compressed.

@@ -4,10 +4,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
-from aclog.authorizer.audit import MESSAGE, ParsedLine, Reason, read_message
-from aclog.usage.accesses.layouts import Profile, cleaned, compile_layout, read_text_line
+from aclog.authorizer.audit import MESSAGE, ParsedLine, Reason, certain_end, is_cut, read_message
+from aclog.usage.accesses.layouts import Profile, cleaned, read_text_line
 from aclog.usage.accesses.lines import JsonObject, once
 from aclog.usage.accesses.times import KNOWN_FORMATS, epoch_micros
 
@@ -18,8 +18,6 @@ TIME_KEYS: Final = (
 )  # fmt: skip
 """Keys of the time beside a message; the first of them that has a time is taken."""
 _DEPTH: Final = 8
-_OWN: Final = compile_layout("%m", is_bare=True)
-_BARE: Final = Profile(layouts=(_OWN,), is_stated=True)
 
 
 class WrappedText(NamedTuple):
@@ -52,8 +50,21 @@ def _texts(value: object, around: tuple[object, ...], path: tuple[str | int, ...
         for key, each in value.items():
             yield from _texts(each, (value, *around), (*path, key))
     elif isinstance(value, list):
+        if (text := _text_of_bytes(value)) is not None:
+            yield from _texts(text, around, path)
+            return
         for at, each in enumerate(value):
             yield from _texts(each, (value, *around), (*path, at))
+
+
+def _text_of_bytes(value: list[object]) -> str | None:
+    """Return the text of a list of bytes, as journald exports a text with control characters; None for another list.
+
+    Bytes that are not UTF-8 become lone surrogates.
+    """
+    if len(value) < len(MESSAGE) or not all(type(each) is int and 0 <= each < 256 for each in value):
+        return None
+    return bytes(cast("list[int]", value)).decode(errors="surrogateescape")
 
 
 def _object_in(text: str) -> JsonObject | None:
@@ -66,15 +77,20 @@ def _object_in(text: str) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
 def read_wrapped(wrapped: WrappedText, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:
     """Return the time (us since 1970) and the message of a text in an object, or the reason why it has none.
 
     The text may be a message alone, or a line in a layout; its own time comes before one beside it.
     """
     text = cleaned(wrapped.text.rstrip("\r\n"))
+    if _SURROGATE.search(text):
+        return None, ParsedLine(reason=Reason.NOT_UTF8)
     if text.startswith(MESSAGE) and not profile.is_stated:
         read = read_message(text)
-        if read.reason is None:
+        if read.reason is None and not is_cut(read):
             return _dated(None, read, wrapped, zone)
     time, read = read_text_line(text, zone, profile)
     if read.reason is Reason.BAD_TIMESTAMP:
@@ -82,6 +98,43 @@ def read_wrapped(wrapped: WrappedText, zone: tzinfo, profile: Profile) -> tuple[
         if found is not None and found[1].reason is None and all(each.time is None for each in profile.layouts):
             return _dated(None, found[1], wrapped, zone)
     return time, read
+
+
+def read_objects(value: object, zone: tzinfo, profile: Profile) -> "list[tuple[int | None, ParsedLine]] | Reason":
+    """Return the times and messages of the texts in an object, or the reason why it has none, or one is unread.
+
+    Texts under different keys are of one record (`message` and `event.original`): equal accesses count once, and a text
+    that is part of another is not read. The elements of a list are several records.
+    """
+    records: dict[tuple[str | int, ...], list[WrappedText]] = {}
+    for each in texts_in(value):
+        size = max((at + 1 for at, step in enumerate(each.path) if isinstance(step, int)), default=0)
+        records.setdefault(each.path[:size], []).append(each)
+    accesses = list[tuple[int | None, ParsedLine]]()
+    for texts in records.values():
+        read = [(each.text, *read_wrapped(each, zone, profile)) for each in texts if not _is_prefix(each.text, texts)]
+        good = {each[:7]: (time, each) for _, time, each in reversed(read) if each.reason is None}
+        whole = [text for text, _, each in read if each.reason is None]
+        unread = [each.reason for text, _, each in read if each.reason is not None and not _repeats(text, whole)]
+        if unread:
+            return Reason(unread[0] or Reason.UNREADABLE)
+        accesses += reversed(good.values())
+    return accesses or Reason.OTHER_MESSAGE
+
+
+def _is_prefix(text: str, texts: Sequence[WrappedText]) -> bool:
+    """Return whether a text is the beginning of another one, cut off."""
+    return certain_end(text) is None and any(
+        len(text) < len(each.text) and each.text.startswith(text) for each in texts
+    )
+
+
+def _repeats(text: str, others: Sequence[str]) -> bool:
+    """Return whether an unread text, beside others that are read, has no access, or only one of theirs."""
+    if not others:
+        return False
+    has_access = "is Allowed" in text or "is Denied" in text
+    return not has_access or any(text in each or (each in text and text.count(MESSAGE) == 1) for each in others)
 
 
 def _dated(time: int | None, read: ParsedLine, wrapped: WrappedText, zone: tzinfo) -> tuple[int | None, ParsedLine]:

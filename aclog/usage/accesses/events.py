@@ -37,9 +37,9 @@ from aclog.usage.accesses.access_batch import (
     times_of_millis,
     times_of_texts,
 )
-from aclog.usage.accesses.containers import TIME_KEYS, micros_of_value, read_wrapped, texts_in
+from aclog.usage.accesses.containers import TIME_KEYS, micros_of_value, read_objects, texts_in
 from aclog.usage.accesses.layouts import Profile, cleaned, detect
-from aclog.usage.accesses.lines import JsonObject, at, number_at, object_of, once, once_each, text_at
+from aclog.usage.accesses.lines import BRACED_TEXT, JsonObject, at, number_at, object_of, once, once_each, text_at
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
 
@@ -413,15 +413,12 @@ def _of_cloudevent(value: JsonObject) -> "list[EventAccess] | Reason":
 
 
 def of_kafka_json(value: JsonObject, zone: tzinfo, profile: Profile = APACHE) -> "list[AccessRow] | Reason":
-    """Return the accesses of Kafka's messages in an object; the first reason if one message is no access."""
-    texts = texts_in(value)
-    if not texts:
-        return Reason.OTHER_MESSAGE
+    """Return the accesses of Kafka's messages in an object, or the first reason why one cannot be read."""
+    accesses = read_objects(value, zone, profile)
+    if isinstance(accesses, Reason):
+        return accesses
     rows = []
-    for wrapped in texts:
-        time, read = read_wrapped(wrapped, zone, profile)
-        if read.reason is not None:
-            return Reason(read.reason)
+    for time, read in accesses:
         named = {**dict(zip(REQUEST_COLUMNS, read[: len(REQUEST_COLUMNS)], strict=True)), TIMESTAMP: time}
         named |= {LOGGED_DECISION: read.decision, BROKER: None}
         rows.append(tuple(named[name] for name in READ_COLUMNS))
@@ -659,7 +656,10 @@ def read_mixed(lines: Any, zone: tzinfo, names: Sequence[str]) -> ReadLines:
     if profile is APACHE and pc.any(pc.equal(read.columns.column("reason"), pa.scalar(Reason.TORN.value))).as_py():
         profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
         read = read_each(lines, zone, profile, names)
-    objects: Any = pc.indices_nonzero(pc.match_substring_regex(lines, r"^[ \t]*\{"))
+    is_object = pc.and_not(
+        pc.match_substring_regex(lines, r"^[ \t]*\{"), pc.match_substring_regex(lines, BRACED_TEXT.pattern.decode())
+    )
+    objects: Any = pc.indices_nonzero(is_object)
     if not len(objects):
         return read
     wrapped = [_of_object_line(line.removesuffix(b"\n"), zone, profile) for line in lines.take(objects).to_pylist()]
@@ -673,7 +673,7 @@ def profile_of_lines(lines: Iterable[bytes]) -> Profile:
     """Return the layouts of some lines, of texts in objects as well; those of few lines are not among them."""
     texts = list[str]()
     for line in lines:
-        if line.lstrip().startswith(b"{"):
+        if line.lstrip().startswith(b"{") and not BRACED_TEXT.match(line):
             value = object_of(line)
             texts += [each.text for each in texts_in(value)] if isinstance(value, dict) else []
         elif _MESSAGE in line:
@@ -689,10 +689,10 @@ def _of_object_line(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | 
     value = object_of(line)
     if isinstance(value, Reason):
         return None, ParsedLine(reason=value)
-    texts = texts_in(value)
-    if len(texts) != 1:
-        return None, ParsedLine(reason=Reason.AMBIGUOUS if texts else Reason.OTHER_MESSAGE)
-    return read_wrapped(texts[0], zone, profile)
+    accesses = read_objects(value, zone, profile)
+    if isinstance(accesses, Reason):
+        return None, ParsedLine(reason=accesses)
+    return accesses[0] if len(accesses) == 1 else (None, ParsedLine(reason=Reason.AMBIGUOUS))
 
 
 _FIRST: Final = 16
@@ -709,8 +709,10 @@ def _column(table: pa.Table, path: tuple[str, ...]) -> Any:
 # Lines of kafka-authorizer.log and JSON objects in one file, as in joined logs.
 
 
-_HEADED: Final = re.compile(rb"^(?:%s|[^{}\"\n]*%s)" % (HEAD.encode(), MESSAGE.encode()), re.ASCII | re.MULTILINE)
-_OBJECT: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+_HEADED: Final = re.compile(
+    rb"^(?:%s|[^{}\"\n]*%s|%s)" % (HEAD.encode(), MESSAGE.encode(), BRACED_TEXT.pattern), re.ASCII | re.MULTILINE
+)
+_OBJECT: Final = re.compile(rb"(?!%s)^[ \t]*\{" % BRACED_TEXT.pattern, re.MULTILINE)
 
 
 def lines_by_form(block: bytes, form: AccessForm) -> Iterator[tuple[AccessForm, bytes]]:

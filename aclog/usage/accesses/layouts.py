@@ -16,18 +16,22 @@ from aclog.authorizer.audit import (
     ParsedLine,
     Reason,
     certain_end,
+    has_cut_request,
+    is_cut,
     is_headed,
     read_line,
     read_message,
     read_other,
 )
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.times import CLOCK, ISO, KNOWN_FORMATS, NUMBER, TimeFormat, format_of, parse_iso
+from aclog.usage.accesses.times import CLOCK, ISO, KNOWN_FORMATS, NUMBER, TimeFormat, epoch_micros, format_of, parse_iso
 
 DEFAULT_PATTERN: Final = "[%d] %p %m (%c)%n"
 """Apache's layout of kafka-authorizer.log."""
 LONGEST_AROUND: Final = 1 << 12
 """The longest text before or after a message, in characters."""
+_MOST_TAILS: Final = 100
+"""The ends of a message that are tried."""
 _LONGEST_SEARCH: Final = 1 << 13
 """The longest line, in characters, of which several ends of its message are tried."""
 
@@ -57,7 +61,7 @@ class Layout:
     """The zone that the pattern states for its time."""
     time_is_after: bool = False
     quote: str = ""
-    """How a quoted message has a quotation mark: `""` as in CSV, or a backslash before it."""
+    """How a quoted message has a quotation mark: `""` as in CSV, a backslash before it, or `?` for an unknown way."""
     is_bare: bool = False
     """Whether a message ends where its text ends, although it has no words that end it (Kafka up to 2.3)."""
 
@@ -82,14 +86,16 @@ class Layout:
 
         A text that can end a message at several places is read if only one of them makes an access.
         """
-        if self.before and rest.count(MESSAGE) > 1 and self._begins_again(rest):
+        if rest.count(MESSAGE) > 1:  # two messages, or a name that may be forged
             return None, ParsedLine(reason=Reason.AMBIGUOUS)
         if not self.after:
             return None, self._message(rest)
         after = _compiled(self.after)
         reads = dict[tuple[object, ...], tuple[str | None, ParsedLine]]()
         failed: tuple[str | None, ParsedLine] | None = None
-        for tail in _tails(after, rest):
+        for number, tail in enumerate(_tails(after, rest)):
+            if number == _MOST_TAILS or len(reads) > 1:
+                return None, ParsedLine(reason=Reason.AMBIGUOUS)
             late = tail["t"] if self.time_is_after else None
             read = self._message(rest[: tail.start()], has_after=True)
             if read.reason is None:
@@ -102,21 +108,25 @@ class Layout:
 
     def _message(self, text: str, *, has_after: bool = False) -> ParsedLine:
         plain = text
+        if _ENTITY.search(text):  # of XML or HTML, or a name with such a text
+            return ParsedLine(reason=Reason.AMBIGUOUS)
         if self.quote == '""':
+            if '"' in text.replace('""', "") or _ESCAPE.search(text):  # quoted in another way
+                return ParsedLine(reason=Reason.AMBIGUOUS)
             plain = text.replace('""', '"')
-        elif self.quote and "\\" in text:
+        elif self.quote == "\\":
             if re.search(r'(?<!\\)(?:\\\\)*\\[^"\\]', text):  # an escape of another kind
                 return ParsedLine(reason=Reason.AMBIGUOUS)
             plain = re.sub(r"\\(.)", r"\1", text)
+        elif self.quote and any(character in text for character in "'\"\\"):
+            return ParsedLine(reason=Reason.AMBIGUOUS)
         read = read_message(plain)
-        is_cut = not has_after and not self.is_bare and read.reason is None and read.request is None
-        return ParsedLine(reason=Reason.TORN) if is_cut else read
+        is_open = not has_after and read.reason is None and read.request is None
+        return ParsedLine(reason=Reason.TORN) if is_open and (not self.is_bare or is_cut(read)) else read
 
-    def _begins_again(self, rest: str) -> bool:
-        """Return whether a second line begins within the text of a line, which may be forged."""
-        if len(rest) > _LONGEST_SEARCH or self.time is None or self.time_is_after:
-            return True
-        return re.search(rf"{self.time.regex}[^\n]{{0,200}}?{re.escape(MESSAGE)}", rest, re.ASCII) is not None
+
+_ENTITY: Final = re.compile(r"&(?:#\w{1,8}|[A-Za-z]{2,8});", re.ASCII)
+_ESCAPE: Final = re.compile(r'\\["\\/u]')
 
 
 @lru_cache(256)
@@ -149,7 +159,11 @@ class Profile:
     @classmethod
     def of_pattern(cls, pattern: str) -> "Profile":
         """Return the profile of a pattern that the user has stated. Raises ConfigError: as compile_layout."""
-        return cls(layouts=(compile_layout(pattern, is_bare=True),), is_stated=True)
+        return cls(layouts=(compile_layout(pattern),), is_stated=True)
+
+    def of_older(self) -> "Profile":
+        """Return the profile for messages of Kafka up to 2.3, whose end only the end of their text proves."""
+        return evolve(self, layouts=tuple(evolve(layout, is_bare=True) for layout in self.layouts))
 
     @property
     def is_default(self) -> bool:
@@ -340,6 +354,8 @@ def compile_layout(pattern: str, *, is_bare: bool = False) -> Layout:
 def _quote(before: Sequence[_Item], after: Sequence[_Item]) -> str:
     """Return how a quotation mark in a message is written (Layout.quote), if the message is within a quoted text."""
     opening, closing = ("".join(item.text or " " for item in side) for side in (before, after))
+    if '\\"' in opening or (opening.count("'") % 2 and "'" in closing):
+        return "?"
     if opening.count('"') % 2 == 0 or '"' not in closing:
         return ""
     return "\\" if opening[: opening.rindex('"')].rstrip().endswith(("=", ":")) else '""'
@@ -400,13 +416,19 @@ def _known(word: str) -> str | None:
     return next((word[:size] for size in range(len(word), 0, -1) if word[:size] in _KINDS), None)
 
 
+_ANY: Final = ".*?"
+_MOST_ANY: Final = 2
+"""Fields with blanks in them, before or after a message: the time for a line grows with a power of their number."""
+
+
 def _regex(items: Sequence[_Item], time: int | None) -> str:
     regex = ""
     for at, item in enumerate(items):
         following = items[at + 1] if at + 1 < len(items) else None
-        regex += _of_item(
+        part = _of_item(
             item, following, "t" if at == time else "p" if item.kind == "level" and "(?P<p>" not in regex else ""
         )
+        regex += "[^ ]*" if part == _ANY and regex.count(_ANY) == _MOST_ANY else part
     return regex
 
 
@@ -428,8 +450,8 @@ def _of_item(item: _Item, following: _Item | None, group: str) -> str:
     if item.kind == "logger":
         return f"{blanks}{_LOGGER}{blanks}"
     if following is None or following.kind != "literal":
-        return ".*?"
-    return f"[^{re.escape(following.text[0])}]*" if following.text[0] != " " else ".*?"
+        return _ANY
+    return f"[^{re.escape(following.text[0])}]*" if following.text[0] != " " else _ANY
 
 
 # Detection: the pattern of lines that begin and end alike around their messages.
@@ -440,7 +462,7 @@ _ANY_TIME: Final = "|".join(each.regex for each in KNOWN_FORMATS)
 _TOKEN: Final = re.compile(
     "|".join(
         (
-            *(rf"(?P<t{number}>(?<![0-9]){each.regex}(?![0-9]))" for number, each in enumerate(KNOWN_FORMATS)),
+            *(rf"(?P<t{number}>(?<![0-9]){each.regex}(?![0-9A-Za-z]))" for number, each in enumerate(KNOWN_FORMATS)),
             rf"(?P<clock>(?<![0-9:]){CLOCK.regex}(?![0-9:]))",
             rf"(?P<number>(?<![\w.-]){NUMBER.regex}(?![\w.-]))",
             rf"(?P<level>\b(?:{_LEVELS}|{_LEVELS.lower()}|{_LEVELS.title()})\b)",
@@ -512,7 +534,7 @@ def shape_of(line: str, *, by_rule: bool = False) -> _Shape | None:
     if end is None or len(rest) - end > LONGEST_AROUND or not _is_closed(line[:at] + rest[end:]):
         return None
     before = line[:at]
-    if any(part in before for part in _REMAINS):  # of another access
+    if any(part in side for part in (MESSAGE, *_REMAINS) for side in (before, rest[end:])):  # of another access
         return None
     return _Shape(_tokens(before), _tokens(rest[end:]))
 
@@ -535,6 +557,8 @@ def _end_by_logger(rest: str) -> int | None:
     logger = rest.rfind(AUDIT_LOGGER)
     if logger >= 0:
         return len(rest[:logger].rstrip(_BEFORE_LOGGER))
+    if has_cut_request(rest):
+        return None
     names = list(_LEGAL_NAME.finditer(rest))
     return names[0].end() if len(names) == 1 else None
 
@@ -590,22 +614,49 @@ def _is_cut(before: Sequence[_Token]) -> bool:
 
 
 def _pattern_of(group: Sequence[_Shape]) -> str:
-    numbers = _has_time(group[0])
-    before = "".join(
-        _conversion(column, numbers=numbers) for column in zip(*(each.before for each in group), strict=True)
+    has_time = any(token.kind == "clock" or _is_time(token) for side in group[0] for token in side)
+    sides = (
+        "".join(_conversions([*zip(*side, strict=True)], has_time=has_time))
+        for side in ([each.before for each in group], [each.after for each in group])
     )
-    after = "".join(
-        _conversion(column, numbers=numbers) for column in zip(*(each.after for each in group), strict=True)
-    )
-    return f"{before}%m{after}%n"
+    return f"{'%m'.join(sides)}%n"
 
 
-def _has_time(shape: _Shape) -> bool:
-    return any(token.kind.startswith("t") and token.kind[1:].isdigit() for side in shape for token in side)
+def _is_time(token: _Token) -> bool:
+    return token.kind.startswith("t") and token.kind[1:].isdigit()
+
+
+_TIME_KEY: Final = re.compile(r"(?:^|[^A-Za-z])(?:ts|time|timestamp)[\"']? *[=:] *[\"']?\Z", re.IGNORECASE)
+_ZONE: Final = re.compile(r"[A-Z]{2,5}|[ap]m|[A-Z][A-Za-z]+/[A-Z]\w+|[A-Z]{3}[+-]\d[\d:]*|[+-]\d[\d:]*", re.ASCII)
+"""A zone by its name, or half of a day: a time with one is not read, since the hour is not certain."""
+
+
+def _conversions(columns: Sequence[Sequence[_Token]], *, has_time: bool) -> Iterable[str]:
+    """Yield the part of a pattern for each column of tokens."""
+    for at, column in enumerate(columns):
+        around = zip(*columns[at : at + 3], strict=True)
+        if _is_time(column[0]) and at + 1 < len(columns) and any(map(_has_zone, around)):
+            yield "%X"
+            continue
+        is_key = _TIME_KEY.search("".join(each[0].text for each in columns[max(at - 6, 0) : at])) is not None
+        yield _conversion(column, numbers=has_time and not is_key, is_key=is_key)
+
+
+_HAS_OFFSET: Final = re.compile(r"(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})\Z", re.ASCII)
+
+
+def _has_zone(tokens: Sequence[_Token]) -> bool:
+    """Return whether the tokens after a time, the first one, continue it."""
+    time, first, *more = tokens
+    if first.kind != "blanks":
+        return first.kind == "word" and re.match(r"[+-]?\d|[A-Za-z]", first.text) is not None
+    return _HAS_OFFSET.search(time.text) is None and any(
+        each.kind == "word" and _ZONE.fullmatch(each.text) for each in more
+    )
 
 
 def _conversion(  # noqa: PLR0911 - one for each kind
-    column: Sequence[_Token], *, numbers: bool
+    column: Sequence[_Token], *, numbers: bool, is_key: bool
 ) -> str:
     """Return the part of a pattern for one token of each line."""
     kind, text = column[0]
@@ -616,7 +667,7 @@ def _conversion(  # noqa: PLR0911 - one for each kind
         return "%d{ABSOLUTE}"
     if kind == "level":
         return "%p"
-    if kind == "number" and not numbers:
+    if kind == "number" and not numbers and (is_key or all(_is_epoch(token.text) for token in column)):
         return f"%d{{{_EPOCHS.get(len(text.partition('.')[0]), 'EPOCH')}}}"
     if kind == "logger":
         return "%c"
@@ -628,6 +679,13 @@ def _conversion(  # noqa: PLR0911 - one for each kind
     return "%X"
 
 
+def _is_epoch(text: str) -> bool:
+    """Return whether a number is likely a time: one of ten digits may as well be log4j's ms since the start (`%r`)."""
+    whole, _, fraction = text.partition(".")
+    return epoch_micros(text) is not None and (len(whole) > _SECONDS_DIGITS or bool(fraction))
+
+
+_SECONDS_DIGITS: Final = 10
 _FEW: Final = 50
 """Lines in which a word with a digit may be the same by chance."""
 _EPOCHS: Final = {10: "UNIX", 13: "UNIX_MILLIS"}

@@ -10,6 +10,7 @@ import re
 import tarfile
 import zipfile
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO, Any, Final, TypeAlias, cast
 
 from attrs import frozen
 
-from aclog.authorizer.audit import Reason
+from aclog.authorizer.audit import MESSAGE, Reason
 from aclog.metalog.errors import ConfigError
 
 # Files of lines as pieces of work, and strict parsing of JSON objects in lines.
@@ -68,6 +69,47 @@ class PinnedFile:
         return file
 
 
+# The content of a file: whether it is text, and signs of an access in it.
+
+
+_SIGNS: Final = (MESSAGE.encode(), b"is Allowed", b"is Denied", b" from host = ")
+BYTES_OF_AUDIT: Final = tuple(
+    separator.join(str(byte) for byte in sign.strip(b" =")).encode() for sign in _SIGNS for separator in (",", ", ")
+)
+"""The same as lists of bytes, as journald exports a text with control characters."""
+MARKS_OF_AUDIT: Final = (*_SIGNS, b"Principal \\u003d ", *BYTES_OF_AUDIT)
+"""Each line about an access has one of these, also in JSON."""
+_LONGEST_MARK: Final = max(map(len, MARKS_OF_AUDIT))
+
+
+def is_text(beginning: bytes) -> bool:
+    """Return whether the first bytes of a file are text, in UTF-8 except for a few damaged characters.
+
+    NULs are of a file that was truncated while it was written.
+    """
+    text = beginning.replace(b"\0", b"")
+    odd = getincrementaldecoder("utf-8")("replace").decode(text).count("\ufffd") + len(_CONTROLS.findall(text))
+    return odd * _MOST_ODD <= len(text)
+
+
+_MOST_ODD: Final = 50
+"""Of so many bytes of text, one may be damaged, or a control character in a name."""
+_CONTROLS: Final = re.compile(rb"[\x01-\x07\x0e-\x1a]")
+
+
+def has_marks(opened: IO[bytes]) -> bool:
+    """Return whether there is a sign of a message of Kafka's authorizer in the rest of a content."""
+    last = b""
+    while block := opened.read(_SAMPLE):
+        text = last + block
+        if any(mark in text for mark in MARKS_OF_AUDIT):
+            return True
+        if b"\0" in text and any(mark in text.replace(b"\0", b"") for mark in _SIGNS):  # in UTF-16
+            return True
+        last = text[-2 * _LONGEST_MARK :]
+    return False
+
+
 # Packed files, by their first bytes: gzip, bzip2, xz, zstd, and the members of zip and tar archives.
 
 
@@ -100,62 +142,128 @@ def packing_in(opened: IO[bytes], path: str) -> str | None:
     """Return the packing of an open file, which is then at its start; `path` is its name. Raises as packing_of."""
     beginning = opened.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
     opened.seek(0)
-    packing = next((name for magic, name in _PACKINGS if beginning.startswith(magic)), None)
-    if packing is None and beginning.startswith(_TAR_MARK[1], _TAR_MARK[0]):
-        return "tar"
+    packing = _packing_of_bytes(beginning)
     if packing is None and path.endswith(_UNKNOWN_PACKINGS) and beginning:
         raise ConfigError(f"{path}: neither plain nor packed by gzip, bzip2, xz, zstd, zip or tar: decompress it first")
     return packing
 
 
-def open_unpacked(opened: IO[bytes], packing: str | None) -> IO[bytes]:
-    """Return the unpacked content of an open file; of an archive, the content of its members one after another."""
-    stream: Any = opened
-    if packing == "gzip":
-        stream = gzip.GzipFile(fileobj=opened)
-    elif packing == "bz2":
-        stream = bz2.BZ2File(opened)
-    elif packing == "xz":
-        stream = lzma.LZMAFile(opened)  # noqa: SIM115 - the caller closes the file
-    elif packing == "zstd":
-        import pyarrow as pa  # noqa: PLC0415 - only zstd takes it
+def _packing_of_bytes(beginning: bytes) -> str | None:
+    if beginning.startswith(_TAR_MARK[1], _TAR_MARK[0]):
+        return "tar"
+    return next((name for magic, name in _PACKINGS if beginning.startswith(magic)), None)
 
-        stream = pa.CompressedInputStream(pa.PythonFile(cast("Any", opened), mode="r"), "zstd")
-    if packing in {"zip", "tar"}:
-        return cast("IO[bytes]", io.BufferedReader(_Members(_members_of(opened, packing)), _SAMPLE))
+
+def open_unpacked(opened: IO[bytes], packing: str | None) -> IO[bytes]:
+    """Return the unpacked content of an open file; of an archive, the content of its members one after another.
+
+    Members may be packed themselves. Reading raises one of DAMAGED if a member cannot be read, or if it is no text, but
+    has a sign of an access.
+    """
     if packing is None:
         return opened
-    if packing == "zstd":
-        return cast("IO[bytes]", io.BufferedReader(_Members(iter([stream])), _SAMPLE))
-    buffered = io.BufferedReader(stream, _SAMPLE)
-    if buffered.peek(512)[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
-        return cast("IO[bytes]", io.BufferedReader(_Members(_members_of(buffered, "tar")), _SAMPLE))
-    return cast("IO[bytes]", buffered)
+    if packing in {"zip", "tar"}:
+        return _reader(_Members(_members_of(opened, packing, list[str](), 0)))
+    stream = _decompressed(opened, packing)
+    if _packing_of_bytes(stream.peek(_SAMPLE)) == "tar":
+        return _reader(_Members(_members_of(stream, "tar", list[str](), 0)))
+    return stream
 
 
-def _members_of(opened: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
-    """Yield the text members of an archive, in order."""
-    members = _zip_members(opened) if packing == "zip" else _tar_members(opened)
-    for member in members:
-        buffered = io.BufferedReader(cast("Any", member), _SAMPLE)
-        if b"\0\0\0\0" not in buffered.peek(_SAMPLE).lstrip(b"\0")[:_SAMPLE]:
-            yield cast("IO[bytes]", buffered)
+def members_skipped(opened: IO[bytes], packing: str | None) -> list[str]:
+    """Return the names of the members of an archive that are not read, since they are no text."""
+    names, archive = list[str](), packing
+    if packing not in {"zip", "tar", None}:
+        opened = stream = _decompressed(opened, str(packing))
+        archive = _packing_of_bytes(stream.peek(_SAMPLE))
+    if archive in {"zip", "tar"}:
+        for _ in _members_of(opened, str(archive), names, 0):
+            pass
+    return names
 
 
-def _zip_members(opened: IO[bytes]) -> Iterator[IO[bytes]]:
+def _decompressed(opened: IO[bytes], packing: str) -> io.BufferedReader:
+    if packing == "gzip":
+        return _reader(gzip.GzipFile(fileobj=opened, mode="rb"))
+    if packing == "bz2":
+        return _reader(bz2.BZ2File(opened))
+    if packing == "xz":
+        return _reader(lzma.LZMAFile(opened))
+    import pyarrow as pa  # noqa: PLC0415 - only zstd takes it
+
+    stream = pa.CompressedInputStream(pa.PythonFile(cast("Any", opened), mode="r"), "zstd")
+    return _reader(_Members(iter([stream])))
+
+
+def _reader(stream: Any) -> io.BufferedReader:
+    return io.BufferedReader(stream, _SAMPLE)
+
+
+_DEEPEST: Final = 3
+"""Packings of a member, one in another."""
+_TABLES: Final = (b"PAR1", b"Obj\x01")
+
+
+def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int) -> Iterator[IO[bytes]]:
+    """Yield the text members of an archive, unpacked and in order, and add the names of the others to `skipped`."""
+    for name, member in _zip_members(opened) if packing == "zip" else _tar_members(opened):
+        content, inner = _reader(member), depth
+        while (own := _packing_of_bytes(content.peek(_SAMPLE))) not in {None, "zip", "tar"}:
+            inner += 1
+            if inner > _DEEPEST:
+                break
+            content = _decompressed(content, str(own))
+        if inner >= _DEEPEST or (own == "zip" and not content.seekable()):
+            raise tarfile.ReadError(f"member {name}: packed in a packed file: unpack it first")
+        if own in {"zip", "tar"}:
+            yield from _members_of(content, str(own), skipped, inner + 1)
+        elif content.peek(_SAMPLE).startswith(_TABLES):
+            raise tarfile.ReadError(f"member {name}: Parquet or Avro in a packed file: unpack it first")
+        elif is_text(content.peek(_SAMPLE)):
+            yield content
+        elif has_marks(content):
+            raise tarfile.ReadError(f"member {name}: messages of Kafka's authorizer in a file that is no text")
+        else:
+            skipped.append(name)
+
+
+def _zip_members(opened: IO[bytes]) -> Iterator[tuple[str, Any]]:
     with zipfile.ZipFile(opened) as archive:
         for info in archive.infolist():
-            if not info.is_dir():
-                with archive.open(info) as member:
-                    yield member
+            if info.is_dir():
+                continue
+            try:
+                member = archive.open(info)
+            except RuntimeError as error:  # encrypted, or packed by an unknown method
+                raise zipfile.BadZipFile(f"member {info.filename}: {error}: unpack it first") from error
+            with member:
+                yield info.filename, member
 
 
-def _tar_members(opened: IO[bytes]) -> Iterator[IO[bytes]]:
-    with tarfile.open(fileobj=opened, mode="r|") as archive:
+class _TarHeader(tarfile.TarInfo):
+    """A header of a tar archive; tarfile itself takes a damaged one for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_TarHeader":
+        """Return the header of a block. Raises ReadError: it is damaged, or missing."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == tarfile.BLOCKSIZE and not any(buf):  # the end
+                raise
+            raise tarfile.ReadError(f"a damaged header, or no end: {error}") from error
+
+
+def _tar_members(opened: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    with tarfile.open(fileobj=opened, mode="r|", tarinfo=_TarHeader) as archive:
         for info in archive:
             member = archive.extractfile(info) if info.isfile() else None
             if member is not None:
-                yield member
+                yield info.name, member
+        rest: Any = archive.fileobj
+        while block := rest.read(_SAMPLE):
+            if any(block):
+                raise tarfile.ReadError("more data after its end, such as another archive: split it first")
 
 
 class _Members(io.RawIOBase):
@@ -312,6 +420,8 @@ JsonObject: TypeAlias = dict[str, Any]
 SIGNS_OF_OBJECTS: Final = (b'"', b"{", b"}")
 """Every part of an object's line has one of these, even if it is torn."""
 _BLANK: Final = re.compile(rb"\s*")
+BRACED_TEXT: Final = re.compile(rb"^[ \t]*\{[^\"\n]*Principal = ", re.MULTILINE)
+"""A line of text with a message, which begins with a brace, but is no object: those have a quotation mark before it."""
 
 
 def once(pairs: list[tuple[str, object]]) -> JsonObject:

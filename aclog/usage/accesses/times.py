@@ -55,11 +55,13 @@ class TimeFormat:
 # ISO 8601 as loggers write it: `T` or a blank, a dot or a comma, with or without an offset.
 
 
-_OFFSET: Final = r"(?: ?(?:Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))"
+_ZONES: Final = r"Z|(?:UTC|GMT)(?:[+-][0-9]{2}:?[0-9]{2})?|[+-][0-9]{2}:?[0-9]{2}"
+_OFFSET: Final = rf"(?: ?(?:{_ZONES})|[+-][0-9]{{2}})"
+"""After a blank, hours alone are no offset: `-12` may be another field."""
 _FRACTION: Final = r"(?:[.,:][0-9]{1,9})"
 _SECONDS: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
 SECONDS_SIZE: Final = len("2026-11-21 10:00:00")
-_REST: Final = re.compile(r"(?:[.,:]([0-9]{1,9}))?(?: ?(Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?))?", re.ASCII)
+_REST: Final = re.compile(rf"(?:[.,:]([0-9]{{1,9}}))?(?: ?({_ZONES})|([+-][0-9]{{2}}))?", re.ASCII)
 
 
 @lru_cache(1 << 14)
@@ -77,7 +79,10 @@ def rest_of_time(text: str) -> tuple[int, tzinfo | None] | None:
     match = _REST.fullmatch(text)
     if match is None:
         return None
-    zone = None if match[2] is None else _zone_of(match[2])
+    offset = match[2] or match[3]
+    zone = None if offset is None else _zone_of(offset)
+    if offset is not None and zone is None:
+        return None
     return int(f"{match[1] or '0':0<6}"[:6]), zone
 
 
@@ -88,6 +93,7 @@ def _micros(naive: datetime, zone: tzinfo) -> int:
 def _zone_of(text: str) -> tzinfo | None:
     if text in {"Z", "UTC", "GMT"}:
         return UTC
+    text = text.removeprefix("UTC").removeprefix("GMT")
     digits = text[1:].replace(":", "")
     minutes = int(digits[:2]) * 60 + int(digits[2:] or "0")
     if minutes >= 24 * 60:

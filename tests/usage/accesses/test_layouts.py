@@ -1,9 +1,13 @@
 """Access logs in the forms that users have: the same accesses as in Apache's layout, or none, and never others."""
 # ruff: noqa: E501 - lines of logs
 
+import gzip
+import io
 import json
 import os
 import string
+import tarfile
+import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -15,7 +19,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import split_lines
-from aclog.sources.accesses import access_of_line, access_of_row
+from aclog.sources.accesses import access_of_line, access_of_row, read_seen_accesses
 from aclog.usage.accesses.access_batch import read_kafka_lines
 from aclog.usage.accesses.access_log import explain_unread, find_accesses, read_part
 from aclog.usage.accesses.layouts import Profile, cleaned, compile_layout, detect
@@ -330,3 +334,249 @@ def test_unread_lines_are_explained_with_their_columns(tmp_path):
 
 def test_the_clock_of_the_forms_is_that_of_the_default():
     assert wanted(BODIES["3.2"])["timestamp"] == TIME == datetime(2026, 3, 1, 10, 0, 0, 123_000, tzinfo=UTC)
+
+
+# Texts with several messages, with damage, or quoted: each access once, or none.
+
+
+def message(principal="User:a", name="t"):
+    return audit_text(principal=principal, name=name).partition("] INFO ")[2].removesuffix(" (kafka.authorizer.logger)")
+
+
+def default(principal="User:a", name="t"):
+    return audit_text(principal=principal, name=name)
+
+
+OLD = "Principal = User:b is Allowed Operation = Read from host = 10.0.0.1 on resource = Topic:LITERAL:orders"
+WRAPPED = {"@timestamp": "2026-11-21T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({**WRAPPED, "message": f"{message()}\n{message('User:b')}"}),
+        f"2026-11-21T10:00:00Z INFO {message()} INFO {message('User:b')}",
+        f"[2026-11-21 10:00:00,123] INFO Principal = User:a is -21 10:00:01,123] INFO {default('User:b')[31:]}",
+        f"2026-11-21T10:00:00Z INFO Principal = User:a is 1T10:00:01Z INFO {message('User:b')}",
+        default("User:a\0\0\0ice"),
+        default(name="t\0\0p"),
+        f"2026-11-21T10:00:00Z INFO {message('User:a' + chr(0) + 'ice')}",
+        f'  "{default("User:J" + chr(92) + "u00fcrgen")}",',
+        f'  "{default("User:CN=" + chr(92) + chr(34) + "a" + chr(92) + chr(34))}",',
+        json.dumps(["1763719200000000000", message("User:Jürgen")]),
+        "kafka-0 | " + json.dumps({"log": json.dumps({**WRAPPED, "message": message('User:"a"'), "l": "x"})}),
+        f'<Event time="2026-11-21T10:00:00Z"><Message>{message("User:R&amp;D")}</Message></Event>',
+        f"2026-11-21T10:00:00Z,'{message('User:O' + chr(39) * 2 + 'Brien')}'",
+        f"[2026-11-21 10:00:00,123 CET] INFO {message()} (kafka.authorizer.logger)",
+        f"2026-11-21 10:00:00,123 PM INFO {message()}",
+        f"2026-11-21 10:00:00,123 GMT+2 INFO {message()}",
+        f"2026-11-21 10:00:00,123 -12 [t] INFO {message()}",
+        f"1728000123 [data-plane-0] INFO kafka.authorizer.logger - {message()}",
+        f"10:00:00,123 1763719200123 INFO {message()}",
+        f"<14>Nov 21 10:00:00 host kafka[1]: seq=1700000000 {message()}",
+        json.dumps({"__REALTIME_TIMESTAMP": "1763719200123456", "MESSAGE": list(message().encode()[:60])}),
+        json.dumps({"__REALTIME_TIMESTAMP": "1763719200123456", "MESSAGE": list(message().encode() + b"\xff")}),
+        json.dumps({**WRAPPED, "message": f"{OLD} for req"}),
+    ],
+)
+def test_a_text_that_may_not_be_one_access_is_none_and_recorded(tmp_path, line):
+    path = tmp_path / "log"
+    for lines in ([line], [line] * 3):
+        path.write_text("\n".join(lines) + "\n")
+        batches = [batch for part in find_accesses([str(path)], UTC).parts for batch in read_part(part)]
+        assert sum(batch.rows.num_rows for batch in batches) == 0
+        spans = {key: span for batch in batches for key, span in batch.unread.spans.items()}
+        assert sum(batch.unread.total for batch in batches) == len(lines)
+        assert {key.principal for key in spans} <= {None, "User:a", "User:b"}
+    assert split_lines(batch_of([line])).accesses.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"__REALTIME_TIMESTAMP": "1763719200123456", "MESSAGE": list(f"\x1b[32m{message()}".encode())},
+        {**WRAPPED, "message": message(), "event": {"original": default()}},
+        {**WRAPPED, "message": message(), "error": {"stack": "Principal = x"}},
+        {"timestamp": 1763719200.123, "short_message": message(), "full_message": message()},
+        {"timestamp": 1763719200.123, "short_message": message()[:60], "full_message": message()},
+        {"timestamp": 1763719200.123, "short_message": message()[:105], "full_message": message()},
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_record_with_several_texts_counts_once(tmp_path, value, separators):
+    path = tmp_path / "log"
+    line = json.dumps(value, separators=separators)
+    path.write_text(f"{line}\n" * 3)
+    rows, rejects = rows_of(path)
+    assert ([row["principal"] for row in rows], [row["resourceName"] for row in rows]) == (["User:a"] * 3, ["t"] * 3)
+    assert not rejects
+    assert split_lines(batch_of([line])).accesses.num_rows == 1
+    assert access_of_line(line.encode()) == access_of_row(["User:a", *list(rows[0].values())[1:5]])
+
+
+def test_a_time_with_its_offset_after_the_zone():
+    (row,) = read_kafka_lines(f"[2026-03-01 12:00:00,123 GMT+02:00] INFO {message()}".encode(), UTC).rows.to_pylist()
+    assert row["timestamp"] == TIME
+    # a time with an offset has no zone after it
+    (row,) = read_kafka_lines(f"2026-03-01T10:00:00.123Z ERR x {message()}".encode(), UTC).rows.to_pylist()
+    assert row["timestamp"] == TIME
+
+
+@pytest.mark.parametrize("cut", ["orders for r", "orders for request = Fetch with"])
+def test_a_torn_older_message_in_a_stated_layout_is_no_access(tmp_path, cut):
+    path = tmp_path / "log"
+    whole = f"2026-03-01 10:00:00,123 INFO {OLD}"
+    torn = whole.replace("orders", cut)
+    profile = Profile.of_pattern("%d %p %m%n")
+    path.write_text(f"{whole}\n{torn}\n")
+    rows, rejects = rows_of(path, profile=profile)
+    if cut == "orders for r":  # otherwise a message with a request is one of Kafka 2.4, and so may the first one be
+        assert ([row["resourceName"] for row in rows], rejects) == (["orders"], {Reason.TORN: 1})
+    else:
+        assert (rows, rejects) == ([], {Reason.TORN: 2})
+    path.write_text(f"{whole} for request = Fetch with resourceRefCount = 1\n{whole[:-3]}\n{torn}\n")
+    rows, rejects = rows_of(path, profile=profile)
+    assert ([row["resourceName"] for row in rows], rejects) == (["orders"], {Reason.TORN: 2})
+
+
+def test_text_that_begins_with_a_brace_is_text(tmp_path):
+    path = tmp_path / "log"
+    for count in (1, 20):
+        path.write_text(f"{{clientId=x}} 2026-03-01T10:00:00.123Z INFO {message()}\n" * count)
+        rows, rejects = rows_of(path)
+        assert (len(rows), rejects.total(), rows[0]["timestamp"]) == (count, 0, TIME)
+
+
+def test_the_number_of_free_fields_is_bounded():
+    layout = compile_layout("%d %X %t %X %t %X %m %X %t %X %t%n")
+    assert (layout.before.count(".*?"), layout.after.count(".*?")) == (2, 2)
+    stated = Profile(layouts=(layout,), is_stated=True)
+    assert stated.read(f"2026-03-01 10:00:00,123{' a' * 300}!{message()}{' a' * 900}", UTC) is None
+    profile = Profile(layouts=(compile_layout("%d %m %X %X%n"),), is_stated=True)
+    read = profile.read(f"2026-03-01 10:00:00,123 {message(name='t' + ' a b' * 900)} x y", UTC)
+    assert read is not None
+    assert read[1].reason is Reason.AMBIGUOUS
+
+
+# Archives and directories.
+
+
+def tar_of(*members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def principals(*paths):
+    return sorted(row["principal"] for path in paths for row in rows_of(path)[0])
+
+
+def line_of(principal):
+    return f"{default(principal)}\n".encode()
+
+
+def test_packed_members_and_those_with_nuls_are_read(tmp_path):
+    path = tmp_path / "x.tar"
+    inner = tar_of(("c.log", line_of("User:c")))
+    nuls = line_of("User:d") + bytes(200) + line_of("User:e")
+    heap = bytes(range(1, 32)) * 20
+    path.write_bytes(
+        tar_of(
+            ("a.log", line_of("User:a")),
+            ("b.log.gz", gzip.compress(line_of("User:b"))),
+            ("c.tar.gz", gzip.compress(inner)),
+            ("d.log", nuls),
+            ("heap", heap),
+        )
+    )
+    found = find_accesses([str(path)], UTC)
+    assert principals(path) == [f"User:{each}" for each in "abcde"]
+    assert found.skipped == (f"{path}:heap",)
+    assert principals(tmp_path) == [f"User:{each}" for each in "abcde"]
+    path.write_bytes(tar_of(("a.log", line_of("User:a")), ("heap", heap + line_of("User:b") + heap)))
+    with pytest.raises(ConfigError, match="member heap: messages of Kafka's authorizer in a file that is no text"):
+        rows_of(path)
+    path.write_bytes(tar_of(("a.log", line_of("User:a")), ("b.parquet", b"PAR1" + heap)))
+    with pytest.raises(ConfigError, match=r"member b\.parquet: Parquet or Avro in a packed file"):
+        rows_of(path)
+    packed = line_of("User:a")
+    for _ in range(5):
+        packed = gzip.compress(packed)
+    path.write_bytes(tar_of(("a.gz", packed)))
+    with pytest.raises(ConfigError, match=r"member a\.gz: packed in a packed file"):
+        rows_of(path)
+
+
+def test_a_damaged_archive_is_not_read_in_part(tmp_path):
+    path = tmp_path / "x.tar"
+    whole = tar_of(("a.log", line_of("User:a")), ("b.log", line_of("User:b")))
+    damaged = bytearray(whole)
+    damaged[1024 + 5] ^= 0xFF
+    for content in (bytes(damaged), whole + whole, whole[:2048]):
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match="not a complete tar file"):
+            rows_of(path)
+
+
+@pytest.mark.parametrize(("first", "second", "value"), [(6, 8, 1), (8, 10, 99)])
+def test_a_member_that_cannot_be_unpacked_is_an_error(tmp_path, first, second, value):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.log", line_of("User:a"))
+    content = bytearray(path.read_bytes())
+    content[first] = content[content.index(b"PK\1\2") + second] = value
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"member a\.log: .*unpack it first"):
+        rows_of(path)
+
+
+def test_linked_directories_are_read_and_dangling_links_are_listed(tmp_path):
+    top, real = tmp_path / "top", tmp_path / "real"
+    top.mkdir()
+    real.mkdir()
+    (real / "kafka-authorizer.log").write_bytes(line_of("User:b"))
+    (top / "kafka-authorizer.log").write_bytes(line_of("User:a"))
+    (top / "broker2").symlink_to(real)
+    (top / "again").symlink_to(top)
+    (top / "gone.log").symlink_to(tmp_path / "nowhere")
+    assert principals(top) == ["User:a", "User:b"]
+    assert find_accesses([str(top)], UTC).skipped == (str(top / "gone.log"),)
+
+
+def test_other_text_in_utf_16_is_skipped(tmp_path):
+    (tmp_path / "kafka-authorizer.log").write_bytes(line_of("User:a"))
+    (tmp_path / "notes.txt").write_text("notes", encoding="utf-16")
+    assert find_accesses([str(tmp_path)], UTC).skipped == (str(tmp_path / "notes.txt"),)
+    (tmp_path / "notes.txt").write_text(default("User:b"), encoding="utf-16")
+    with pytest.raises(ConfigError, match="UTF-16"):
+        rows_of(tmp_path)
+
+
+def test_a_control_character_in_a_name_is_text(tmp_path):
+    path = tmp_path / "log"
+    path.write_bytes(line_of("User:a") * 9 + line_of("User:b\1"))
+    assert principals(path) == ["User:a"] * 9 + ["User:b\1"]
+
+
+def test_a_log_beside_its_packed_copy_counts_once(tmp_path):
+    log, packed = tmp_path / "x.log", tmp_path / "x.log.gz"
+    log.write_bytes(line_of("User:a"))
+    packed.write_bytes(gzip.compress(line_of("User:a")))
+    assert principals(tmp_path) == ["User:a"]
+    packed.write_bytes(gzip.compress(line_of("User:b")))  # of an older log
+    assert principals(tmp_path) == ["User:a", "User:b"]
+    packed.write_bytes(gzip.compress(line_of("User:a"))[:-4])
+    with pytest.raises(ConfigError, match="not a complete gzip file"):
+        rows_of(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["log.gz", "log.zst", "log.zip", "log.tar"])
+def test_the_principals_of_a_packed_log_are_seen(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(PACKINGS[name](line_of("User:a")))
+    seen = read_seen_accesses(str(path))
+    assert (seen.principals, seen.unread) == (frozenset({"User:a"}), 0)
