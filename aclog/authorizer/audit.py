@@ -293,7 +293,7 @@ def access_trace(line: str) -> AccessTrace | None:
     if not allowed + denied + heads:
         # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
         return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) or _is_fragment(line) else None
-    if allowed + denied != 1 or heads > 1:
+    if allowed + denied != 1 or heads > 1 or _has_second_time(line):
         return AccessTrace()
     decision = "ALLOWED" if allowed else "DENIED"
     begin = line.find(_PRINCIPAL) + len(_PRINCIPAL)
@@ -301,6 +301,14 @@ def access_trace(line: str) -> AccessTrace | None:
     principal = line[begin:end] if heads and end > begin else ""
     is_certain = ":" in principal and "\ufffd" not in principal and "\0" not in principal
     return AccessTrace(principal=principal if is_certain else None, decision=decision)
+
+
+def _has_second_time(line: str) -> bool:
+    """Return whether another line begins before the message: the principal is that of the second one, then."""
+    return _LATER_TIME.search(line, 1, max(line.find(_PRINCIPAL), 0)) is not None
+
+
+_LATER_TIME = re.compile(r"\[[0-9]{4}-")
 
 
 def _is_fragment(line: str) -> bool:
