@@ -131,11 +131,18 @@ def _names_operation(node: Node) -> bool:
 # Text that states rules: of a template, of a broken document, or inside of another resource.
 
 
-_COMMAND = re.compile(r"kafka[-_]?acls?\b|\b(?:rpk|confluent|aclog)\s")
+_TOOL = re.compile(r"(?i:kafka[-_]?acls?)\b|\bAclCommand\b")
+"""The tool of Kafka, or the name of a variable for it."""
+_COMMAND = re.compile(rf"{_TOOL.pattern}|--(?:allow|deny)-principal\b|\b(?:rpk|confluent|aclog|kafkactl|kcl)\s")
 """What is in every command that changes ACLs."""
+_FLAG = re.compile(r"(?<![\w-])--(?:add|remove|(?:allow|deny)-principal)(?![\w-])")
+"""A flag of the tool that changes ACLs, which may be on another line than its name."""
 _CHANGES_ACLS = (
     r"kafka[-_]?acls?\b[^\n]*(?:\\\r?\n[^\n]*)*?\s--(?:add|remove|allow-principal|deny-principal|allowprincipal)\b"
+    r"|--(?:allow|deny)-principal\b"
     r"|\b(?:rpk\s+(?:security\s+)?acl|confluent\s+kafka\s+acl|aclog\s+acls)\s+(?:create|delete|add|remove)\b"
+    r"|\brpk\s+security\s+role\s+(?:assign|unassign|create|delete)\b|\bkcl\s+admin\s+acls?\b"
+    r"|\bkafkactl\s+(?:create|delete)\s+(?:acl|access-control-list)\b"
 )
 """A command that changes ACLs, on lines that are continued: an expression of RE2, which takes linear time."""
 _PROGRAM = re.compile(
@@ -148,7 +155,8 @@ _PRINCIPAL = re.compile(r"""\bprincipals?["']?[ \t]*[:=]\s*(?:-\s*|\[\s*)?["']?[
 _ACL_NAME = re.compile(
     r"(?<![A-Za-z])[aA]cls?(?![a-z])|(?<=[a-z])Acls?(?![a-z])|\bACL[sS]?\b|(?<=_)ACL[sS]?(?![A-Za-z])"
 )
-_KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
+_KEY = re.compile(r"""(?<![\w.-])["']?[\d_.-]{0,9}([A-Za-z][\w.-]{0,99})["']?[ \t]*[:=]""")
+"""A key: it begins no word in the middle, and a longer one states no rule, so that it takes linear time."""
 
 
 def command_in(text: str) -> int | None:
@@ -156,6 +164,8 @@ def command_in(text: str) -> int | None:
     if _COMMAND.search(text) is None:
         return None
     match: Any = compiled(_CHANGES_ACLS).search(text)
+    if match is None and _TOOL.search(text) is not None:
+        match = _FLAG.search(text)
     return None if match is None else _line(text, match.start())
 
 
@@ -203,7 +213,7 @@ def embedded_in(node: Node) -> Node | None:
         text = scalar.value
         if isinstance(text, str) and len(text) > _SHORTEST and _states_rules(text):
             return scalar
-    return None
+    return next((each for each, text in _command_lines(node) if command_in(text) is not None), None)
 
 
 _SHORTEST = len("acls: [a]")
@@ -218,6 +228,26 @@ def _scalars(node: Node) -> Iterator[Node]:
             yield from _scalars(item)
     else:
         yield node
+
+
+_WORDS_OF_COMMANDS = ("entrypoint", "command", "cmd", "args", "argv")
+"""Keys whose values are the words of one command, in this order."""
+
+
+def _command_lines(node: Node) -> Iterator[tuple[Node, str]]:
+    """Yield the lists of words at any depth, each as one line: a command as containers and playbooks state it."""
+    if isinstance(node.value, Mapping):
+        parts = [node.value[key] for key in _WORDS_OF_COMMANDS if key in node.value]
+        if len(parts) > 1:
+            yield parts[0], " ".join(text for part in parts for text in _texts(part))
+        for member in node.value.values():
+            yield from _command_lines(member)
+    elif isinstance(node.value, tuple):
+        words = [text for item in node.value if _is_scalar(item) for text in _texts(item)]
+        if len(words) > 1:
+            yield node, " ".join(words)
+        for item in node.value:
+            yield from _command_lines(item)
 
 
 def _states_rules(text: str) -> bool:

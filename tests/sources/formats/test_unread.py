@@ -74,6 +74,8 @@ _TEXTS = {
     "local_file": f"content = <<-EOT\n{USER}EOT\n",
     "aws_s3_object": f"content = <<EOT\n{USER}EOT\n",
     "null_resource": 'provisioner "local-exec" {\n    command = "kafka-acls --add --allow-principal User:a"\n  }',
+    "terraform_data": 'provisioner "local-exec" {\n    command = join(" ", ["kafka-acls", "--add", "x"])\n  }',
+    "kubernetes_job": 'spec {\n    container {\n      command = ["kafka-acls", "--add", "--topic", "x"]\n    }\n  }',
     "aws_instance": "user_data = <<-EOT\nkafka-acls.sh --bootstrap-server b:9092 \\\n  --add --topic x\nEOT\n",
     "kubernetes_config_map": f"data = {{\n    x = <<-EOT\n{USER}EOT\n  }}",
     "helm_release": 'values = [jsonencode({ acls = [{ name = "x" }] })]',
@@ -188,6 +190,8 @@ _HOLDERS = {
     "CronJob": f'apiVersion: batch/v1\nkind: CronJob\nspec: {{args: ["-c", "{_COMMAND}"]}}\n',
     "Job": f"apiVersion: batch/v1\nkind: Job\nspec:\n  args:\n  - |\n    set -e\n    {_COMMAND}\n",
     "Deployment": f'apiVersion: apps/v1\nkind: Deployment\nspec: {{command: ["{_COMMAND}"]}}\n',
+    "Job of words": "apiVersion: batch/v1\nkind: Job\nspec: {command: [kafka-acls, --add, --topic, x]}\n",
+    "Pod": "apiVersion: v1\nkind: Pod\nspec: {command: [bin/kafka-acls], args: [--topic, x, --add]}\n",
     "Application": f"apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  values: |\n{_indented(_SPEC, 4)}",
 }
 
@@ -291,13 +295,62 @@ _PROGRAMS = {
     "Admin.java": "admin.createAcls(List.of(new AclBinding(pattern, entry)));\n",
     "admin.py": "client.create_acls([acl])\n",
     "index.ts": 'new kafka.Acl("a", { aclPrincipal: "User:a" });\n',
+    "class.sh": "kafka-run-class kafka.admin.AclCommand --add --topic x\n",
+    "variable.sh": 'CMD="kafka-acls --bootstrap-server b:9092"\nset -e\n$CMD --add --topic x\n',
+    "makefile.mk": "KAFKA_ACLS ?= x\nacls:\n\t$(KAFKA_ACLS) --remove --topic x\n",
+    "flag.sh": '$ACLS --deny-principal "User:*" --topic x\n',
+    "words.py": 'run(["kafka-acls",\n     "--add",\n     "--topic", "x"])\n',
+    "kafkactl.sh": "kafkactl create acl --topic x --principal User:a --operation read --allow\n",
+    "kafkactl2.sh": "kafkactl delete access-control-list --topic x\n",
+    "kcl.sh": "kcl admin acl create --topic x\n",
+    "role.sh": "rpk security role assign admins --principal User:a\n",
 }
+
+
+@pytest.mark.parametrize(
+    "text", ["kafka-acls --list\nkafka-configs --alter --add-config a=b\n", "x --add\n", "rpk topic x\n"]
+)
+def test_a_script_that_changes_no_acl_is_counted(tmp_path: Path, text: str) -> None:
+    assert unread(tmp_path, {"x.sh": text}) == []
 
 
 @pytest.mark.parametrize(("name", "text"), _PROGRAMS.items(), ids=_PROGRAMS)
 def test_a_program_that_changes_acls_is_unread(tmp_path: Path, name: str, text: str) -> None:
     (found,) = unread(tmp_path, {name: text})
     assert " program" in found
+
+
+_COMPOSE = "services: {init: {image: kafka, command: [kafka-acls, --add, --topic, x]}}\n"
+_ARGV = "- hosts: k\n  tasks:\n  - command: {argv: [kafka-acls.sh, --remove, --topic, x]}\n"
+
+
+@pytest.mark.parametrize("text", [_COMPOSE, _ARGV])
+def test_a_command_as_a_list_of_words_is_unread(tmp_path: Path, text: str) -> None:
+    (found,) = unread(tmp_path, {"x.yaml": text})
+    assert found.endswith(" embedded:x.yaml")
+
+
+_PARTS_OF_LONG_TEXTS = (
+    "a.",
+    "a",
+    "-",
+    "1",
+    "principal:",
+    "principal",
+    "kind:",
+    "operation = ",
+    "acl",
+    "a\t",
+    '"a',
+    "a.-_",
+)
+
+
+@pytest.mark.parametrize("part", _PARTS_OF_LONG_TEXTS, ids=repr)
+def test_a_long_text_is_judged_in_linear_time(part: str) -> None:
+    """A quadratic expression takes minutes for one of these."""
+    assert rule_in_text(part * (500_000 // len(part)) + "\nacls: [a]\n") is not None
+    assert rule_in_text(part.replace("acl", "b") * (500_000 // len(part)) + "!") in (None, 1)
 
 
 # Templates, broken documents and files without their content.
