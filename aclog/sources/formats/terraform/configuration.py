@@ -68,6 +68,7 @@ def root_module(modules: Modules, directory: str, stack: Stack | None = None) ->
         modules=modules,
         source=source,
         root=directory,
+        stack="" if stack is None else stack.directory,
         functions=functions,
         progress=Progress(modules.budget),
         assignments=assignments(modules.context, source, stack),

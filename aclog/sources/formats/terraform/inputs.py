@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from attrs import field, frozen
 
 from aclog.authorizer.acl import FileOrigin
+from aclog.authorizer.symbols import hidden_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.evaluation import NoNames, Scope, evaluate
@@ -127,7 +128,7 @@ def read_stacks(files: Sequence[SourceFile], modules: Modules) -> Iterator[Stack
             if block.type in _UNREAD_BLOCKS:
                 why = f"the block {block.type} of a {STACK_FILE}, which may give a module other values"
                 context.not_read(UnreadKind.VARIABLES, block, why, name=STACK_FILE)
-        inputs = dict(_inputs(body, context))
+        inputs = dict(_inputs(body, hidden_part(_directory(file.path)), context))
         target = _target(file, body, modules)
         if target is not None:
             yield Stack(file=file.name, directory=_directory(file.path), target=target, inputs=inputs)
@@ -137,8 +138,8 @@ def read_stacks(files: Sequence[SourceFile], modules: Modules) -> Iterator[Stack
             context.not_read(UnreadKind.VARIABLES, place, why, name=STACK_FILE)
 
 
-def _inputs(body: Body, context: ReadContext) -> Iterator[tuple[str, tuple[Attribute, Scope]]]:
-    """Yield the inputs; one that is not literal is unknown."""
+def _inputs(body: Body, mark: str, context: ReadContext) -> Iterator[tuple[str, tuple[Attribute, Scope]]]:
+    """Yield the inputs; one that is not literal is unknown. `mark`: distinguishes it from other stacks' ones."""
     attribute = body.attributes.get("inputs")
     if attribute is None:
         return
@@ -154,10 +155,10 @@ def _inputs(body: Body, context: ReadContext) -> Iterator[tuple[str, tuple[Attri
             why = f"an input of a {STACK_FILE} whose name is not literal"
             context.not_read(UnreadKind.VARIABLES, attribute, why, name=STACK_FILE)
             continue
-        yield name, (Attribute(attribute.file, item.line, name, _literal(name, item, attribute, context)), scope)
+        yield name, (Attribute(attribute.file, item.line, name, _literal(name, item, attribute, mark, context)), scope)
 
 
-def _literal(name: str, item: Expression, attribute: Attribute, context: ReadContext) -> Expression:
+def _literal(name: str, item: Expression, attribute: Attribute, mark: str, context: ReadContext) -> Expression:
     """Return an input that has a value without Terragrunt; else one that is unknown, which is reported."""
     place = Attribute(attribute.file, item.line, name, item)
     try:
@@ -167,7 +168,7 @@ def _literal(name: str, item: Expression, attribute: Attribute, context: ReadCon
         pass
     context.not_read(UnreadKind.VARIABLES, place, f"inputs.{name} of a {STACK_FILE} is not literal", name=STACK_FILE)
     what = Unknown(f"inputs.{name}, which only Terragrunt knows", f"{place.file}:{place.line}")
-    return Literal(item.line, unknown_name(what, f"inputs.{name}"))
+    return Literal(item.line, unknown_name(what, f"inputs.{name}{mark}"))
 
 
 def _target(file: SourceFile, body: Body, modules: Modules) -> str | None:
