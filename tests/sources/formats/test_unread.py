@@ -72,6 +72,9 @@ def test_a_resource_of_another_provider_is_unread(tmp_path: Path, kind: str, bod
 
 _TEXTS = {
     "local_file": f"content = <<-EOT\n{USER}EOT\n",
+    "github_repository_file": 'content = yamlencode({\n    kind = "KafkaUser"\n    spec = { x = 1 }\n  })',
+    "aws_s3_bucket_object": 'content = templatefile("x", { rules = [{ principal = "User:a", operation = "Read" }] })',
+    "local_sensitive_file": 'content = format("%s\\n", jsonencode([{ topic = "x", permission = var.x }]))\n',
     "aws_s3_object": f"content = <<EOT\n{USER}EOT\n",
     "null_resource": 'provisioner "local-exec" {\n    command = "kafka-acls --add --allow-principal User:a"\n  }',
     "terraform_data": 'provisioner "local-exec" {\n    command = join(" ", ["kafka-acls", "--add", "x"])\n  }',
@@ -92,6 +95,7 @@ _NONE = {
     "aws_s3_bucket_acl": 'acl = "private"',
     "aws_msk_cluster": "number_of_broker_nodes = 3",
     "aws_network_acl": 'egress {\n    action = "allow"\n  }',
+    "aws_ssm_parameter": 'value = jsonencode({ topics = ["x"], size = 3 })',
     "aws_iam_policy": 'policy = jsonencode({ Statement = [{ Principal = "*", Action = "kafka-cluster:*" }] })',
     "google_project_iam_member": 'role = "roles/owner"\n  member = "user:a"',
     "random_password": "length = 16",

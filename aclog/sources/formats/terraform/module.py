@@ -329,6 +329,10 @@ def attribute_value(block: Block, name: str) -> Expression | None:
 _MANIFEST = ".terraform/modules/modules.json"
 
 
+class MissingModuleError(ConfigError):
+    """A call of a module that is not in the tree."""
+
+
 @define(eq=False)
 class Modules:
     """The modules of a tree; owned by one reading."""
@@ -387,7 +391,7 @@ class Modules:
         """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
 
         Raises:
-            ConfigError: it is not in the tree, and its directory is not given.
+            MissingModuleError: it is not in the tree, and its directory is not given; ConfigError: it has no files.
 
         """
         source = _source_text(call)
@@ -396,7 +400,7 @@ class Modules:
             vendored = self._manifest(root).get(".".join(path))
             target = None if vendored is None else posixpath.normpath(posixpath.join(root, vendored))
         if target is None:
-            raise ConfigError(
+            raise MissingModuleError(
                 f"{call.file}:{call.line}: module {call.labels[0]}: {source!r} is not in this tree, and it may hold "
                 f"rules: run `terraform init` ({_MANIFEST}), or give its directory by --module '{source}=DIR'"
             )
@@ -642,6 +646,18 @@ class Module:
             if name not in self.assignments and self.progress.is_done((self._id, "var", name))
         }
 
+    def differs(self, stated: Attribute) -> bool:
+        """Return whether an evaluated variable of a root module has another value than a file of variables states."""
+        block = self.source.variables.get(stated.name)
+        if block is None or not self.progress.is_done((self._id, "var", stated.name)):
+            return False
+        effective = self._variable(stated.name, block.line, self.scope(block.file))
+        try:
+            value = _constraint(block).apply(evaluate(stated.value, Scope(stated.file, NoNames(), {})))
+        except (ConfigError, ValueFault):
+            return True
+        return value != evolve(effective, sensitive=value.sensitive)
+
     def _place_of(self, name: str, otherwise: str) -> str:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
         return otherwise if assignment is None else f"{assignment[0].file}:{assignment[0].line}"
@@ -663,13 +679,14 @@ class Module:
         if (kind, name) not in self.source.data:
             raise scope.refusal(reference.line, f"data.{kind}.{name} is not declared in this module")
         where, shown = f"{scope.file}:{reference.line}", f"data.{kind}.{name}"
-        arguments = self.progress.once(
-            (self._id, "data", kind, name),
-            self._display(shown),
-            where,
-            lambda: hidden_part(self._identity_of(self.source.data[kind, name].body)),
-        )
-        return self._symbol(Unknown(f"{shown}, a data source", where), f"{self._display(shown)}{arguments}")
+        expression = f"{self._display(shown)}{self._arguments_of(self.source.data[kind, name])}"
+        return self._symbol(Unknown(f"{shown}, a data source", where), expression)
+
+    def _arguments_of(self, block: Block) -> str:
+        """Return the part of a symbol that is another one for other arguments of its block."""
+        key, where = (self._id, "arguments", block.type, *block.labels), f"{block.file}:{block.line}"
+        shown = self._display(".".join((block.type, *block.labels)))
+        return self.progress.once(key, shown, where, lambda: hidden_part(self._identity_of(block.body)))
 
     def _identity_of(self, body: Body) -> str:
         """Return a text that is another one if a body states other arguments, wherever their values come from."""
@@ -755,6 +772,10 @@ class Module:
         block = self.source.calls.get(name)
         if block is None:
             raise scope.refusal(reference.line, f"module.{name} is not declared in this module")
+        if self.missing(block) is not None:
+            where = f"{block.file}:{block.line}"
+            what = Unknown(f"module.{name}, which is not in this tree", where)
+            return self._symbol(what, f"{self._display(f'module.{name}')}{self._arguments_of(block)}"), 1
         instances = self.instances(block)
         if instances.unknown is not None:
             return self._symbol(instances.unknown, self._display(f"module.{name}")), 1
@@ -771,6 +792,18 @@ class Module:
         if isinstance(step, GetAttribute):
             return child.output(step.name, where), used + 1
         return child.outputs(where), used
+
+    def missing(self, block: Block) -> MissingModuleError | None:
+        """Return why a module that it calls cannot be read: it is not in the tree. None: it is."""
+        path = (*self.path, block.labels[0])
+        plain = tuple(part.partition("[")[0] for part in path)
+        try:
+            self.modules.target(self.root, plain, block, self.source.directory)
+        except MissingModuleError as error:
+            return error
+        except ConfigError:
+            pass  # which its evaluation raises
+        return None
 
     def children(self) -> Iterator["Module"]:
         """Yield every instance of every module that it calls. Raises ConfigError: how many there are is unknown."""
