@@ -146,7 +146,8 @@ _CHANGES_ACLS = (
 )
 """A command that changes ACLs, on lines that are continued: an expression of RE2, which takes linear time."""
 _PROGRAM = re.compile(
-    r"\b(?:new\s+)?(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|\.(?:createAcls|create_acls)\s*\("
+    r"\b(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|(?i:create_?acls?(?:async)?)\s{0,9}\("
+    r"|\bnew\s{1,9}(?:\w{1,99}\.)?(?:Acl|KafkaUser|KafkaAcl)\s{0,9}\("
 )
 """A call that makes an ACL, in a program."""
 _KIND = re.compile(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?([^\s"',}#]*)""")
@@ -319,6 +320,11 @@ def is_known(resource: Resource) -> bool:
 
 def judge_resource(resource: Resource, context: ReadContext) -> None:
     """Count a resource that no format reads, or report it as unread."""
+    change = next(_changes_of_users(resource), None)
+    if change is not None:
+        why = f"a {resource.kind[:_LONGEST]} changes, or may change, KafkaUsers: give what it renders (--acls -)"
+        context.not_read(UnreadKind.KUSTOMIZATION, change, why, name=resource.kind[:_LONGEST])
+        return
     if not is_known(resource):
         stated = rule_in(resource.node)
         if stated is not None:
@@ -332,6 +338,52 @@ def judge_resource(resource: Resource, context: ReadContext) -> None:
         context.not_read(UnreadKind.EMBEDDED, embedded, why, name=resource.kind[:_LONGEST])
         return
     _count(resource, context)
+
+
+_CHANGES = ("namePrefix", "nameSuffix", "components", "postBuild", "patchesStrategicMerge", "patchesJson6902")
+"""Keys of Flux and Argo CD by which they change the resources of a directory, beside `patches`."""
+
+
+def _changes_of_users(resource: Resource) -> Iterator[Node]:
+    """Yield what changes KafkaUsers that are stated elsewhere: in resources of Flux and Argo CD, as kustomize does."""
+    group, spec = resource.api_version.rpartition("/")[0], resource.node.get("spec")
+    if spec is None:
+        return
+    if group == "kustomize.toolkit.fluxcd.io" and resource.kind == "Kustomization":
+        yield from _kustomized(spec)
+    elif group == "argoproj.io" and resource.kind in ("Application", "ApplicationSet"):
+        for part in _at_any_depth(spec, "kustomize"):
+            yield from _kustomized(part)
+    elif group == "helm.toolkit.fluxcd.io" and resource.kind == "HelmRelease":
+        for part in _at_any_depth(spec, "postRenderers"):
+            for renderer in _at_any_depth(part, "kustomize"):
+                yield from _kustomized(renderer)
+
+
+def _at_any_depth(node: Node, key: str) -> Iterator[Node]:
+    if isinstance(node.value, Mapping):
+        for name, member in node.value.items():
+            if name == key:
+                yield member
+            else:
+                yield from _at_any_depth(member, key)
+    elif isinstance(node.value, tuple):
+        for item in node.value:
+            yield from _at_any_depth(item, key)
+
+
+def _kustomized(node: Node) -> Iterator[Node]:
+    """Yield the members that change resources, without patches of other kinds."""
+    for key in _CHANGES:
+        member = node.get(key)
+        if member is not None and member.value not in (None, "", (), {}):
+            yield member
+    patches = node.get("patches")
+    for patch in patches.value if patches is not None and isinstance(patches.value, tuple) else ():
+        target = patch.get("target")
+        kind = None if target is None else target.get("kind")
+        if kind is None or kind.raw == "KafkaUser" or not kind.raw.isalpha():
+            yield patch  # a selector is a regular expression: a plain word selects no other kind
 
 
 def _decoded(resource: Resource) -> Node:
@@ -369,7 +421,7 @@ def _count(resource: Resource, context: ReadContext) -> None:
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of files."""
-_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache", ".ftl", ".libsonnet")
+_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache", ".ftl")
 _TABLES = (".csv", ".txt", ".acls", ".tfstate", ".jsonl", ".ndjson")
 _PROSE = (".md", ".rst", ".adoc", ".html", ".htm", ".ipynb", ".patch", ".diff", ".lock", ".svg", ".log", ".txt")
 _POINTERS = {
@@ -400,12 +452,32 @@ def judge_file(file: SourceFile, context: ReadContext) -> None:
     if line is None and file.has_suffix(*_TEMPLATES) and not _is_prose_template(file):
         line = rule_in_text(text)
         kind, why = UnreadKind.TEMPLATE, "a template that may state rules: render it first, and give the result"
+    if line is None and file.has_suffix(*_LANGUAGES):
+        line = rule_in_text(text)
+        kind, why = UnreadKind.TEMPLATE, "a configuration in a language that may state rules: render it first"
+    if line is None and file.has_suffix(*_SETTINGS):
+        line = _pair_in_settings(text)
+        kind, why = UnreadKind.DOCUMENT, "keys of a rule in a file of an unknown tool"
     if line is None:
         context.ignore("other file")
     else:
         context.not_read(
-            kind, FileOrigin(file=file.name, line=line), why, name=_suffix(file) if kind is UnreadKind.PROGRAM else ""
+            kind, FileOrigin(file=file.name, line=line), why, name="" if kind is UnreadKind.TEMPLATE else _suffix(file)
         )
+
+
+_LANGUAGES = (".jsonnet", ".libsonnet", ".cue", ".dhall", ".pkl", ".kcl")
+_SETTINGS = (".toml", ".properties", ".ini", ".env", ".conf", ".cfg")
+
+
+def _pair_in_settings(text: str) -> int | None:
+    """Return the line of the first key of a principal in settings that have a key of an operation as well, or None."""
+    first: dict[str, int] = {}
+    for key in _KEY.finditer(text):
+        words = _words(key[1])
+        if words:
+            first.setdefault(words[-1].removesuffix("s"), key.start(1))
+    return _line(text, first["principal"]) if {"principal", "operation"} <= first.keys() else None
 
 
 def _is_prose_template(file: SourceFile) -> bool:

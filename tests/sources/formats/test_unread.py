@@ -299,6 +299,10 @@ _PROGRAMS = {
     "Admin.java": "admin.createAcls(List.of(new AclBinding(pattern, entry)));\n",
     "admin.py": "client.create_acls([acl])\n",
     "index.ts": 'new kafka.Acl("a", { aclPrincipal: "User:a" });\n',
+    "user.ts": "new KafkaUser(this, 'u', { spec: {} });\n",
+    "pulumi.ts": 'new Acl("a", { aclPrincipal: "User:a" });\n',
+    "admin.go": 'func main() { admin.CreateACL(sarama.Resource{}, sarama.Acl{Principal: "User:a"}) }\n',
+    "admin.cs": 'await admin.CreateAclsAsync(new[] { binding("User:a") });\n',
     "class.sh": "kafka-run-class kafka.admin.AclCommand --add --topic x\n",
     "variable.sh": 'CMD="kafka-acls --bootstrap-server b:9092"\nset -e\n$CMD --add --topic x\n',
     "makefile.mk": "KAFKA_ACLS ?= x\nacls:\n\t$(KAFKA_ACLS) --remove --topic x\n",
@@ -355,6 +359,26 @@ def test_a_long_text_is_judged_in_linear_time(part: str) -> None:
     """A quadratic expression takes minutes for one of these."""
     assert rule_in_text(part * (500_000 // len(part)) + "\nacls: [a]\n") is not None
     assert rule_in_text(part.replace("acl", "b") * (500_000 // len(part)) + "!") in (None, 1)
+
+
+_USER_IN_CUE = 'user: {kind: "KafkaUser", spec: authorization: acls: [{resource: name: "x"}]}\n'
+_SETTINGS = {
+    "a.cue": (_USER_IN_CUE, "template"),
+    "a.jsonnet": ("{ kind: 'KafkaUser', spec: { x: 1 } }\n", "template"),
+    "a.libsonnet": ("{ acls:: [{ topic: 'x' }] }\n", "template"),
+    "acls.toml": ('[[rule]]\nprincipal = "User:a"\noperation = "Read"\n', "document:toml"),
+    "a.properties": ("acl.principal=User:a\nacl.operation=Read\n", "document:properties"),
+    "a.ini": ("[acl]\nprincipals = User:a\noperations = Read\n", "document:ini"),
+    "x.env": ("ACL_PRINCIPAL=User:a\nACL_OPERATION=Read\n", "document:env"),
+    "server.properties": ("allow.everyone.if.no.acl.found=false\nsasl.kerberos.principal.to.local.rules=x\n", None),
+    "pyproject.toml": ('[tool.x]\nusers = "a"\noperation = "Read"\n', None),
+    "b.cue": ('deployment: kind: "Deployment"\n', None),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "label"), [(name, *each) for name, each in _SETTINGS.items()])
+def test_settings_and_configuration_languages(tmp_path: Path, name: str, text: str, label: str | None) -> None:
+    assert [each.partition(" ")[2] for each in unread(tmp_path, {name: text})] == ([] if label is None else [label])
 
 
 # Templates, broken documents and files without their content.
