@@ -37,7 +37,8 @@ _PRINCIPALS = frozenset(
 )
 _OPERATIONS = frozenset(
     {"operation", "operations", "operationtype", "permission", "permissions", "permissiontype", "action", "actions"}
-    | {"access", "accesses", "accesspolicy", "accessrole", "role", "roles", "grant", "grants", "allow", "deny"}
+    | {"access", "accesses", "accesspolicy", "accesstype", "accessrole"}
+    | {"role", "roles", "grant", "grants", "allow", "deny"}
 )
 _RESOURCES = frozenset(
     {"topic", "topics", "topicname", "topicnames", "topicpattern", "group", "groups", "consumergroup", "cluster"}

@@ -54,6 +54,7 @@ _RESOURCES = {
     "automq_kafka_acl": "",
     "ovh_cloud_project_database_kafka_acl": 'topic = "*"',
     "example_grant": _PARTS,
+    "example_access_grant": 'topic = x.id\n  access_type = "PRODUCER"',
     "example_access": 'dynamic "acl" {\n    for_each = var.x\n    content {\n      name = acl.value\n    }\n  }',
     "example_thing": 'rules = [{ topic = "*", operations = ["Read"] }]',
     "helm_release": "values = [file(var.values)]",
