@@ -4,9 +4,10 @@ A symbol is a text in which each unknown part is `${EXPRESSION}` behind a mark t
 to itself only, never to a literal of the same text; and a prefix covers it if and only if its known beginning does.
 """
 
+from hashlib import sha256
 from typing import Protocol
 
-from aclog.metalog.errors import SYMBOL_MARK, SYMBOL_START, ConfigError, without_marks
+from aclog.metalog.errors import FIRST_HIDDEN, SYMBOL_MARK, SYMBOL_START, ConfigError, without_marks
 
 
 class NamedRule(Protocol):
@@ -40,6 +41,15 @@ _FIELDS = {"resourceName": "resource_name", "principal": "principal", "host": "h
 def symbol_part(expression: str) -> str:
     """Return the unknown part of a text whose value is that of an expression."""
     return f"{SYMBOL_START}{expression}}}"
+
+
+def hidden_part(origin: str) -> str:
+    """Return a part of an expression that is not shown: symbols of the same text from other origins are not equal.
+
+    JSON does not have it: a symbol that is read back from JSON is another one.
+    """
+    digest = sha256(origin.encode(errors="surrogatepass")).hexdigest()[:16]
+    return "".join(chr(ord(FIRST_HIDDEN) + int(digit, 16)) for digit in digest)
 
 
 def literal_part(text: str) -> str:

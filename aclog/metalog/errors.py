@@ -45,13 +45,16 @@ SYMBOL_MARK = "\ufdd0"
 """Before each `${` of a symbol (aclog.authorizer.symbols): a noncharacter of Unicode."""
 SYMBOL_START = f"{SYMBOL_MARK}${{"
 """The beginning of an unknown part of a text, which no name has."""
+FIRST_HIDDEN, LAST_HIDDEN = "\ufdd1", "\ufde0"
+"""Noncharacters of Unicode, by which symbols of the same text are distinct; 16 in all, one for each digit."""
+_HIDDEN = dict.fromkeys(range(ord(FIRST_HIDDEN), ord(LAST_HIDDEN) + 1))
 
 
 def without_marks(text: str) -> str:
     """Return a text with its symbols as people write them: `User:${confluent_service_account.app.id}`."""
     if SYMBOL_START not in text:
         return text
-    return text.replace(f"{SYMBOL_MARK}:", "").replace(SYMBOL_START, "${")
+    return text.replace(f"{SYMBOL_MARK}:", "").replace(SYMBOL_START, "${").translate(_HIDDEN)
 
 
 def _json_escape(character: str) -> str:

@@ -1,5 +1,6 @@
 """Commands of kafka-acls.sh in shell scripts, and the ACLs that they add; read on request only."""
 
+import re
 from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
@@ -45,34 +46,61 @@ class _Scanner:
     text: str
     at: int = 0
     line: int = 1
+    bodies: list[str] = field(factory=list)
+    """The words that end the here-documents of this line."""
 
     def words(self) -> Iterator[Word]:
-        """Yield the words; a line end is the operator `;`."""
+        """Yield the words; a line end is the operator `;`, and a here-document a word before it."""
+        is_marker = False
         while self.at < len(self.text):
             each = self.text[self.at]
             if self.text.startswith("\\\n", self.at):
                 self._skip(2)
             elif each == "\n":
-                yield Word(";", self.line, is_operator=True)
+                line = self.line
                 self._skip(1)
+                yield from [self._body(marker) for marker in self.bodies]
+                self.bodies.clear()
+                yield Word(";", line, is_operator=True)
             elif each.isspace():
                 self._skip(1)
             elif each == "#":
                 end = self.text.find("\n", self.at)
                 self.at = len(self.text) if end < 0 else end
             elif each in _OPERATORS:
-                double = self.text[self.at : self.at + 2] in ("&&", "||", ";;", "<<", ">>")
-                yield Word(self.text[self.at : self.at + 1 + double], self.line, is_operator=True)
-                self._skip(1 + double)
+                size = 1 + (self.text[self.at : self.at + 2] in ("&&", "||", ";;", "<<", ">>"))
+                size += self.text.startswith("<<<", self.at)
+                text = self.text[self.at : self.at + size]
+                yield Word(text, self.line, is_operator=True)
+                self._skip(size)
+                is_marker = text == "<<"
+                if is_marker and self.text.startswith("-", self.at):
+                    self._skip(1)
             else:
-                yield self._word()
+                word = self._word()
+                if is_marker:
+                    self.bodies.append(word.text)
+                is_marker = False
+                yield word
+
+    def _body(self, marker: str) -> Word:
+        """Return the here-document that begins here, up to the line that ends it, as one word that is not judged."""
+        start, line = self.at, self.line
+        while self.at < len(self.text):
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end + 1
+            is_end = self.text[self.at : end].strip("\t\n") == marker
+            self._skip(end - self.at)
+            if is_end:
+                break
+        return Word(self.text[start : self.at], line, is_open=True)
 
     def _skip(self, count: int) -> None:
         self.line += self.text.count("\n", self.at, self.at + count)
         self.at += count
 
     def _word(self) -> Word:
-        parts, line, is_open = list[str](), self.line, False
+        parts, line, is_open, has_brace = list[str](), self.line, False, False
         while self.at < len(self.text):
             each = self.text[self.at]
             if each.isspace() or each in _OPERATORS:
@@ -88,9 +116,11 @@ class _Scanner:
                 self._skip(2)
             else:
                 is_open = is_open or each in _EXPANSIONS or each in _GLOBS or (each == "~" and not parts)
+                has_brace = has_brace or each == "{"
                 parts.append(each)
                 self._skip(1)
-        return Word("".join(parts), line, is_open)
+        text = "".join(parts)
+        return Word(text, line, is_open or (has_brace and text != "{"))
 
     def _quoted(self) -> str:
         end = self.text.find("'", self.at + 1)
@@ -125,7 +155,8 @@ class Command:
 
     words: tuple[Word, ...]
     is_conditional: bool
-    """Whether it is in a loop, a condition, a function or a subshell, or follows `||`."""
+    """Whether it is in a loop, a condition, a function or a subshell, or follows `||`, the end of the script, or `&&`
+    after a command that may fail."""
 
 
 _OPEN = frozenset({"if", "while", "until", "for", "case", "select", "{"})
@@ -133,9 +164,22 @@ _CLOSE = frozenset({"fi", "done", "esac", "}"})
 _BEFORE = frozenset({"then", "do", "else", "elif", "!", "time", *_OPEN, *_CLOSE})
 
 
+_REDIRECTIONS = ("<", ">", "<<", ">>", "<<<")
+_ENDING = ("exit", "return", "exec")
+"""Commands behind which a script does not continue."""
+_SUCCEEDING = ("cd", "set", "export", "echo", "kafka-acls", "kafka-acls.sh")
+"""Commands before `&&` that are taken to succeed."""
+
+
+def _only_redirects(words: Sequence[Word]) -> bool:
+    """Return whether a command is an `exec` that changes where output goes, and does not end the script."""
+    return words[0].text == "exec" and len(words) > 1 and (words[1].is_operator or words[1].text.isdecimal())
+
+
 def commands(text: str) -> Iterator[Command]:
     """Yield the simple commands of a script."""
     depth, parentheses, pending, after = 0, 0, list[Word](), ""
+    has_ended, may_stop = False, False  # may_stop: a command before `&&` may fail, or may not run
     for word in (*_Scanner(text).words(), Word(";", 0, is_operator=True)):
         if not word.is_operator:
             if not pending and word.text in _BEFORE and not word.is_open:
@@ -143,11 +187,15 @@ def commands(text: str) -> Iterator[Command]:
                 continue
             pending.append(word)
             continue
-        if word.text in ("<", ">", "<<", ">>"):
+        if word.text in _REDIRECTIONS:
             pending.append(word)
             continue
         if pending:
-            yield Command(tuple(pending), bool(depth or parentheses) or after in ("||", "|"))
+            depends = bool(depth or parentheses) or after in ("||", "|") or (after == "&&" and may_stop)
+            yield Command(tuple(pending), depends or has_ended)
+            first = pending[0].text.rpartition("/")[2]
+            may_stop = depends or first not in _SUCCEEDING
+            has_ended = has_ended or (first in _ENDING and not depends and not _only_redirects(pending))
             pending = []
         parentheses = max(0, parentheses + (word.text == "(") - (word.text == ")"))  # a pattern of `case` ends with one
         after = word.text
@@ -208,8 +256,14 @@ def rules_of(command: Command, file: SourceFile, context: ReadContext) -> Iterat
         ConfigError: flags that the tool refuses, with file and line.
 
     """
-    at = next((n for n, word in enumerate(command.words) if word.text.rpartition("/")[2] in _NAMES), None)
+    at = _start(command.words)
     if at is None:
+        stated = next((word for word in command.words if _may_change(word)), None)
+        if stated is None and command.words[0].is_open and any(word.text == "--add" for word in command.words):
+            stated = command.words[0]
+        if stated is not None:
+            why = "text of kafka-acls in another command, which may run it"
+            context.not_read(UnreadKind.PROGRAM, FileOrigin(file=file.name, line=stated.line), why, name="kafka-acls")
         return
     given, place = command.words[at + 1 :], FileOrigin(file=file.name, line=command.words[at].line)
     if any(word.text in ("--list", "--help", "--version") for word in given):
@@ -232,6 +286,56 @@ def rules_of(command: Command, file: SourceFile, context: ReadContext) -> Iterat
         yield LocatedRule(acl=acl, origin=place)
 
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_PREFIXES = ("sudo", "nohup", "command", "env")
+_CONTAINERS = ("docker", "podman", "docker-compose", "kubectl", "oc")
+_WITH_VALUE_OF_EXEC = frozenset(
+    {"-u", "--user", "-e", "--env", "-w", "--workdir", "-n", "--namespace", "-c", "--container", "--context"}
+)
+
+
+def _start(words: Sequence[Word]) -> int | None:
+    """Return the position of kafka-acls in a command that runs it: the first word, or behind a prefix; else None."""
+    at = 0
+    while at < len(words):
+        text = words[at].text
+        if words[at].is_operator:
+            return None
+        if text.rpartition("/")[2] in _NAMES:
+            return at
+        if text in _CONTAINERS:
+            behind = _behind_exec(words, at + 1)
+            return behind if behind < len(words) and words[behind].text.rpartition("/")[2] in _NAMES else None
+        if not _ASSIGNMENT.match(text) and text not in _PREFIXES:
+            return None
+        at += 1
+    return None
+
+
+def _behind_exec(words: Sequence[Word], at: int) -> int:
+    """Return the position behind `exec`, its flags and the name of a container; the number of words without these."""
+    names, has_exec = 0, False
+    while at < len(words):
+        text = words[at].text
+        if text in _WITH_VALUE_OF_EXEC:
+            at += 1
+        elif text == "exec" and not has_exec:
+            has_exec = True
+        elif has_exec and names and text != "--" and not text.startswith("-"):
+            return at
+        elif has_exec and not text.startswith("-"):
+            names += 1
+        elif not has_exec and text != "compose" and not text.startswith("-"):
+            return len(words)
+        at += 1
+    return len(words)
+
+
+def _may_change(word: Word) -> bool:
+    """Return whether a word of another command may be, or contain, a command that changes ACLs."""
+    return "kafka-acls" in word.text or word.text.startswith(("--allow-principal", "--deny-principal"))
+
+
 def _deciding(given: Sequence[Word]) -> Iterator[Word]:
     """Yield the words that decide on the rules: not the address of the cluster, nor where output goes."""
     aside = False
@@ -245,7 +349,7 @@ def _parsed(flags: _Flags, given: Sequence[Word], file: SourceFile) -> _Flags:
     words = iter(given)
     for word in words:
         name, equals, value = word.text.partition("=")
-        if word.text in (">", ">>", "<", "<<"):
+        if word.text in _REDIRECTIONS:
             next(words, None)
         elif name in _WITH_VALUE:
             following = value if equals else next(words, Word("", 0)).text
@@ -335,10 +439,13 @@ def _operation(text: str, flags: _Flags, file: SourceFile) -> AclOperation:
 _SUFFIXES = (".sh", ".bash", ".zsh", ".ksh")
 
 
+_MARKS = (b"kafka-acls", b"--allow-principal", b"--deny-principal")
+
+
 def claims(file: SourceFile) -> bool:
     """Return whether a file is a shell script with a command of kafka-acls. Raises OSError: it cannot be read."""
     is_script = file.has_suffix(*_SUFFIXES) or file.content[:64].startswith(b"#!")
-    return is_script and b"kafka-acls" in file.content
+    return is_script and any(mark in file.content for mark in _MARKS)
 
 
 def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:

@@ -37,7 +37,8 @@ _PRINCIPALS = frozenset(
 )
 _OPERATIONS = frozenset(
     {"operation", "operations", "operationtype", "permission", "permissions", "permissiontype", "action", "actions"}
-    | {"access", "accesses", "accesspolicy", "accessrole", "role", "roles", "grant", "grants", "allow", "deny"}
+    | {"access", "accesses", "accesspolicy", "accesstype", "accessrole"}
+    | {"role", "roles", "grant", "grants", "allow", "deny"}
 )
 _RESOURCES = frozenset(
     {"topic", "topics", "topicname", "topicnames", "topicpattern", "group", "groups", "consumergroup", "cluster"}
@@ -131,15 +132,23 @@ def _names_operation(node: Node) -> bool:
 # Text that states rules: of a template, of a broken document, or inside of another resource.
 
 
-_COMMAND = re.compile(r"kafka[-_]?acls?\b|\b(?:rpk|confluent|aclog)\s")
+_TOOL = re.compile(r"(?i:kafka[-_]?acls?)\b|\bAclCommand\b")
+"""The tool of Kafka, or the name of a variable for it."""
+_COMMAND = re.compile(rf"{_TOOL.pattern}|--(?:allow|deny)-principal\b|\b(?:rpk|confluent|aclog|kafkactl|kcl)\s")
 """What is in every command that changes ACLs."""
+_FLAG = re.compile(r"(?<![\w-])--(?:add|remove|(?:allow|deny)-principal)(?![\w-])")
+"""A flag of the tool that changes ACLs, which may be on another line than its name."""
 _CHANGES_ACLS = (
     r"kafka[-_]?acls?\b[^\n]*(?:\\\r?\n[^\n]*)*?\s--(?:add|remove|allow-principal|deny-principal|allowprincipal)\b"
+    r"|--(?:allow|deny)-principal\b"
     r"|\b(?:rpk\s+(?:security\s+)?acl|confluent\s+kafka\s+acl|aclog\s+acls)\s+(?:create|delete|add|remove)\b"
+    r"|\brpk\s+security\s+role\s+(?:assign|unassign|create|delete)\b|\bkcl\s+admin\s+acls?\b"
+    r"|\bkafkactl\s+(?:create|delete)\s+(?:acl|access-control-list)\b"
 )
 """A command that changes ACLs, on lines that are continued: an expression of RE2, which takes linear time."""
 _PROGRAM = re.compile(
-    r"\b(?:new\s+)?(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|\.(?:createAcls|create_acls)\s*\("
+    r"\b(?:AclBinding|KafkaAcl|kafka\.Acl|CreateAclsRequest)\s*\(|(?i:create_?acls?(?:async)?)\s{0,9}\("
+    r"|\bnew\s{1,9}(?:\w{1,99}\.)?(?:Acl|KafkaUser|KafkaAcl)\s{0,9}\("
 )
 """A call that makes an ACL, in a program."""
 _KIND = re.compile(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?([^\s"',}#]*)""")
@@ -148,7 +157,8 @@ _PRINCIPAL = re.compile(r"""\bprincipals?["']?[ \t]*[:=]\s*(?:-\s*|\[\s*)?["']?[
 _ACL_NAME = re.compile(
     r"(?<![A-Za-z])[aA]cls?(?![a-z])|(?<=[a-z])Acls?(?![a-z])|\bACL[sS]?\b|(?<=_)ACL[sS]?(?![A-Za-z])"
 )
-_KEY = re.compile(r"""["']?\b([A-Za-z][\w.-]*)["']?[ \t]*[:=]""")
+_KEY = re.compile(r"""(?<![\w.-])["']?[\d_.-]{0,9}([A-Za-z][\w.-]{0,99})["']?[ \t]*[:=]""")
+"""A key: it begins no word in the middle, and a longer one states no rule, so that it takes linear time."""
 
 
 def command_in(text: str) -> int | None:
@@ -156,6 +166,8 @@ def command_in(text: str) -> int | None:
     if _COMMAND.search(text) is None:
         return None
     match: Any = compiled(_CHANGES_ACLS).search(text)
+    if match is None and _TOOL.search(text) is not None:
+        match = _FLAG.search(text)
     return None if match is None else _line(text, match.start())
 
 
@@ -203,7 +215,7 @@ def embedded_in(node: Node) -> Node | None:
         text = scalar.value
         if isinstance(text, str) and len(text) > _SHORTEST and _states_rules(text):
             return scalar
-    return None
+    return next((each for each, text in _command_lines(node) if command_in(text) is not None), None)
 
 
 _SHORTEST = len("acls: [a]")
@@ -218,6 +230,26 @@ def _scalars(node: Node) -> Iterator[Node]:
             yield from _scalars(item)
     else:
         yield node
+
+
+_WORDS_OF_COMMANDS = ("entrypoint", "command", "cmd", "args", "argv")
+"""Keys whose values are the words of one command, in this order."""
+
+
+def _command_lines(node: Node) -> Iterator[tuple[Node, str]]:
+    """Yield the lists of words at any depth, each as one line: a command as containers and playbooks state it."""
+    if isinstance(node.value, Mapping):
+        parts = [node.value[key] for key in _WORDS_OF_COMMANDS if key in node.value]
+        if len(parts) > 1:
+            yield parts[0], " ".join(text for part in parts for text in _texts(part))
+        for member in node.value.values():
+            yield from _command_lines(member)
+    elif isinstance(node.value, tuple):
+        words = [text for item in node.value if _is_scalar(item) for text in _texts(item)]
+        if len(words) > 1:
+            yield node, " ".join(words)
+        for item in node.value:
+            yield from _command_lines(item)
 
 
 def _states_rules(text: str) -> bool:
@@ -289,6 +321,11 @@ def is_known(resource: Resource) -> bool:
 
 def judge_resource(resource: Resource, context: ReadContext) -> None:
     """Count a resource that no format reads, or report it as unread."""
+    change = next(_changes_of_users(resource), None)
+    if change is not None:
+        why = f"a {resource.kind[:_LONGEST]} changes, or may change, KafkaUsers: give what it renders (--acls -)"
+        context.not_read(UnreadKind.KUSTOMIZATION, change, why, name=resource.kind[:_LONGEST])
+        return
     if not is_known(resource):
         stated = rule_in(resource.node)
         if stated is not None:
@@ -302,6 +339,52 @@ def judge_resource(resource: Resource, context: ReadContext) -> None:
         context.not_read(UnreadKind.EMBEDDED, embedded, why, name=resource.kind[:_LONGEST])
         return
     _count(resource, context)
+
+
+_CHANGES = ("namePrefix", "nameSuffix", "components", "postBuild", "patchesStrategicMerge", "patchesJson6902")
+"""Keys of Flux and Argo CD by which they change the resources of a directory, beside `patches`."""
+
+
+def _changes_of_users(resource: Resource) -> Iterator[Node]:
+    """Yield what changes KafkaUsers that are stated elsewhere: in resources of Flux and Argo CD, as kustomize does."""
+    group, spec = resource.api_version.rpartition("/")[0], resource.node.get("spec")
+    if spec is None:
+        return
+    if group == "kustomize.toolkit.fluxcd.io" and resource.kind == "Kustomization":
+        yield from _kustomized(spec)
+    elif group == "argoproj.io" and resource.kind in ("Application", "ApplicationSet"):
+        for part in _at_any_depth(spec, "kustomize"):
+            yield from _kustomized(part)
+    elif group == "helm.toolkit.fluxcd.io" and resource.kind == "HelmRelease":
+        for part in _at_any_depth(spec, "postRenderers"):
+            for renderer in _at_any_depth(part, "kustomize"):
+                yield from _kustomized(renderer)
+
+
+def _at_any_depth(node: Node, key: str) -> Iterator[Node]:
+    if isinstance(node.value, Mapping):
+        for name, member in node.value.items():
+            if name == key:
+                yield member
+            else:
+                yield from _at_any_depth(member, key)
+    elif isinstance(node.value, tuple):
+        for item in node.value:
+            yield from _at_any_depth(item, key)
+
+
+def _kustomized(node: Node) -> Iterator[Node]:
+    """Yield the members that change resources, without patches of other kinds."""
+    for key in _CHANGES:
+        member = node.get(key)
+        if member is not None and member.value not in (None, "", (), {}):
+            yield member
+    patches = node.get("patches")
+    for patch in patches.value if patches is not None and isinstance(patches.value, tuple) else ():
+        target = patch.get("target")
+        kind = None if target is None else target.get("kind")
+        if kind is None or kind.raw == "KafkaUser" or not kind.raw.isalpha():
+            yield patch  # a selector is a regular expression: a plain word selects no other kind
 
 
 def _decoded(resource: Resource) -> Node:
@@ -339,7 +422,7 @@ def _count(resource: Resource, context: ReadContext) -> None:
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of files."""
-_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache", ".ftl", ".libsonnet")
+_TEMPLATES = (".tpl", ".tmpl", ".gotmpl", ".j2", ".jinja", ".jinja2", ".erb", ".hbs", ".mustache", ".ftl")
 _TABLES = (".csv", ".txt", ".acls", ".tfstate", ".jsonl", ".ndjson")
 _PROSE = (".md", ".rst", ".adoc", ".html", ".htm", ".ipynb", ".patch", ".diff", ".lock", ".svg", ".log", ".txt")
 _POINTERS = {
@@ -370,12 +453,32 @@ def judge_file(file: SourceFile, context: ReadContext) -> None:
     if line is None and file.has_suffix(*_TEMPLATES) and not _is_prose_template(file):
         line = rule_in_text(text)
         kind, why = UnreadKind.TEMPLATE, "a template that may state rules: render it first, and give the result"
+    if line is None and file.has_suffix(*_LANGUAGES):
+        line = rule_in_text(text)
+        kind, why = UnreadKind.TEMPLATE, "a configuration in a language that may state rules: render it first"
+    if line is None and file.has_suffix(*_SETTINGS):
+        line = _pair_in_settings(text)
+        kind, why = UnreadKind.DOCUMENT, "keys of a rule in a file of an unknown tool"
     if line is None:
         context.ignore("other file")
     else:
         context.not_read(
-            kind, FileOrigin(file=file.name, line=line), why, name=_suffix(file) if kind is UnreadKind.PROGRAM else ""
+            kind, FileOrigin(file=file.name, line=line), why, name="" if kind is UnreadKind.TEMPLATE else _suffix(file)
         )
+
+
+_LANGUAGES = (".jsonnet", ".libsonnet", ".cue", ".dhall", ".pkl", ".kcl")
+_SETTINGS = (".toml", ".properties", ".ini", ".env", ".conf", ".cfg")
+
+
+def _pair_in_settings(text: str) -> int | None:
+    """Return the line of the first key of a principal in settings that have a key of an operation as well, or None."""
+    first: dict[str, int] = {}
+    for key in _KEY.finditer(text):
+        words = _words(key[1])
+        if words:
+            first.setdefault(words[-1].removesuffix("s"), key.start(1))
+    return _line(text, first["principal"]) if {"principal", "operation"} <= first.keys() else None
 
 
 def _is_prose_template(file: SourceFile) -> bool:

@@ -46,6 +46,37 @@ _CHANGES = {
 }
 
 
+_PATCHED = "patches: [{target: {kind: KafkaUser}, patch: '[]'}]"
+_DEPLOYERS = {
+    f"Kustomization of Flux with {text}": f"kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: {{{text}}}\n"
+    for text in (
+        *("namePrefix: a", "nameSuffix: a", _PATCHED, "patches: [{patch: '[]'}]", "components: [c]"),
+        "postBuild: {substitute: {a: b}}",
+    )
+}
+_DEPLOYERS |= {
+    "Application": f"argoproj.io/v1alpha1\nkind: Application\nspec: {{source: {{kustomize: {{{_PATCHED}}}}}}}\n",
+    "Application of several": "argoproj.io/v1alpha1\nkind: Application\n"
+    "spec: {sources: [{kustomize: {namePrefix: a-}}]}\n",
+    "ApplicationSet": "argoproj.io/v1alpha1\nkind: ApplicationSet\n"
+    "spec: {template: {spec: {source: {kustomize: {nameSuffix: -a}}}}}\n",
+    "HelmRelease": "helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n"
+    f"spec: {{postRenderers: [{{kustomize: {{{_PATCHED}}}}}]}}\n",
+}
+
+
+@pytest.mark.parametrize("name", _DEPLOYERS)
+def test_what_changes_kafka_users_when_they_are_deployed_is_unread(tmp_path: Path, name: str) -> None:
+    files = {"user.yaml": USER, "deploy.yaml": f"apiVersion: {_DEPLOYERS[name]}"}
+    assert _read(tmp_path, files) == (True, [f"deploy.yaml:3 {name.partition(' ')[0]}"])
+
+
+@pytest.mark.parametrize("text", ["namePrefix: ''", "patches: [{target: {kind: Deployment}, patch: '[]'}]", "path: a"])
+def test_what_changes_nothing_of_kafka_users_when_they_are_deployed_is_counted(tmp_path: Path, text: str) -> None:
+    text = f"apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: {{{text}}}\n"
+    assert _read(tmp_path, {"user.yaml": USER, "deploy.yaml": text}) == (True, [])
+
+
 @pytest.mark.parametrize("name", _CHANGES)
 def test_a_kafka_user_that_a_kustomization_changes_is_unread(tmp_path: Path, name: str) -> None:
     text = "resources: [user.yaml]\n" + _CHANGES[name]

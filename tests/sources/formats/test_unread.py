@@ -54,6 +54,7 @@ _RESOURCES = {
     "automq_kafka_acl": "",
     "ovh_cloud_project_database_kafka_acl": 'topic = "*"',
     "example_grant": _PARTS,
+    "example_access_grant": 'topic = x.id\n  access_type = "PRODUCER"',
     "example_access": 'dynamic "acl" {\n    for_each = var.x\n    content {\n      name = acl.value\n    }\n  }',
     "example_thing": 'rules = [{ topic = "*", operations = ["Read"] }]',
     "helm_release": "values = [file(var.values)]",
@@ -72,8 +73,13 @@ def test_a_resource_of_another_provider_is_unread(tmp_path: Path, kind: str, bod
 
 _TEXTS = {
     "local_file": f"content = <<-EOT\n{USER}EOT\n",
+    "github_repository_file": 'content = yamlencode({\n    kind = "KafkaUser"\n    spec = { x = 1 }\n  })',
+    "aws_s3_bucket_object": 'content = templatefile("x", { rules = [{ principal = "User:a", operation = "Read" }] })',
+    "local_sensitive_file": 'content = format("%s\\n", jsonencode([{ topic = "x", permission = var.x }]))\n',
     "aws_s3_object": f"content = <<EOT\n{USER}EOT\n",
     "null_resource": 'provisioner "local-exec" {\n    command = "kafka-acls --add --allow-principal User:a"\n  }',
+    "terraform_data": 'provisioner "local-exec" {\n    command = join(" ", ["kafka-acls", "--add", "x"])\n  }',
+    "kubernetes_job": 'spec {\n    container {\n      command = ["kafka-acls", "--add", "--topic", "x"]\n    }\n  }',
     "aws_instance": "user_data = <<-EOT\nkafka-acls.sh --bootstrap-server b:9092 \\\n  --add --topic x\nEOT\n",
     "kubernetes_config_map": f"data = {{\n    x = <<-EOT\n{USER}EOT\n  }}",
     "helm_release": 'values = [jsonencode({ acls = [{ name = "x" }] })]',
@@ -90,6 +96,7 @@ _NONE = {
     "aws_s3_bucket_acl": 'acl = "private"',
     "aws_msk_cluster": "number_of_broker_nodes = 3",
     "aws_network_acl": 'egress {\n    action = "allow"\n  }',
+    "aws_ssm_parameter": 'value = jsonencode({ topics = ["x"], size = 3 })',
     "aws_iam_policy": 'policy = jsonencode({ Statement = [{ Principal = "*", Action = "kafka-cluster:*" }] })',
     "google_project_iam_member": 'role = "roles/owner"\n  member = "user:a"',
     "random_password": "length = 16",
@@ -188,6 +195,8 @@ _HOLDERS = {
     "CronJob": f'apiVersion: batch/v1\nkind: CronJob\nspec: {{args: ["-c", "{_COMMAND}"]}}\n',
     "Job": f"apiVersion: batch/v1\nkind: Job\nspec:\n  args:\n  - |\n    set -e\n    {_COMMAND}\n",
     "Deployment": f'apiVersion: apps/v1\nkind: Deployment\nspec: {{command: ["{_COMMAND}"]}}\n',
+    "Job of words": "apiVersion: batch/v1\nkind: Job\nspec: {command: [kafka-acls, --add, --topic, x]}\n",
+    "Pod": "apiVersion: v1\nkind: Pod\nspec: {command: [bin/kafka-acls], args: [--topic, x, --add]}\n",
     "Application": f"apiVersion: argoproj.io/v1alpha1\nkind: Application\nspec:\n  values: |\n{_indented(_SPEC, 4)}",
 }
 
@@ -291,13 +300,86 @@ _PROGRAMS = {
     "Admin.java": "admin.createAcls(List.of(new AclBinding(pattern, entry)));\n",
     "admin.py": "client.create_acls([acl])\n",
     "index.ts": 'new kafka.Acl("a", { aclPrincipal: "User:a" });\n',
+    "user.ts": "new KafkaUser(this, 'u', { spec: {} });\n",
+    "pulumi.ts": 'new Acl("a", { aclPrincipal: "User:a" });\n',
+    "admin.go": 'func main() { admin.CreateACL(sarama.Resource{}, sarama.Acl{Principal: "User:a"}) }\n',
+    "admin.cs": 'await admin.CreateAclsAsync(new[] { binding("User:a") });\n',
+    "class.sh": "kafka-run-class kafka.admin.AclCommand --add --topic x\n",
+    "variable.sh": 'CMD="kafka-acls --bootstrap-server b:9092"\nset -e\n$CMD --add --topic x\n',
+    "makefile.mk": "KAFKA_ACLS ?= x\nacls:\n\t$(KAFKA_ACLS) --remove --topic x\n",
+    "flag.sh": '$ACLS --deny-principal "User:*" --topic x\n',
+    "words.py": 'run(["kafka-acls",\n     "--add",\n     "--topic", "x"])\n',
+    "kafkactl.sh": "kafkactl create acl --topic x --principal User:a --operation read --allow\n",
+    "kafkactl2.sh": "kafkactl delete access-control-list --topic x\n",
+    "kcl.sh": "kcl admin acl create --topic x\n",
+    "role.sh": "rpk security role assign admins --principal User:a\n",
 }
+
+
+@pytest.mark.parametrize(
+    "text", ["kafka-acls --list\nkafka-configs --alter --add-config a=b\n", "x --add\n", "rpk topic x\n"]
+)
+def test_a_script_that_changes_no_acl_is_counted(tmp_path: Path, text: str) -> None:
+    assert unread(tmp_path, {"x.sh": text}) == []
 
 
 @pytest.mark.parametrize(("name", "text"), _PROGRAMS.items(), ids=_PROGRAMS)
 def test_a_program_that_changes_acls_is_unread(tmp_path: Path, name: str, text: str) -> None:
     (found,) = unread(tmp_path, {name: text})
     assert " program" in found
+
+
+_COMPOSE = "services: {init: {image: kafka, command: [kafka-acls, --add, --topic, x]}}\n"
+_ARGV = "- hosts: k\n  tasks:\n  - command: {argv: [kafka-acls.sh, --remove, --topic, x]}\n"
+
+
+@pytest.mark.parametrize("text", [_COMPOSE, _ARGV])
+def test_a_command_as_a_list_of_words_is_unread(tmp_path: Path, text: str) -> None:
+    (found,) = unread(tmp_path, {"x.yaml": text})
+    assert found.endswith(" embedded:x.yaml")
+
+
+_PARTS_OF_LONG_TEXTS = (
+    "a.",
+    "a",
+    "-",
+    "1",
+    "principal:",
+    "principal",
+    "kind:",
+    "operation = ",
+    "acl",
+    "a\t",
+    '"a',
+    "a.-_",
+)
+
+
+@pytest.mark.parametrize("part", _PARTS_OF_LONG_TEXTS, ids=repr)
+def test_a_long_text_is_judged_in_linear_time(part: str) -> None:
+    """A quadratic expression takes minutes for one of these."""
+    assert rule_in_text(part * (500_000 // len(part)) + "\nacls: [a]\n") is not None
+    assert rule_in_text(part.replace("acl", "b") * (500_000 // len(part)) + "!") in (None, 1)
+
+
+_USER_IN_CUE = 'user: {kind: "KafkaUser", spec: authorization: acls: [{resource: name: "x"}]}\n'
+_SETTINGS = {
+    "a.cue": (_USER_IN_CUE, "template"),
+    "a.jsonnet": ("{ kind: 'KafkaUser', spec: { x: 1 } }\n", "template"),
+    "a.libsonnet": ("{ acls:: [{ topic: 'x' }] }\n", "template"),
+    "acls.toml": ('[[rule]]\nprincipal = "User:a"\noperation = "Read"\n', "document:toml"),
+    "a.properties": ("acl.principal=User:a\nacl.operation=Read\n", "document:properties"),
+    "a.ini": ("[acl]\nprincipals = User:a\noperations = Read\n", "document:ini"),
+    "x.env": ("ACL_PRINCIPAL=User:a\nACL_OPERATION=Read\n", "document:env"),
+    "server.properties": ("allow.everyone.if.no.acl.found=false\nsasl.kerberos.principal.to.local.rules=x\n", None),
+    "pyproject.toml": ('[tool.x]\nusers = "a"\noperation = "Read"\n', None),
+    "b.cue": ('deployment: kind: "Deployment"\n', None),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "label"), [(name, *each) for name, each in _SETTINGS.items()])
+def test_settings_and_configuration_languages(tmp_path: Path, name: str, text: str, label: str | None) -> None:
+    assert [each.partition(" ")[2] for each in unread(tmp_path, {name: text})] == ([] if label is None else [label])
 
 
 # Templates, broken documents and files without their content.

@@ -68,6 +68,7 @@ def root_module(modules: Modules, directory: str, stack: Stack | None = None) ->
         modules=modules,
         source=source,
         root=directory,
+        stack="" if stack is None else stack.directory,
         functions=functions,
         progress=Progress(modules.budget),
         assignments=assignments(modules.context, source, stack),
@@ -327,10 +328,21 @@ def _rules(
                 yield evolve(rule, origin=evolve(rule.origin, calls=calls))
     for name, block in module.source.calls.items():
         if only_file in (None, block.file):
+            missing, context = module.missing(block), module.modules.context
+            if missing is not None and only_file == context.tree.name:
+                raise missing
+            if missing is not None:
+                context.not_read(UnreadKind.TERRAFORM, block, _without_place(missing), name="module")
+                continue
             for key in module.instances(block).by_key():
                 part = f"module.{name}{_index(key)}"
                 call = ModuleCall(file=block.file, line=block.line, name=part)
                 yield from _rules(module.child(block, key), None, f"{above}{part}.", (*calls, call), manifests)
+
+
+def _without_place(error: ConfigError) -> str:
+    """Return an error without the file and the line at its beginning."""
+    return str(error).split(": ", 1)[-1]
 
 
 def _in_manifests(module: Module, block: Block, address: str, manifests: ManifestReader) -> Iterator[LocatedRule]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from attrs import field, frozen
 
 from aclog.authorizer.acl import FileOrigin
+from aclog.authorizer.symbols import hidden_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.evaluation import NoNames, Scope, evaluate
@@ -46,7 +47,8 @@ def assignments(context: ReadContext, source: ModuleSource, stack: "Stack | None
     *.auto.tfvars.json by name, the files of --var-file in their order, --var.
 
     Raises:
-        ConfigError: a file is no file of variables, or a value of --var no expression; OSError: a file cannot be read.
+        ConfigError: a file is no file of variables, a value of --var no expression, or set by --var-file as well.
+        OSError: a file cannot be read.
 
     """
     found: dict[str, tuple[Attribute, Scope]] = {} if stack is None else dict(stack.inputs)
@@ -56,6 +58,10 @@ def assignments(context: ReadContext, source: ModuleSource, stack: "Stack | None
     for name, content in context.inputs.files:
         found.update(_scoped(_values(content, name), name))
     for name, text in context.inputs.values.items():
+        if name in found and found[name][0].file in {file for file, _ in context.inputs.files}:
+            first = found[name][0]
+            what = "Terraform takes the last flag, and their order is not known here: expected one of the two"
+            raise ConfigError(f"--var {name}: {first.file}:{first.line} of --var-file sets it as well; {what}")
         block = source.variables.get(name)
         if block is not None:
             where = f"--var {name}"
@@ -127,7 +133,7 @@ def read_stacks(files: Sequence[SourceFile], modules: Modules) -> Iterator[Stack
             if block.type in _UNREAD_BLOCKS:
                 why = f"the block {block.type} of a {STACK_FILE}, which may give a module other values"
                 context.not_read(UnreadKind.VARIABLES, block, why, name=STACK_FILE)
-        inputs = dict(_inputs(body, context))
+        inputs = dict(_inputs(body, hidden_part(_directory(file.path)), context))
         target = _target(file, body, modules)
         if target is not None:
             yield Stack(file=file.name, directory=_directory(file.path), target=target, inputs=inputs)
@@ -137,8 +143,8 @@ def read_stacks(files: Sequence[SourceFile], modules: Modules) -> Iterator[Stack
             context.not_read(UnreadKind.VARIABLES, place, why, name=STACK_FILE)
 
 
-def _inputs(body: Body, context: ReadContext) -> Iterator[tuple[str, tuple[Attribute, Scope]]]:
-    """Yield the inputs; one that is not literal is unknown."""
+def _inputs(body: Body, mark: str, context: ReadContext) -> Iterator[tuple[str, tuple[Attribute, Scope]]]:
+    """Yield the inputs; one that is not literal is unknown. `mark`: distinguishes it from other stacks' ones."""
     attribute = body.attributes.get("inputs")
     if attribute is None:
         return
@@ -154,10 +160,10 @@ def _inputs(body: Body, context: ReadContext) -> Iterator[tuple[str, tuple[Attri
             why = f"an input of a {STACK_FILE} whose name is not literal"
             context.not_read(UnreadKind.VARIABLES, attribute, why, name=STACK_FILE)
             continue
-        yield name, (Attribute(attribute.file, item.line, name, _literal(name, item, attribute, context)), scope)
+        yield name, (Attribute(attribute.file, item.line, name, _literal(name, item, attribute, mark, context)), scope)
 
 
-def _literal(name: str, item: Expression, attribute: Attribute, context: ReadContext) -> Expression:
+def _literal(name: str, item: Expression, attribute: Attribute, mark: str, context: ReadContext) -> Expression:
     """Return an input that has a value without Terragrunt; else one that is unknown, which is reported."""
     place = Attribute(attribute.file, item.line, name, item)
     try:
@@ -167,7 +173,7 @@ def _literal(name: str, item: Expression, attribute: Attribute, context: ReadCon
         pass
     context.not_read(UnreadKind.VARIABLES, place, f"inputs.{name} of a {STACK_FILE} is not literal", name=STACK_FILE)
     what = Unknown(f"inputs.{name}, which only Terragrunt knows", f"{place.file}:{place.line}")
-    return Literal(item.line, unknown_name(what, f"inputs.{name}"))
+    return Literal(item.line, unknown_name(what, f"inputs.{name}{mark}"))
 
 
 def _target(file: SourceFile, body: Body, modules: Modules) -> str | None:
@@ -219,7 +225,7 @@ _COUNTED = "file of variables"
 
 
 def report_unread_files(roots: Collection[Module], context: ReadContext) -> None:
-    """Report files of variables that may decide: those that set a variable whose default does, or that has no value."""
+    """Report files of variables that may decide: those that set an evaluated variable otherwise, or state rules."""
     directories = {each.root for each in roots}
     read = {path for each in directories for path in automatic_files(context, each)}
     paths = set(context.tree.paths())
@@ -248,8 +254,27 @@ def _report(file: SourceFile, owners: Sequence[Module], context: ReadContext) ->
         context.not_read(UnreadKind.VARIABLES, place, f"a file of variables: {error}", name=_LABEL)
         return
     for attribute in values.values():
-        if any(attribute.name in each.defaulted() for each in owners):
-            why = f"it sets var.{attribute.name}, whose default decides otherwise: expected --var-file {file.name}"
+        why = next(_reasons(attribute, owners, context), None)
+        if why is not None:
+            why = f"it sets var.{attribute.name}, {why}: expected --var-file {file.name}"
             context.not_read(UnreadKind.VARIABLES, attribute, why, name=_LABEL)
             return
-    context.ignore(_COUNTED)
+    declared = {name for each in owners for name in each.source.variables}
+    others = {name: attribute for name, attribute in values.items() if name not in declared}
+    stated = rule_in(node_of(file.name, 1, Body(others, ())))
+    if stated is None:
+        context.ignore(_COUNTED)
+    else:
+        why = "values of variables with keys of a rule, which no module of Terraform here declares"
+        context.not_read(UnreadKind.VARIABLES, stated, why, name=_LABEL)
+
+
+def _reasons(attribute: Attribute, owners: Sequence[Module], context: ReadContext) -> Iterator[str]:
+    """Yield why a value of a file that no flag names may decide, for each root module that it is for."""
+    flags = {name for name, _ in context.inputs.files} | {f"--var {name}" for name in context.inputs.values}
+    for each in owners:
+        effective = each.assignments.get(attribute.name)
+        if effective is None and attribute.name in each.defaulted():
+            yield "whose default decides otherwise"
+        elif effective is not None and effective[0].file not in flags and each.differs(attribute):
+            yield f"which overrides what {effective[0].file} states"

@@ -2,13 +2,14 @@
 
 import json
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.symbols import symbol_part
+from aclog.authorizer.symbols import hidden_part, symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.rule import ReadContext, SourceFile
 from aclog.sources.formats.terraform.collection_functions import Function
@@ -328,6 +329,10 @@ def attribute_value(block: Block, name: str) -> Expression | None:
 _MANIFEST = ".terraform/modules/modules.json"
 
 
+class MissingModuleError(ConfigError):
+    """A call of a module that is not in the tree."""
+
+
 @define(eq=False)
 class Modules:
     """The modules of a tree; owned by one reading."""
@@ -386,7 +391,7 @@ class Modules:
         """Return the directory of the module that a call names; `path`: the names of the calls from the root to it.
 
         Raises:
-            ConfigError: it is not in the tree, and its directory is not given.
+            MissingModuleError: it is not in the tree, and its directory is not given; ConfigError: it has no files.
 
         """
         source = _source_text(call)
@@ -395,7 +400,7 @@ class Modules:
             vendored = self._manifest(root).get(".".join(path))
             target = None if vendored is None else posixpath.normpath(posixpath.join(root, vendored))
         if target is None:
-            raise ConfigError(
+            raise MissingModuleError(
                 f"{call.file}:{call.line}: module {call.labels[0]}: {source!r} is not in this tree, and it may hold "
                 f"rules: run `terraform init` ({_MANIFEST}), or give its directory by --module '{source}=DIR'"
             )
@@ -547,6 +552,8 @@ class Module:
     source: ModuleSource
     root: str
     """The root module's directory in the tree."""
+    stack: str = ""
+    """The directory of the stack of Terragrunt that makes it a root module; empty for any other one."""
     functions: Mapping[str, Function]
     progress: Progress
     path: tuple[str, ...] = ()
@@ -597,7 +604,7 @@ class Module:
         if name == "path.root":
             return string(".")
         if name == "path.cwd":
-            return unknown_name(Unknown("path.cwd, which depends on where Terraform runs", where), name, STRING)
+            return self._symbol(Unknown("path.cwd, which depends on where Terraform runs", where), name, STRING)
         if name == "terraform.workspace":
             return string(self.modules.context.inputs.workspace)
         raise scope.refusal(reference.line, f"{name}: there is no such name")
@@ -618,7 +625,7 @@ class Module:
             if default is not None:
                 value = evaluate(default, Scope(block.file, NoNames(), {}))
             elif value is None:
-                value = unknown_name(Unknown(f"var.{name}, which has no value", where), f"var.{name}", constraint.type)
+                value = self._symbol(Unknown(f"var.{name}, which has no value", where), f"var.{name}", constraint.type)
             else:
                 value = NULL
         try:
@@ -638,6 +645,18 @@ class Module:
             for name in self.source.variables
             if name not in self.assignments and self.progress.is_done((self._id, "var", name))
         }
+
+    def differs(self, stated: Attribute) -> bool:
+        """Return whether an evaluated variable of a root module has another value than a file of variables states."""
+        block = self.source.variables.get(stated.name)
+        if block is None or not self.progress.is_done((self._id, "var", stated.name)):
+            return False
+        effective = self._variable(stated.name, block.line, self.scope(block.file))
+        try:
+            value = _constraint(block).apply(evaluate(stated.value, Scope(stated.file, NoNames(), {})))
+        except (ConfigError, ValueFault):
+            return True
+        return value != evolve(effective, sensitive=value.sensitive)
 
     def _place_of(self, name: str, otherwise: str) -> str:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
@@ -659,8 +678,38 @@ class Module:
         kind, name = self._name(reference, scope), self._name(reference, scope, 1)
         if (kind, name) not in self.source.data:
             raise scope.refusal(reference.line, f"data.{kind}.{name} is not declared in this module")
-        what = Unknown(f"data.{kind}.{name}, a data source", f"{scope.file}:{reference.line}")
-        return unknown_name(what, self._display(f"data.{kind}.{name}"))
+        where, shown = f"{scope.file}:{reference.line}", f"data.{kind}.{name}"
+        expression = f"{self._display(shown)}{self._arguments_of(self.source.data[kind, name])}"
+        return self._symbol(Unknown(f"{shown}, a data source", where), expression)
+
+    def _arguments_of(self, block: Block) -> str:
+        """Return the part of a symbol that is another one for other arguments of its block."""
+        key, where = (self._id, "arguments", block.type, *block.labels), f"{block.file}:{block.line}"
+        shown = self._display(".".join((block.type, *block.labels)))
+        return self.progress.once(key, shown, where, lambda: hidden_part(self._identity_of(block.body)))
+
+    def _identity_of(self, body: Body) -> str:
+        """Return a text that is another one if a body states other arguments, wherever their values come from."""
+        parts = list[str]()
+        for name, attribute in sorted(body.attributes.items()):
+            try:
+                text = _identity(evaluate(attribute.value, self.scope(attribute.file)))
+            except ConfigError:
+                text = None
+            parts.append(f"{name} = {_LINE.sub('', repr(attribute.value)) if text is None else text}")
+        for block in body.blocks:
+            parts.append(f"{block.type} {block.labels} {{{self._identity_of(block.body)}}}")
+        return "\n".join(parts)
+
+    def _symbol(self, what: Unknown, expression: str, kind: Type = DYNAMIC) -> Value:
+        """Return an unknown value that an expression denotes in this root module only."""
+        return unknown_name(what, f"{expression}{self._mark}", kind)
+
+    @property
+    def _mark(self) -> str:
+        """What distinguishes its symbols from those of other root modules; empty in the tree's own directory."""
+        root = self.stack or self.root
+        return "" if root == "." else hidden_part(root)
 
     # resources
 
@@ -684,7 +733,7 @@ class Module:
         instances = self.instances(block)
         name = self._display(".".join(address))
         if instances.unknown is not None:
-            return unknown_name(instances.unknown, name)
+            return self._symbol(instances.unknown, name)
         values = {
             key: self._open(name, f"{name}{_suffix(key)}", block, local, where)
             for key, local in instances.locals.items()
@@ -700,10 +749,10 @@ class Module:
                     entries[attribute.name] = evaluate(attribute.value, self.scope(attribute.file, local))
                 except EvaluationError as error:
                     what = Unknown(f"{name}.{attribute.name}, which has no value ({error})")
-                    entries[attribute.name] = unknown_name(what, f"{instance}.{attribute.name}")
+                    entries[attribute.name] = self._symbol(what, f"{instance}.{attribute.name}")
         kind = Type(Kind.OBJECT, attributes={key: value.type for key, value in entries.items()})
         others = Unknown(f"{name}, of which only Terraform knows all attributes", where)
-        return Value(kind, OpenEntries(entries, others), symbol=symbol_part(instance))
+        return Value(kind, OpenEntries(entries, others), symbol=symbol_part(f"{instance}{self._mark}"))
 
     def instances(self, block: Block) -> Instances:
         """Return the instances of a resource or a call of this module. Raises ConfigError: they cannot be made."""
@@ -723,9 +772,13 @@ class Module:
         block = self.source.calls.get(name)
         if block is None:
             raise scope.refusal(reference.line, f"module.{name} is not declared in this module")
+        if self.missing(block) is not None:
+            where = f"{block.file}:{block.line}"
+            what = Unknown(f"module.{name}, which is not in this tree", where)
+            return self._symbol(what, f"{self._display(f'module.{name}')}{self._arguments_of(block)}"), 1
         instances = self.instances(block)
         if instances.unknown is not None:
-            return unknown_name(instances.unknown, self._display(f"module.{name}")), 1
+            return self._symbol(instances.unknown, self._display(f"module.{name}")), 1
         where = f"{scope.file}:{reference.line}"
         used, key = 1, None
         if instances.repeated is not None:
@@ -739,6 +792,18 @@ class Module:
         if isinstance(step, GetAttribute):
             return child.output(step.name, where), used + 1
         return child.outputs(where), used
+
+    def missing(self, block: Block) -> MissingModuleError | None:
+        """Return why a module that it calls cannot be read: it is not in the tree. None: it is."""
+        path = (*self.path, block.labels[0])
+        plain = tuple(part.partition("[")[0] for part in path)
+        try:
+            self.modules.target(self.root, plain, block, self.source.directory)
+        except MissingModuleError as error:
+            return error
+        except ConfigError:
+            pass  # which its evaluation raises
+        return None
 
     def children(self) -> Iterator["Module"]:
         """Yield every instance of every module that it calls. Raises ConfigError: how many there are is unknown."""
@@ -774,6 +839,7 @@ class Module:
             modules=self.modules,
             source=source,
             root=self.root,
+            stack=self.stack,
             functions=self.functions,
             progress=self.progress,
             path=path,
@@ -804,6 +870,23 @@ class Module:
 
     def _display(self, name: str) -> str:
         return ".".join([*(f"module.{part}" for part in self.path), name])
+
+
+_LINE = re.compile(r"\bline=\d+")
+"""The line of an expression, in its representation."""
+
+
+def _identity(value: Value) -> str | None:
+    """Return a text that is another one for another value; None if a part of it is unknown and has no symbol."""
+    if value.unknown is not None:
+        return value.symbol or None
+    if isinstance(value.payload, tuple):
+        texts = [_identity(item) for item in value.items]
+    elif isinstance(value.payload, Mapping):
+        texts = [text for key, item in value.entries.items() for text in (repr(key), _identity(item))]
+    else:
+        return repr(value.payload)
+    return None if None in texts else repr(texts)
 
 
 def _suffix(key: Key) -> str:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from attrs import evolve
+
 from aclog.authorizer.acl import FileOrigin
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.rule import ReadContext
@@ -156,6 +158,8 @@ _SUSPICIOUS = re.compile(r"acl|kafka|redpanda|warpstream|msk|event_?stream|princ
 """What a type of an unknown provider may be about: a type of none of these words is judged by its keys."""
 _ELSEWHERE = "${...}"
 """The text of a value that is not stated in place."""
+_CALL = "call"
+"""The tag of the arguments of a function."""
 
 
 def judge_block(kind: str, block: Block, context: ReadContext) -> None:
@@ -177,7 +181,7 @@ def _judge(kind: str, node: Node, context: ReadContext) -> None:
         context.not_read(
             UnreadKind.TERRAFORM, place, f"a {kind[:60]} may make rules, and no format reads it", name=kind[:60]
         )
-    elif embedded_in(node) is not None:
+    elif embedded_in(node) is not None or any(rule_in(each) is not None for each in _arguments(node)):
         why = f"text inside of a {kind[:60]} that states rules, or a command that does"
         context.not_read(UnreadKind.EMBEDDED, place, why, name=kind[:60])
     else:
@@ -194,6 +198,29 @@ def _holds_none(node: Node) -> bool:
     if any(_ELSEWHERE in text for text in _all_texts(node)):
         return False
     return rule_in(node) is None and embedded_in(node) is None
+
+
+def _arguments(node: Node) -> Iterable[Node]:
+    """Yield the arguments of calls at any depth, such as of yamlencode, without policies of access to clouds."""
+    if isinstance(node.value, Mapping):
+        for member in node.value.values():
+            yield from _arguments(member)
+    elif isinstance(node.value, tuple):
+        if node.tag == _CALL:
+            yield _without_policies(node)
+            return
+        for item in node.value:
+            yield from _arguments(item)
+
+
+def _without_policies(node: Node) -> Node:
+    """Return a value without its objects that have the form of a policy of IAM, whose principals are not Kafka's."""
+    if isinstance(node.value, tuple):
+        return evolve(node, value=tuple(map(_without_policies, node.value)))
+    if isinstance(node.value, Mapping):
+        kept = {key: item for key, item in node.value.items() if key.lower() != "statement"}
+        return evolve(node, value=MappingProxyType({key: _without_policies(item) for key, item in kept.items()}))
+    return node
 
 
 def _all_texts(node: Node) -> Iterable[str]:
@@ -244,7 +271,8 @@ def _expression(file: str, line: int, expression: Expression) -> Node:
         return Node(file=file, line=line, value=MappingProxyType(members))
     if isinstance(expression, Call):
         parts = tuple(_expression(file, each.line, each) for each in expression.arguments)
-        return Node(file=file, line=line, value=(*parts, Node(file=file, line=line, value=_ELSEWHERE, raw=_ELSEWHERE)))
+        result = Node(file=file, line=line, value=_ELSEWHERE, raw=_ELSEWHERE)
+        return Node(file=file, line=line, value=(*parts, result), tag=_CALL)
     return Node(file=file, line=line, value=_text(expression), raw=_text(expression))
 
 

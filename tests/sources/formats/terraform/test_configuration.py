@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from aclog.metalog.errors import without_marks
 from aclog.sources.formats.terraform import evaluation
 from tests.support.sources.files_of_rules import read_rules, refused, write_files
 
@@ -191,11 +192,24 @@ output "text" {
     assert told.startswith("main.tf:3: var.o: a list of object is required, and this is a number")
 
 
+def test_a_module_that_is_not_in_the_tree_is_unread_and_its_outputs_are_symbols(tmp_path: Path) -> None:
+    call = 'module "m" {\n  source   = "terraform-aws-modules/vpc/aws"\n  for_each = nowhere.x\n}\n'
+    text = acl() + acl("b", principal='"User:${module.m["x"].id}"') + call
+    found = read_rules(write_files(tmp_path, {"main.tf": text}))
+    assert {without_marks(each) for each in found.rules} == {
+        "ALLOW READ TOPIC t to User:a",
+        'ALLOW READ TOPIC t to User:${module.m["x"].id}',
+    }
+    assert [(each.label, each.line) for each in found.unread] == [("terraform:module", text.count("\n") - 3)]
+    assert found.unread[0].reason.startswith("module m: 'terraform-aws-modules/vpc/aws' is not in this tree")
+
+
 def test_modules_by_path_vendored_and_given(tmp_path: Path) -> None:
     call = 'module "m" {\n  source = "git::https://example.com/acls.git"\n}\n'
-    told = message(tmp_path, {"live/main.tf": call})
-    assert told.startswith("live/main.tf:1: module m: 'git::https://example.com/acls.git' is not in this tree")
-    assert "--module" in told
+    write_files(tmp_path, {"live/main.tf": call})
+    assert f"{tmp_path}/live/main.tf:1: module m: 'git::https://example.com/acls.git' is not in this tree" in refused(
+        tmp_path / "live/main.tf"
+    )
     manifest = (
         '{"Modules":[{"Key":"","Source":"","Dir":"."},{"Key":"m","Source":"x","Dir":".terraform/modules/m/sub"}]}'
     )

@@ -133,3 +133,41 @@ def test_a_sensitive_text_is_in_no_symbol(tmp_path: Path) -> None:
 def test_a_text_with_the_mark_of_symbols_is_refused(tmp_path: Path) -> None:
     files = {"main.tf": rule(principal='"User:\ufdd0$${x}"')}
     assert "main.tf:5: principal has U+FDD0 before ${" in refused(write_files(tmp_path, files))
+
+
+# what the same text denotes
+
+
+_ACCOUNT = 'data "confluent_service_account" "d" { display_name = "reader" }\n'
+_DATA = rule(principal='"User:${data.confluent_service_account.d.id}"')
+
+
+@pytest.mark.parametrize(
+    ("block", "is_equal"),
+    [
+        (f"\n# moved\n{_ACCOUNT}", True),
+        ('locals { n = "read" }\n' + _ACCOUNT.replace('"reader"', '"${local.n}er"'), True),
+        (_ACCOUNT.replace("reader", "admin"), False),
+        (_ACCOUNT.replace("display_name", "id"), False),
+        ('locals { n = "read" }\n' + _ACCOUNT.replace('"reader"', '"${local.n}"'), False),
+        (_ACCOUNT.replace("{ ", "{\n").replace("}", "\nenvironment {\n  id = 1\n}\n}"), False),
+        (_ACCOUNT.replace('"reader"', "nowhere.at.all"), False),
+    ],
+)
+def test_a_data_source_of_other_arguments_is_another_symbol(tmp_path: Path, block: str, *, is_equal: bool) -> None:
+    def read(directory: Path, text: str) -> StandardAcl:
+        [only] = AclsSource(str(write_files(directory, {"main.tf": text + _DATA}))).image().acls
+        return only.acl
+
+    one, two = read(tmp_path / "one", _ACCOUNT), read(tmp_path / "two", block)
+    assert (one == two) == is_equal
+    assert symbols_of(one) == symbols_of(two) == ["User:${data.confluent_service_account.d.id}"]
+
+
+@pytest.mark.parametrize("owner", ["confluent_service_account.app.id", "data.external.users.result.x", "var.owner"])
+def test_symbols_of_two_root_modules_are_distinct(tmp_path: Path, owner: str) -> None:
+    text = DECLARED + rule(principal='"User:${' + owner + '}"')
+    files = {f"{root}/{name}": each for root in "ab" for name, each in (("m.tf", text), ("inner/i.tf", INNER))}
+    found = AclsSource(str(write_files(tmp_path, files))).image().acls
+    assert len({each.acl.principal for each in found}) == 2
+    assert {shown for each in found for shown in symbols_of(each.acl)} == {"User:${" + owner + "}"}
