@@ -228,7 +228,7 @@ def test_a_log_whose_layout_changes_is_read_in_both(tmp_path, form):
         (f"17723592001 INFO {BODIES['3.2']}", Reason.BAD_TIMESTAMP),
         (json.dumps({"message": BODIES["3.2"], "timestamp": 17723592001}), Reason.BAD_TIMESTAMP),
         (json.dumps({"message": BODIES["3.2"]}), Reason.BAD_TIMESTAMP),
-        (json.dumps({"message": BODIES["3.2"][:90], "timestamp": 1772359200123}), Reason.NO_HEAD),
+        (json.dumps({"message": BODIES["3.2"][:90], "timestamp": 1772359200123}), Reason.UNREADABLE),
         (f"2026-03-01 10:00:00,123 INFO {BODIES['3.2'][:120]}", Reason.NO_HEAD),
         (
             f"2026-03-01 10:00:00,123 INFO {BODIES['3.2'][:50]}2026-03-01 10:00:00,123 INFO {BODIES['3.2']}",
