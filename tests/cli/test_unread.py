@@ -155,7 +155,9 @@ def test_a_review_has_unread_content_in_its_formats(repository: Repository) -> N
         ("content-not-read", "note"),
     ]
     comment = aclog(*words, "markdown").ok().lines
-    assert comment[1].startswith("- changed, but not read, so it may change rules: program:sh 1 (kafka/run.sh:1)")
+    assert any(line.startswith("- changed, and not read: ") and "kafka/run.sh:1" in line for line in comment)
+    assert "<summary>Not read</summary>" in comment
+    assert comment[0].endswith("no effective change in what was read")
 
 
 def test_the_first_file_of_rules_and_the_last_one_are_reviewed(repository: Repository) -> None:

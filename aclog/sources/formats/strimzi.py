@@ -196,7 +196,7 @@ def _is_user(resource: Resource) -> bool:
 
 def _cluster(resource: Resource) -> str:
     """Return the Kafka that a user is of, by its label; empty without one."""
-    labels = resource.node.required("metadata").get("labels")
+    labels = resource.node.required("metadata", resource.kind).get("labels")
     label = None if labels is None else labels.get("strimzi.io/cluster")
     return "" if label is None else label.raw
 

@@ -184,6 +184,8 @@ def rule_in_text(text: str) -> int | None:
         return _line(text, match.start())
     first = {"".join(_words(key[1])): key.start() for key in reversed(list(_KEY.finditer(text)))}
     clients = first.keys() & _CLIENTS if first.keys() & {"services", "projects", "topics"} else frozenset()
+    if first.keys() & {"topics", "groups", "transactionalids"}:
+        clients |= first.keys() & {"users"}
     match = _PRINCIPAL.search(text)
     if match is not None:
         return _line(text, match.start())

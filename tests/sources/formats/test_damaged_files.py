@@ -16,7 +16,7 @@ from tests.support.sources.damage import damaged
 from tests.support.sources.samples import SAMPLES, Sample
 
 _TIMES = 100
-_AS_IN_A_LOG = (AclsFormat.JSONL, AclsFormat.KAFKA_ACLS)
+_AS_IN_A_LOG = (AclsFormat.JSONL, AclsFormat.KAFKA_ACLS, AclsFormat.RPK, AclsFormat.CONFLUENT, AclsFormat.TABLE)
 """Formats of states, which may hold rules that no Kafka creates."""
 
 

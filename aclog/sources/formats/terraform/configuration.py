@@ -1,6 +1,7 @@
 """Terraform as a format: its files, its plans and states, and their ACLs."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -282,6 +283,10 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     _count_others(modules, context)
 
 
+_CALL = re.compile(r'(?m)^\s*"?module"?\s*[":{]')
+"""A call of a module, whose rules may be elsewhere."""
+
+
 def _without_broken(modules: Modules, directories: Collection[str], files: Sequence[SourceFile]) -> set[str]:
     """Return the directories whose files are Terraform's language; others are unread, or cannot hold rules.
 
@@ -299,7 +304,8 @@ def _without_broken(modules: Modules, directories: Collection[str], files: Seque
         raise next(iter(errors.values()))
     for directory, found in errors.items():
         own = [file for file in files if (file.path.rpartition("/")[0] or ".") == directory]
-        stating = next((file for file in own if rule_in_text(file.content.decode(errors="replace")) is not None), None)
+        texts = [(file, file.content.decode(errors="replace")) for file in own]
+        stating = next((file for file, text in texts if rule_in_text(text) is not None or _CALL.search(text)), None)
         if stating is None:
             modules.context.ignore("module that is not Terraform")
         else:

@@ -87,7 +87,6 @@ data "aws_region" "here" {}
         (acl(resource="each.key"), "main.tf:4: each is known in a block with for_each only"),
         (acl(resource="self.x"), "main.tf:4: self: not understood here"),
         (acl(resource="provider::x::y(1)"), "main.tf:4: provider::x::y(): no such function"),
-        (acl(resource='"${path.cwd}"'), "main.tf:4: resource_name depends on path.cwd"),
         (acl(resource="timestamp()"), "main.tf:4: resource_name depends on timestamp(), which differs"),
         ("resource {\n}\n", "main.tf:1: a block resource has 2 labels"),
         ("what {\n}\n", "main.tf:1: what is not a kind of block"),
