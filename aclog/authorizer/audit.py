@@ -382,7 +382,7 @@ def is_cut(read: ParsedLine) -> bool:
 
 
 def has_cut_request(text: str) -> bool:
-    """Return whether a text may have a part of a message's request, and not the end of it."""
+    """Return whether a text may have a part of a message's request, and lack its end."""
     return _FOR_REQUEST in text or _CUT_REQUEST.search(text) is not None
 
 
