@@ -398,16 +398,30 @@ def evaluate(scene: Scene, old: Side, new: Side) -> dict[Change, int]:
     """Return exactly the differences between two sides, each with its operations as a mask."""
     tree = NameTree.of(scene.root, _names(scene.root, old, new))
     before, after = _allowed(scene, tree, old), _allowed(scene, tree, new)
-    changes: dict[Change, int] = {}
-    for direction, more, less in (Direction.GAINED, after, before), (Direction.LOST, before, after):
-        column = [
-            tuple(has & ~had for has, had in zip(masks, others, strict=True))
-            for masks, others in zip(more, less, strict=True)
+    gained, lost = _without(after, before), _without(before, after)
+    columns = [(Direction.GAINED, False, gained), (Direction.LOST, False, lost)]
+    if old.cidr is not new.cidr:
+        upgraded = _allowed(scene, tree, evolve(old, cidr=new.cidr))
+        columns = [
+            (Direction.GAINED, True, _both(gained, upgraded)),
+            (Direction.GAINED, False, _without(gained, upgraded)),
+            (Direction.LOST, True, _without(lost, upgraded)),
+            (Direction.LOST, False, _both(lost, upgraded)),
         ]
+    changes: dict[Change, int] = {}
+    for direction, by_kafka, column in columns:
         for operations, hosts, names in _products(scene, tree, column):
-            change = Change(direction, hosts, names)
+            change = Change(direction, hosts, names, by_kafka)
             changes[change] = changes.get(change, 0) | operations
     return changes
+
+
+def _without(column: Sequence[Masks], other: Sequence[Masks]) -> list[Masks]:
+    return [tuple(mask & ~less for mask, less in zip(*each, strict=True)) for each in zip(column, other, strict=True)]
+
+
+def _both(column: Sequence[Masks], other: Sequence[Masks]) -> list[Masks]:
+    return [tuple(mask & also for mask, also in zip(*each, strict=True)) for each in zip(column, other, strict=True)]
 
 
 def _names(root: Root, old: Side, new: Side) -> Iterator[tuple[str, bool]]:
