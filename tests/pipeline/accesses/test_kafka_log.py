@@ -189,7 +189,6 @@ def test_only_a_line_feed_ends_a_line(spark, tmp_path):
         "a\x85b",
         "a\u2028b",
         "a\u2029b",
-        "a\x00b",
         "a\tb",
         "a\x0bb\x0cc",
         "\U0001f600",
