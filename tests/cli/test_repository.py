@@ -124,7 +124,7 @@ def test_an_empty_file_sets_nothing_but_itself(write):
     [
         ("[lint]\nfail_on = 'error'", ":2: unknown key 'fail_on' in [lint]: did you mean fail-on?"),
         ("[lints]\n", ":1: unknown key 'lints': did you mean lint?"),
-        ("secret = 1", ":1: unknown key 'secret': expected authorizer, lint, review, source, test"),
+        ("secret = 1", ":1: unknown key 'secret': expected authorizer, clusters, lint, review, s"),
         ("\n[lint]\n# fail-on = 3\nfail-on = 'often'", ":4: lint.fail-on: 'often' is not one of error, warning, never"),
         ("[authorizer]\ncidr = 'yes'", ":2: authorizer.cidr: expected true or false, not a string"),
         ("[authorizer]\nsuper-users = 3", ":2: authorizer.super-users: expected a string or an array of strings"),

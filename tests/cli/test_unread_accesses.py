@@ -48,6 +48,10 @@ READ = {
     "dot": line("[2026-03-01 10:00:00.123]"),
     "T": line("[2026-03-01T10:00:00,123]"),
     "T and dot": line("[2026-03-01T10:00:00.123]"),
+    "no brackets": line("2026-03-01 10:00:00,123"),
+    "zone": line("[2026-03-01 10:00:00,123+0000]"),
+    "no millis": line("[2026-03-01 10:00:00]"),
+    "JSON layout": {"@timestamp": "2026-03-01T10:00:00Z", "log.logger": "other", "message": line()},
 }
 """Spellings of an access by User:b that have one meaning."""
 
@@ -62,15 +66,11 @@ UNREAD = {
     "no time": BOB | {"timestamp": None},
     "bad decision": BOB | {"loggedDecision": "MAYBE"},
     "logged name": line(host="app1"),
-    "no brackets": line("2026-03-01 10:00:00,123"),
-    "zone": line("[2026-03-01 10:00:00,123+0000]"),
-    "no millis": line("[2026-03-01 10:00:00]"),
     "no such day": line("[2026-03-41 10:00:00,123]"),
     "other logger": line().replace("(kafka.authorizer.logger)", "(other)"),
     "torn": line()[:100],
     "other operation": line().replace("READ", "FLY"),
     "other layout": line().replace("from host", "by host"),
-    "JSON layout": {"@timestamp": "2026-03-01T10:00:00Z", "log.logger": "other", "message": line()},
 }
 """Ways to say that User:b has read pay that tell no more than who it was."""
 
@@ -83,7 +83,6 @@ NOBODYS = {
     "twice": line() + line(),
     "torn head": line()[60:],
     "torn principal": line()[:50],
-    "name like a line": line(name="x is Allowed operation = READ").replace("(kafka.authorizer.logger)", ""),
 }
 """Ways that do not tell who it was."""
 
