@@ -291,9 +291,8 @@ def intervals(
 
 
 def policy_after(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Policy:
-    """Return the policy after these changes of the state at `begin`, with the ACLs that can affect the answer alone."""
-    concerned = [each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings)]
-    return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(_record, concerned))), settings)
+    """Return the policy after changes of the state at `begin`: those of the ACLs that can affect the answer, alone."""
+    return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(_record, changes))), settings)
 
 
 def concerns_controllers(question: Question) -> bool:

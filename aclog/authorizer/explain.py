@@ -204,19 +204,29 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     return map(printable, _lines(explanation))
 
 
-def _lines(explanation: Explanation) -> Iterator[str]:
-    context, pattern = explanation.context, explanation.action.resource_pattern
-    operation = code_name(AclOperation, explanation.action.operation)
+def action_text(explanation: Explanation) -> str:
+    """Return the operation and the resource of the request."""
+    pattern = explanation.action.resource_pattern
+    is_one = explanation.example is None
+    name = repr(pattern.name) if is_one else f"{pattern_text(pattern)} (all names with this prefix)"
     kind = code_name(ResourceType, pattern.resource_type)
-    answer = explanation.premises.decided(explanation.decision.result.value)
+    return f"{code_name(AclOperation, explanation.action.operation)} {kind} {name}"
+
+
+def host_text(explanation: Explanation) -> str:
+    """Return the host of the request, and whether it is only assumed."""
     none = "" if explanation.options.host_given else " (host assumed: none given)"
-    example = explanation.example
-    name = repr(pattern.name) if example is None else f"{pattern_text(pattern)} (all names with this prefix)"
-    yield f"{answer}: {context.principal} {operation} {kind} {name} from {context.host}{none}"
+    return f"{explanation.context.host}{none}"
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    answer = explanation.premises.decided(explanation.decision.result.value)
+    yield f"{answer}: {explanation.context.principal} {action_text(explanation)} from {host_text(explanation)}"
     yield f"based on {explanation.decision.text}"
     if explanation.example is not None:
         yield f"The rule shown decides {explanation.example!r}; all of these names are decided alike."
     if explanation.implied_by is not None:
+        operation = code_name(AclOperation, explanation.action.operation)
         yield f"A permission to {explanation.implied_by.name} implies {operation}."
     yield ""
     yield from _rules(explanation)

@@ -1,6 +1,6 @@
 """`aclog why`: the short answer on a request: the verdict, the rule, since when and by which change, and the fix."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -13,16 +13,28 @@ from aclog.analysis.regions import Query, only
 from aclog.analysis.timeline import IntentHeld, explained, question_of
 from aclog.authorizer.acl import (
     AclOperation,
-    PatternType,
+    AclPermissionType,
     ResourcePattern,
     ResourceType,
+    StandardAcl,
     acl_text,
     code_name,
     host_address,
     is_cidr,
 )
 from aclog.authorizer.audit import Decision
-from aclog.authorizer.explain import Change, ExaminedRule, ExplainOptions, Explanation, Remedy, Role, located_text
+from aclog.authorizer.explain import (
+    Change,
+    ExaminedRule,
+    ExplainOptions,
+    Explanation,
+    Remedy,
+    Role,
+    action_text,
+    host_text,
+    located_text,
+)
+from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
 from aclog.cli.answers import change_text, event_object
@@ -30,7 +42,6 @@ from aclog.cli.explain import ALLOWED, DENIED, asked_of
 from aclog.cli.flags.common import (
     OPERATIONS,
     AuthorizerFlags,
-    Output,
     SourceFlags,
     completions,
     named,
@@ -133,13 +144,13 @@ class WhyFlags:
         kind, colon, _ = name.partition(":")
         is_typed = bool(colon) or kind.lower() == "cluster"
         resource = parse_resource(name) if is_typed else asked_pattern(ResourceType.TOPIC, name)
-        host = _LOCALHOST if self.host is None else self.host
+        host, host_given = host_address(_LOCALHOST if self.host is None else self.host), self.host is not None
         if not self.consume and not self.produce:
             operation = self.operation or _ASSUMED.get(ResourceType(resource.resource_type))
             if operation is None:
                 kind = code_name(ResourceType, resource.resource_type)
                 raise ConfigError(f"{name}: no operation is assumed on {kind}: expected --operation NAME")
-            return Question(resources=(resource,), operation=operation, host=host, host_given=self.host is not None)
+            return Question(resources=(resource,), operation=operation, host=host, host_given=host_given)
         intent = Intent.CONSUME if self.consume else Intent.PRODUCE
         if resource.resource_type != ResourceType.TOPIC:
             raise ConfigError(f"{name}: with --{intent}, expected a topic")
@@ -149,9 +160,7 @@ class WhyFlags:
         if prefix := next((each for each in resources if is_set(each)), None):
             raise ConfigError(f"{pattern_text(prefix)}: with --{intent}, expected one name and no prefix")
         needs = needs_of(intent, resources)
-        return Question(
-            resources=tuple(resources), intent=intent, needs=needs, host=host, host_given=self.host is not None
-        )
+        return Question(resources=tuple(resources), intent=intent, needs=needs, host=host, host_given=host_given)
 
 
 @frozen(kw_only=True)
@@ -164,6 +173,7 @@ class Question:
     intent: Intent | None = None
     needs: tuple[Need, ...] = ()
     host: str
+    """In the form of `host_address`."""
     host_given: bool
 
     def requests(self, principal: str) -> Iterator[Request]:
@@ -220,10 +230,6 @@ def principal_of(text: str, image: Image) -> str:
 # The answer.
 
 
-_IMPLYING = (AclOperation.READ, AclOperation.WRITE)
-"""Of the operations of intents, those that imply DESCRIBE (StandardAuthorizerData)."""
-
-
 @frozen(kw_only=True)
 class Why:
     """The answer by one generation of Kafka: that on the first request that is denied, else on the first one."""
@@ -240,42 +246,118 @@ class Why:
         return self.explanation.allowed and self.missing is None
 
     @property
+    def verdict(self) -> str:
+        """The decision on all of it."""
+        return "ALLOWED" if self.allowed else "DENIED"
+
+    @property
     def remedy(self) -> Remedy:
         """What reverses the decision: of several denied requests, the changes of all."""
         remedies = [each.remedy for each in self.denied or (self.explanation,)]
         changes = list(dict.fromkeys(change for each in remedies for change in each.changes))
-        implying = [each.acl for each in changes if each.add and each.acl.operation in _IMPLYING]
-        implied = {evolve(each, operation=AclOperation.DESCRIBE) for each in implying}
+        added = [each.acl for each in changes if each.add]
         return Remedy(
-            changes=tuple(each for each in changes if not (each.add and each.acl in implied)),
+            changes=tuple(each for each in changes if not (each.add and _is_implied(each.acl, added))),
             left_off=sum(each.left_off for each in remedies),
             notes=tuple(dict.fromkeys(text for each in remedies for text in each.notes)),
         )
+
+
+def _is_implied(acl: StandardAcl, others: Iterable[StandardAcl]) -> bool:
+    """Return whether one of some ACLs that allow implies another one."""
+    return any(
+        _implies(each.operation, acl.operation) and evolve(each, operation=acl.operation) == acl for each in others
+    )
+
+
+def _implies(operation: int, other: int) -> bool:
+    """Return whether the permission for an operation is one for another operation."""
+    return operation != other and bool(rule_mask(operation, AclPermissionType.ALLOW) >> other & 1)
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What is printed: the answer by the generation of Kafka that denies, if one does, and what else is known."""
+
+    shown: Why
+    generation: Generation
+    others: Mapping[Generation, Why]
+    """Those of other generations that decide by other rules."""
+    since: Since | str
+    """Or the reason why that is unknown."""
+    intent: Intent | None
+
+    @property
+    def before(self) -> Decision | None:
+        """The decision on the request before the change; None if it is unknown, or was the same."""
+        explanation = self.shown.explanation
+        if isinstance(self.since, str) or self.since.before is None:
+            return None
+        try:
+            decision = self.since.before.authorizer.decide(explanation.context, explanation.action)
+        except InvalidRequestError:  # a rule of a principal without a colon, as which Kafka's authorizer throws
+            return None
+        return None if decision.result is explanation.decision.result else decision
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON; scripts depend on the keys."""
+        shown, before = self.shown, self.before
+        explanation = shown.explanation.to_dict()
+        since = None if isinstance(self.since, str) else self.since
+        made_by = None if since is None else since.made_by
+        row = {
+            **{key: explanation[key] for key in _OF_EXPLANATION},
+            "decision": shown.verdict,
+            "intent": None if self.intent is None else self.intent.value,
+            "missing": None if shown.missing is None else code_name(ResourceType, shown.missing.resource_type),
+            "since": None if since is None else event_object(since.event),
+            "madeBy": None if made_by is None else {"apply": made_by.apply, "who": made_by.who, "git": made_by.git},
+            "sinceUnknown": self.since if isinstance(self.since, str) else None,
+            "before": None if before is None else {"decision": before.result.value, "rule": before.text},
+            "nearMisses": explanation["nearMisses"],
+            "opposite": shown.remedy.to_dict(shown.explanation.options.origins),
+            "asOf": explanation["asOf"],
+            **shown.explanation.premises.key(),
+        }
+        if self.others:
+            row["generation"] = self.generation.value
+            row["otherGenerations"] = [
+                {"generation": of.value, "decision": other.verdict, "rule": other.explanation.decision.text}
+                for of, other in self.others.items()
+            ]
+        return row
+
+
+_OF_EXPLANATION = (
+    *("decision", "rule", "principal", "host", "hostGiven"),
+    *("operation", "resourceType", "resourceName", "patternType"),
+)
 
 
 def answer(policy: Policy, principal: str, question: Question, options: ExplainOptions) -> Why:
     """Return the answer by one policy. Raises as aclog.analysis.timeline.explained."""
     explanations = [explained(policy, *asked_of(each), options) for each in question.requests(principal)]
     denied = _without_implied([each for each in explanations if not each.allowed])
-    context, _ = asked_of(next(question.requests(principal)))
     unnamed = (need for need in question.needs if not set(need.patterns) & set(question.resources))
     missing = (
         need
         for need in unnamed
-        if not IntentHeld(needs=(need,), principals=only(principal), host=context.host).holds(policy, policy, None)
+        if not IntentHeld(needs=(need,), principals=only(principal), host=question.host).holds(policy, policy, None)
     )
     return Why(explanation=(*denied, *explanations)[0], denied=denied, missing=next(missing, None))
 
 
 def _without_implied(denied: Sequence[Explanation]) -> tuple[Explanation, ...]:
-    """Return the denied requests without each DESCRIBE that only lacks what READ, WRITE and others will imply."""
-    others = {each.action.resource_pattern for each in denied if each.action.operation != AclOperation.DESCRIBE}
+    """Return the denied requests without those that only lack what a permission for another one implies."""
+    actions = [each.action for each in denied]
     return tuple(
         each
         for each in denied
-        if each.action.operation != AclOperation.DESCRIBE
-        or each.decision.rule is not None
-        or each.action.resource_pattern not in others
+        if each.decision.rule is not None
+        or not any(
+            other.resource_pattern == each.action.resource_pattern and _implies(other.operation, each.action.operation)
+            for other in actions
+        )
     )
 
 
@@ -289,9 +371,8 @@ def since_of(
         return "unknown: super.users allows it, and a log has no changes of settings"
     if any(map(is_set, question.resources)):
         return "not shown for a prefix, whose names may differ: `aclog when` lists the intervals"
-    context, _ = asked_of(next(question.requests(principal)))
     query = Query(
-        resources=question.resources, operations=1 << question.operation, principals=only(principal), host=context.host
+        resources=question.resources, operations=1 << question.operation, principals=only(principal), host=question.host
     )
     return answer_since(choice.source, image.end_offset, question_of(query, question.needs), settings_of(stated))
 
@@ -342,17 +423,22 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
         else "not shown, as the Kafka versions decide differently: --kafka-version names one"
     )
     first = next((of for of, own in answers.items() if not own.allowed), next(iter(answers)))
-    shown = answers.pop(first)
-    others = {
-        of: own for of, own in answers.items() if own.explanation.decision.text != shown.explanation.decision.text
-    }
+    rule = answers[first].explanation.decision.text
+    result = Answer(
+        shown=answers[first],
+        generation=first,
+        others={of: own for of, own in answers.items() if own.explanation.decision.text != rule},
+        since=since,
+        intent=question.intent,
+    )
     if how.is_rows:
-        _print_rows(how, shown, since, question, others, first)
+        row = result.to_dict()
+        how.print_answer(row, COLUMNS, [row])
     else:
-        for line in lines(shown, since, question, others, first):
+        for line in lines(result):
             emit(line)
     choice.warn_of_age()
-    raise Exit(ALLOWED if shown.allowed else DENIED)
+    raise Exit(ALLOWED if result.shown.allowed else DENIED)
 
 
 # The lines for people.
@@ -361,31 +447,32 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
 _WIDTH = 8
 
 
-def lines(
-    shown: Why, since: Since | str, question: Question, others: Mapping[Generation, Why], generation: Generation
-) -> Iterator[str]:
+def lines(answer: Answer) -> Iterator[str]:
     """Yield the lines: the verdict, the rule, since when, the answer before, and the fix."""
-    explanation = shown.explanation
-    verdict = explanation.premises.decided("ALLOWED" if shown.allowed else "DENIED")
-    yield _line(verdict, _request_text(explanation, question) + (only_on(generation) if others else ""), verdict=True)
+    shown, explanation = answer.shown, answer.shown.explanation
+    intent = "" if answer.intent is None else f" to {answer.intent}"
+    request = f"{explanation.context.principal}{intent}: {action_text(explanation)} from {host_text(explanation)}"
+    verdict = explanation.premises.decided(shown.verdict)
+    yield _line(verdict, f"{request}{only_on(answer.generation) if answer.others else ''}", verdict=True)
     if shown.denied or shown.missing is None:
         yield _line("rule", _rule_text(explanation))
     for more in shown.denied[1:]:
-        yield _line("also", f"DENIED {_request_of(more)}: {_rule_text(more)}")
+        yield _line("also", f"DENIED {action_text(more)}: {_rule_text(more)}")
     if shown.missing is not None:
         yield _line("needs", _missing_text(shown.missing))
-    for of, other in others.items():
-        yield _line(str(of), f"{'ALLOWED' if other.allowed else 'DENIED'} {other.explanation.decision.text}")
-    yield _line("since", _since_text(since))
-    if isinstance(since, Since) and (before := _before(since, explanation)) is not None:
+    for of, other in answer.others.items():
+        yield _line(str(of), f"{other.verdict} {other.explanation.decision.text}")
+    yield _line("since", _since_text(answer.since))
+    if (before := answer.before) is not None:
         text = before.text if before.rule is None else acl_text(before.rule.acl)
         yield _line("before", f"{before.result.value} by {text}")
     for miss in explanation.near_misses:
         yield _line("near", miss)
-    if count := sum(_has_clients(each, generation) for each in explanation.rules if each.role is Role.OTHER_HOST):
+    of_others = (each for each in explanation.rules if each.role is Role.OTHER_HOST)
+    if count := sum(_has_clients(each, answer.generation) for each in of_others):
         yield _line("hosts", f"{plural(count, 'rule')} of other hosts: --host ADDRESS decides for one of them")
     if not shown.allowed:
-        yield from _fix_lines(shown, question)
+        yield from _fix_lines(shown, answer.intent)
 
 
 def _line(label: str, text: str, *, verdict: bool = False) -> str:
@@ -393,21 +480,6 @@ def _line(label: str, text: str, *, verdict: bool = False) -> str:
         return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {printable(text)}"
     color = "green" if label.startswith("ALLOWED") else "red"
     return f"{styled(f'{printable(label):<{_WIDTH}}', fg=color, bold=True)} {printable(text)}"
-
-
-def _request_text(explanation: Explanation, question: Question) -> str:
-    context = explanation.context
-    intent = "" if question.intent is None else f" to {question.intent}"
-    host = context.host if question.host_given else f"{context.host} (host assumed: none given)"
-    return f"{context.principal}{intent}: {_request_of(explanation)} from {host}"
-
-
-def _request_of(explanation: Explanation) -> str:
-    pattern = explanation.action.resource_pattern
-    is_one = explanation.example is None
-    name = repr(pattern.name) if is_one else f"{pattern_text(pattern)} (all names with this prefix)"
-    kind = code_name(ResourceType, pattern.resource_type)
-    return f"{code_name(AclOperation, explanation.action.operation)} {kind} {name}"
 
 
 def _has_clients(examined: ExaminedRule, generation: Generation) -> bool:
@@ -459,7 +531,7 @@ def _age(timestamp: int) -> str:
     return f"{plural(seconds // length, unit)} ago"
 
 
-def _fix_lines(shown: Why, question: Question) -> Iterator[str]:
+def _fix_lines(shown: Why, intent: Intent | None) -> Iterator[str]:
     remedy = shown.remedy
     for change in remedy.changes:
         yield _line("fix", _change_text(change, shown.explanation))
@@ -469,24 +541,13 @@ def _fix_lines(shown: Why, question: Question) -> Iterator[str]:
         yield _line("", f"and remove {plural(remedy.left_off, 'more such ACL')}")
     for text in remedy.notes:
         yield _line("" if remedy.changes else "fix", text)
-    if shown.missing is not None and question.intent is not None:
+    if shown.missing is not None:
         kind = code_name(ResourceType, shown.missing.resource_type).lower()
-        yield _line("fix", f"aclog grant --intent {question.intent} with --{kind} NAME adds the rules that it needs")
+        yield _line("fix", f"aclog grant --intent {intent} with --{kind} NAME adds the rules that it needs")
 
 
 def _change_text(change: Change, explanation: Explanation) -> str:
     return f"{'add' if change.add else 'remove'} {located_text(change.acl, explanation.options.origins)}"
-
-
-def _before(since: Since, explanation: Explanation) -> Decision | None:
-    """Return the decision on the request before the change; None if it is unknown, or was the same."""
-    if since.before is None:
-        return None
-    try:
-        decision = since.before.authorizer.decide(explanation.context, explanation.action)
-    except InvalidRequestError:  # a rule of a principal without a colon, as which Kafka's authorizer throws
-        return None
-    return None if decision.result is explanation.decision.result else decision
 
 
 # The answer for programs.
@@ -505,53 +566,3 @@ COLUMNS = (
     Column(key="madeBy.who", title="WHO", spare=True, cut=True),
     Column(key="madeBy.git", title="GIT", spare=True),
 )
-
-
-def _print_rows(
-    how: Output,
-    shown: Why,
-    since: Since | str,
-    question: Question,
-    others: Mapping[Generation, Why],
-    generation: Generation,
-) -> None:
-    row = _object(shown, since, question)
-    if others:
-        row["generation"] = generation.value
-        row["otherGenerations"] = [
-            {"generation": of.value, "decision": _decision(other), "rule": other.explanation.decision.text}
-            for of, other in others.items()
-        ]
-    how.print_answer(row, COLUMNS, [row])
-
-
-def _decision(shown: Why) -> str:
-    return "ALLOWED" if shown.allowed else "DENIED"
-
-
-def _object(shown: Why, since: Since | str, question: Question) -> dict[str, Any]:
-    explanation = shown.explanation
-    pattern = explanation.action.resource_pattern
-    missing = shown.missing
-    before, made_by = (_before(since, explanation), since.made_by) if isinstance(since, Since) else (None, None)
-    return {
-        "decision": _decision(shown),
-        "rule": explanation.decision.text,
-        "principal": explanation.context.principal,
-        "host": explanation.context.host,
-        "hostGiven": question.host_given,
-        "operation": code_name(AclOperation, explanation.action.operation),
-        "resourceType": code_name(ResourceType, pattern.resource_type),
-        "resourceName": pattern.name,
-        "patternType": code_name(PatternType, pattern.pattern_type),
-        "intent": None if question.intent is None else question.intent.value,
-        "missing": None if missing is None else code_name(ResourceType, missing.resource_type),
-        "since": event_object(since.event) if isinstance(since, Since) else None,
-        "madeBy": None if made_by is None else {"apply": made_by.apply, "who": made_by.who, "git": made_by.git},
-        "sinceUnknown": None if isinstance(since, Since) else since,
-        "before": None if before is None else {"decision": before.result.value, "rule": before.text},
-        "nearMisses": list(explanation.near_misses),
-        "opposite": shown.remedy.to_dict(explanation.options.origins),
-        "asOf": explanation.options.as_of,
-        **explanation.premises.key(),
-    }

@@ -355,9 +355,8 @@ class TwoStates:
         if old.states_nothing and named[0] is not named[1]:  # --to-kafka-version
             (other,) = set(Generation) - set(new.generations)
             old = DecidingKafka(generations=(other,), stated=other)
-        # Two sources may be of one cluster, such as a checkpoint and its log: then their ids are of the same nodes.
-        is_same = self.second is None or is_same_source(self.first.source, self.second.source)
-        pairs = generation_pairs(old, new, by_id=is_same or None)
+        is_same = self.second is None or _is_same_source(self.first.source, self.second.source)
+        pairs = generation_pairs(old, new, is_one_cluster=is_same)
         if len(pairs) > 1:
             warn(next(kafka.ambiguity() for kafka in (old, new) if not kafka.is_known))
         moved = [pair for pair in pairs.values() if pair.old is not pair.new]
@@ -397,8 +396,8 @@ class TwoStates:
         return TwoOrigins(old=old if self.maps else both, new=both)
 
 
-def is_same_source(first: StateSource, second: StateSource) -> bool:
-    """Return whether two sources are known to be the same: of one name, or one directory of a log."""
+def _is_same_source(first: StateSource, second: StateSource) -> bool:
+    """Return whether two sources are known to be one; others may be of one cluster, as a checkpoint and its log."""
     if isinstance(first, LogSource) and isinstance(second, LogSource):
         return first.directory.resolve() == second.directory.resolve()
     return first.name == second.name

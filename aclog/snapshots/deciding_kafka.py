@@ -1,6 +1,7 @@
 """The generations of Kafka's authorizer that may decide on a state, their sources, and their history."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Final, Self
 
@@ -278,15 +279,15 @@ def kafka_of_both(
 
 
 def generation_pairs(
-    old: DecidingKafka, new: DecidingKafka, *, by_id: bool | None = True
+    old: DecidingKafka, new: DecidingKafka, *, is_one_cluster: bool = True
 ) -> dict[Generation | GenerationPair | None, GenerationPair]:
     """Return the generations by which nodes decide on two states, an earlier and a later one.
 
     One pair under None, if each state has one generation. Otherwise a pair for each transition of a node, under its
     generation, if that is the same on both states. A node that only one of the states has counts as one of the other's
-    nodes, of its own generation if there is any. Where nodes are not known, or where it is unknown whether the states
-    are of one cluster (`by_id` is None), each generation counts as a node. A state that states nothing is decided as
-    the other one: it is of the time before the first broker, or of files for the other's cluster.
+    nodes, of its own generation if there is any. Where nodes are not known, each generation counts as a node; also
+    if it is unknown whether the states are of one cluster (not `is_one_cluster`). A state that states nothing is
+    decided as the other one: it is of the time before the first broker, or of files for the other's cluster.
     """
     old, new = (new if old.states_nothing else old), (old if new.states_nothing else new)
     if old.is_known and new.is_known:
@@ -294,10 +295,13 @@ def generation_pairs(
     brokers, controllers = (
         (of_role(old.nodes), of_role(new.nodes)) for of_role in (NodeKafkas.brokers, NodeKafkas.controllers)
     )
-    of_brokers = _transitions((old.of_brokers, new.of_brokers), brokers, by_id=by_id)
+    transitions = partial(_transitions, is_one_cluster=is_one_cluster)
+    of_brokers = transitions((old.of_brokers, new.of_brokers), brokers)
     only_controllers = set[tuple[Generation, Generation]]()
     if old.only_controllers or new.only_controllers or any(controllers):
-        only_controllers = _transitions((old.generations, new.generations), controllers, by_id=by_id) - of_brokers
+        only_controllers = (
+            _transitions((old.generations, new.generations), controllers, is_one_cluster=is_one_cluster) - of_brokers
+        )
     pairs = [GenerationPair(old=was, new=now) for was, now in of_brokers]
     pairs += [GenerationPair(old=was, new=now, only_controllers=True) for was, now in only_controllers]
     pairs.sort(key=lambda each: (each.old.value, each.new.value))
@@ -308,15 +312,15 @@ def _transitions(
     generations: tuple[Sequence[Generation], Sequence[Generation]],
     nodes: tuple[Mapping[int, Generation], Mapping[int, Generation]],
     *,
-    by_id: bool | None,
+    is_one_cluster: bool,
 ) -> set[tuple[Generation, Generation]]:
     """Return the generations before and after of each node, given those of both states and of their nodes."""
     (old, new), (before, after) = generations, nodes
     own = set[tuple[Generation, Generation]]()
-    if by_id is not False and before and after:
+    if before and after:
         ids = before.keys() | after.keys()
         own = {(before.get(each) or after[each], after.get(each) or before[each]) for each in ids}
-    if not own or by_id is None:
+    if not own or not is_one_cluster:
         own |= {(each, each) for each in (*old, *new)}
     return {(_nearest(old, was), _nearest(new, now)) for was, now in own}
 
