@@ -293,10 +293,9 @@ class Comparison:
         )
 
     def _topics_of(self, row: Row) -> int | None:
-        parts = [each.names for each in row.clauses if each.resource_type == ResourceType.TOPIC]
-        if self.topics is None or not parts:
+        if self.topics is None or all(each.resource_type != ResourceType.TOPIC for each in row.clauses):
             return None
-        return len(set[str]().union(*map(self.topics.among, parts)))
+        return len(self.topics.of_clauses(row.clauses))
 
     def _accesses_of(self, row: Row) -> int | None:
         return None if self.flips is None else self.flips.among(row)

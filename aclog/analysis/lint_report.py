@@ -661,11 +661,14 @@ def _location(rule: LocatedRule, uri_of: Callable[[str], str], number: int) -> J
     }
     files = _lines(rule)
     if number < len(files) and files[number].file != _STDIN:
-        location["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(uri_of(files[number].file), safe="/:", errors="surrogateescape")},
-            "region": {"startLine": files[number].line},
-        }
+        location["physicalLocation"] = physical_location(uri_of(files[number].file), files[number].line)
     return location
+
+
+def physical_location(path: str, line: int) -> JsonObject:
+    """Return a line of a file as SARIF has it."""
+    uri = quote(path, safe="/:", errors="surrogateescape")
+    return {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}
 
 
 # Findings as lines for people: by lint, errors first, limited to a screen.

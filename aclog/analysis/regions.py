@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 from itertools import chain, count
-from typing import NamedTuple, TypeAlias, TypeGuard
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 from attrs import evolve, frozen
 
@@ -114,6 +114,18 @@ def contains(names: Names, name: str) -> bool:
 # Existing topics, and how many of them are in a set of names.
 
 
+class HasNames(Protocol):
+    """A region of requests, or a clause of a row: names of one type of resources."""
+
+    @property
+    def resource_type(self) -> int:
+        """The type, as a code."""
+
+    @property
+    def names(self) -> "Names":
+        """The names."""
+
+
 @frozen
 class ExistingNames:
     """Names of topics, sorted and distinct."""
@@ -134,6 +146,12 @@ class ExistingNames:
     def among(self, names: Names) -> set[str]:
         """Return those of the topics that are in a set of names."""
         return {name for part in names for name in self._of_part(part)}
+
+    def of_clauses(self, clauses: "Iterable[HasNames]") -> set[str]:
+        """Return those that are in the names of topics of regions, or of other clauses."""
+        return self.among(
+            tuple(part for each in clauses if each.resource_type == ResourceType.TOPIC for part in each.names)
+        )
 
     def _of_part(self, part: NamePart) -> Iterator[str]:
         prefix = part.name if isinstance(part, Literal) else part.prefix

@@ -386,10 +386,10 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
 
     """
     output = flags.output()
-    each_cluster = {} if source.is_given() else dict(settings.of_clusters())
-    if each_cluster and flags.fix is not None:
+    each_cluster = {"": settings} if source.is_given() else settings.by_cluster()
+    if "" not in each_cluster and flags.fix is not None:
         raise ConfigError("--fix: expected --acls PATH with the rules of one of the clusters of aclog.toml")
-    linted = {name: _lint(source, flags, each) for name, each in (each_cluster or {"": settings}).items()}
+    linted = {name: _lint(source, flags, each) for name, each in each_cluster.items()}
     _print(linted, output)
     fails = False
     for each in linted.values():

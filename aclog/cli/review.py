@@ -206,10 +206,10 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
 
     """
     files, settings = flags.files(), flags.over(repository.load())
-    each_cluster = {} if change.path is not None else dict(settings.of_clusters())
+    each_cluster = {"": settings} if change.path is not None else settings.by_cluster()
     reviewed = {
         name: review_change(change.change(), each, settings_win=repository.overrides())
-        for name, each in (each_cluster or {"": settings}).items()
+        for name, each in each_cluster.items()
     }
     for path, form in files.items():
         path.write_text("".join(f"{line}\n" for line in _lines(reviewed, form)), encoding="utf-8")

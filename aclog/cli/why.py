@@ -1,7 +1,6 @@
 """`aclog why`: the short answer on a request: the verdict, the rule, since when and by which change, and the fix."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from attrs import evolve, frozen
@@ -9,7 +8,7 @@ from click.exceptions import Exit
 
 from aclog.analysis.intents import Intent, Need, needs_of
 from aclog.analysis.policy import Policy, only_on
-from aclog.analysis.regions import Query, only
+from aclog.analysis.regions import Query, only, operations_of
 from aclog.analysis.timeline import IntentHeld, explained, question_of
 from aclog.authorizer.acl import (
     AclOperation,
@@ -134,10 +133,10 @@ class WhyFlags:
             ConfigError: flags that do not go together, a name that is not one, or no operation where none is assumed.
 
         """
-        given = [flag for flag, on in (("--consume", self.consume), ("--produce", self.produce)) if on]
-        given += ["--operation"] if self.operation is not None else []
-        if len(given) > 1:
-            raise ConfigError(f"{' and '.join(given)}: expected one of them")
+        flags = [flag for flag, on in (("--consume", self.consume), ("--produce", self.produce)) if on]
+        flags += ["--operation"] if self.operation is not None else []
+        if len(flags) > 1:
+            raise ConfigError(f"{' and '.join(flags)}: expected one of them")
         if self.group is not None and not self.consume:
             raise ConfigError("--group: expected --consume beside it, or group:NAME as NAME")
         name = typed_text(self.name)
@@ -195,8 +194,7 @@ class Question:
             for resource in need.patterns:
                 if resource in self.resources:
                     # READ or WRITE first: the others are implied by them, and are denied by rules of their own only.
-                    operations = [each for each in AclOperation if need.operations >> each & 1]
-                    yield from ((operation, resource) for operation in operations)
+                    yield from ((operation, resource) for operation in operations_of(need.operations))
 
 
 # The principal.
@@ -209,6 +207,8 @@ def principal_of(text: str, image: Image) -> str:
         ConfigError: no type, and ACLs name another type of principal with this name, and no User.
 
     """
+    from difflib import get_close_matches  # here: most principals are in the state
+
     named_in_acls = image.acls.principals()
     principal = text if ":" in text else f"{_USER}{text}"
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}
@@ -218,9 +218,9 @@ def principal_of(text: str, image: Image) -> str:
         others = sorted(each for each in named_in_acls if each.partition(":")[2] == text)
         if others:
             raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
-    known = sorted(named_in_acls | users)
-    same = [each for each in known if each.casefold() == principal.casefold()]
-    near = same or get_close_matches(principal, known, n=3)
+    principals = sorted(named_in_acls | users)
+    same = [each for each in principals if each.casefold() == principal.casefold()]
+    near = same or get_close_matches(principal, principals, n=3)
     hint = f": did you mean {' or '.join(near)}?" if near else ""
     case = " (upper and lower case differ)" if same else ""
     note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
@@ -247,7 +247,7 @@ class Why:
 
     @property
     def verdict(self) -> str:
-        """The decision on all of it."""
+        """The decision on the request, or on the whole intent."""
         return "ALLOWED" if self.allowed else "DENIED"
 
     @property
@@ -501,7 +501,7 @@ def _rule_text(explanation: Explanation) -> str:
 
 
 def _missing_text(need: Need) -> str:
-    operations = " and ".join(each.name for each in AclOperation if need.operations >> each & 1)
+    operations = " and ".join(each.name for each in operations_of(need.operations))
     kind = code_name(ResourceType, need.resource_type)
     return f"{operations} on a {kind}: the principal has them on no {kind}"
 

@@ -79,8 +79,7 @@ class Verdict:
 def _head(claim: Claim, verdict: Verdict, regions: Sequence[Region], topics: ExistingNames | None) -> JsonObject:
     head: JsonObject = {"check": claim.check, "verdict": verdict.name, "regions": len(regions)}
     if topics is not None:
-        names = (region.names for region in regions if region.resource_type == ResourceType.TOPIC)
-        head["topics"] = len(set[str]().union(*map(topics.among, names)))
+        head["topics"] = len(topics.of_clauses(regions))
     return {**head, **verdict.premises.key()}
 
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import quote
 from uuid import UUID
 
 from attrs import evolve, frozen
@@ -26,6 +25,7 @@ from aclog.analysis.lint_report import (
     lint,
     no_progress,
     parse_lints,
+    physical_location,
     sarif_log,
 )
 from aclog.analysis.policy import Policy, merged, only_on
@@ -209,15 +209,11 @@ UNREAD_RULE: JsonObject = {
 
 def unread_result(text: str, origin: FileOrigin, level: str = "note") -> JsonObject:
     """Return a result of SARIF about content that was not read."""
-    place = {
-        "artifactLocation": {"uri": quote(repository_path(origin.file), safe="/:", errors="surrogateescape")},
-        "region": {"startLine": origin.line},
-    }
     return {
         "ruleId": UNREAD_RULE["id"],
         "level": level,
         "message": {"text": text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": physical_location(repository_path(origin.file), origin.line)}],
     }
 
 

@@ -168,9 +168,7 @@ class NewPlan:
     change: PlannedChange
     place: FoundPlace
     goal: PlanGoal
-    limit: DeleteLimit
-    fail_on_unread: bool = False
-    """Whether unread content refuses a plan that deletes nothing as well."""
+    ownership: Ownership
 
     def check(self) -> None:
         """Check the plan.
@@ -181,18 +179,19 @@ class NewPlan:
 
         """
         change = self.change
-        if self.goal.unread and (change.removed or self.fail_on_unread):
-            why = "" if self.fail_on_unread else f", and {plural(len(change.removed), 'rule')} would be deleted"
+        unread, always, limit = self.goal.unread, self.ownership.fail_on_unread, self.ownership.limit
+        if unread and (change.removed or always):
+            why = "" if always else f", and {plural(len(change.removed), 'rule')} would be deleted"
             raise RefusedError(
-                f"{self.goal.path}: {unread_text(self.goal.unread)}{why}: render or move the content, or "
+                f"{self.goal.path}: {unread_text(unread)}{why}: render or move the content, or "
                 "--accept-unread KIND if it holds no rule of this source"
             )
-        if self.goal.rules == frozenset() and change.removed and self.limit == DeleteLimit():  # none was given
+        if self.goal.rules == frozenset() and change.removed and limit == DeleteLimit():  # none was given
             raise RefusedError(
                 f"{self.goal.path}: has no rules at all, so all {len(change.removed):,} that are owned would be "
                 "deleted: expected --max-deletes if that is meant"
             )
-        self.place.check_plan(change, self.plan.steps, self.limit, origins=self.goal.origins)
+        self.place.check_plan(change, self.plan.steps, limit, origins=self.goal.origins)
 
     def objects(self) -> Iterator[dict[str, object]]:
         """Yield an object for each step."""
@@ -230,6 +229,5 @@ def new_plan(address: PlaceAddress, goal: PlanGoal, ownership: Ownership, stated
         change=change,
         place=place,
         goal=goal,
-        limit=ownership.limit,
-        fail_on_unread=ownership.fail_on_unread,
+        ownership=ownership,
     )

@@ -8,13 +8,12 @@ from functools import cache, cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from attrs import evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison, differences, rows_of_each
 from aclog.analysis.lint.finding import Severity
-from aclog.analysis.lint_report import LintReport, LocatedFinding, parted
+from aclog.analysis.lint_report import LintReport, LocatedFinding, parted, physical_location
 from aclog.analysis.lint_report import json_lines as lint_lines
 from aclog.analysis.lint_report import sarif_log as lint_log
 from aclog.analysis.policy import Policy, generation_object, marked, merged, only_on
@@ -73,7 +72,7 @@ from aclog.sources.accesses import Accesses, need_file, read_accesses
 from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source, gaps_of
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.unread import UNREAD, parse_accepted
+from aclog.sources.formats.unread import UNREAD, Unread, parse_accepted
 from aclog.sources.git import (
     GitPlace,
     HostedLines,
@@ -380,11 +379,7 @@ def _results(rule: str, items: Iterable[Item]) -> Iterator[JsonObject]:
 def _locations(item: Item) -> list[JsonObject]:
     if item.origin is None:
         return []
-    place = {
-        "artifactLocation": {"uri": quote(repository_path(item.origin.file), safe="/:", errors="surrogateescape")},
-        "region": {"startLine": item.origin.line},
-    }
-    return [{"physicalLocation": place}]
+    return [{"physicalLocation": physical_location(repository_path(item.origin.file), item.origin.line)}]
 
 
 # The two sides of a review: the rules of a commit, and those of another or of the working tree.
@@ -407,6 +402,11 @@ class Side:
     authorizer: StatedSettings
 
     @property
+    def unread(self) -> Sequence[Unread]:
+        """What may hold rules and was not read."""
+        return () if self.choice is None else self.choice.unread
+
+    @cached_property
     def placement(self) -> Placement:
         """Where the rules stand."""
         if self.choice is None:
@@ -425,8 +425,6 @@ class ReviewSides:
     head: Side
     changed: frozenset[str]
     """From the top of the repository; all files, not only those of rules."""
-    path: str
-    """Of the rules, from the top of the repository; empty for the top itself."""
     base_commit: str
     head_commit: str | None
     """None for the working tree."""
@@ -501,9 +499,9 @@ class SideReader:
                 doubts.append(f"{self.path}: {side.name} does not have it, so it has no rules")
             elif side.choice.nothing_read is not None:
                 doubts.append(f"{self.path}: {side.name} has no file of a known format, so no rules")
-        nothing = [None if each.choice is None else each.choice.nothing_read for each in (head, base)]
-        if all(each.choice is None or each.choice.nothing_read for each in (head, base)) and not _unread(head, base):
-            raise ConfigError(next(filter(None, nothing)))
+        nothing = [each.choice.nothing_read for each in (head, base) if each.choice is not None]
+        if nothing[0] is not None and all(nothing) and not (head.unread or base.unread):
+            raise ConfigError(nothing[0])
         doubts += _unknown_kafka(base, head)
         for each in doubts:
             note(each)
@@ -511,7 +509,6 @@ class SideReader:
             base=base,
             head=head,
             changed=frozenset(changed_files(base_ref, head_commit)),
-            path=path,
             base_commit=_commit(base_ref),
             head_commit=head_commit,
             doubts=tuple(doubts),
@@ -553,10 +550,6 @@ class SideReader:
         choice = choose_source(selection)
         image = choice.image()
         return Side(name=name, ref=ref, choice=choice, image=image, authorizer=self.settings.authorizer)
-
-
-def _unread(*sides: Side) -> bool:
-    return any(side.choice is not None and side.choice.unread for side in sides)
 
 
 def _without_rules(name: str, authorizer: StatedSettings) -> Side:
@@ -624,6 +617,8 @@ class PlaceLinks:
             path = self._path(place.file)
         except ConfigError:  # outside of the repository, such as the directory of a module
             return LinkedPlace(file=place.file, line=place.line)
+        if self._lines is None:  # then what is committed makes no difference
+            return LinkedPlace(file=path, line=place.line)
         return self._linked(path, place.line, None if path in self._uncommitted else self._checked_out)
 
     def _linked(self, path: str, line: int, commit: str | None) -> LinkedPlace:
@@ -790,11 +785,10 @@ def unread_items(sides: ReviewSides) -> list[UnreadItem]:
 
     What only one side has also counts as changed: git lists no submodule of a work tree, nor a file that it ignores.
     """
-    of_sides = []
-    for side in (sides.head, sides.base):
-        unread = () if side.choice is None else side.choice.unread
-        of_sides.append({(side.placement.path_of(each.file), each.label, each.reason): each for each in unread})
-    head, base = of_sides
+    head, base = (
+        {(side.placement.path_of(each.file), each.label, each.reason): each for each in side.unread}
+        for side in (sides.head, sides.base)
+    )
     items = []
     for key, each in {**base, **head}.items():
         is_changed = key[0] in sides.changed or key not in head or key not in base

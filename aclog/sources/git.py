@@ -295,8 +295,8 @@ def submodules(path: str) -> list[str]:
     """Return the submodules of the index at a path from the top, or below it."""
     answer = ask_git("ls-files", "--stage", "-z", "--full-name", "--", f":(top,literal){path}")
     lines = (answer.output or b"").split(b"\0")[:-1]
-    found = [line.partition(b"\t")[2] for line in lines if line.startswith(_MODE_SUBMODULE.encode())]
-    return [path.decode("utf-8", "surrogateescape") for path in found]
+    paths = (line.partition(b"\t")[2] for line in lines if line.startswith(_MODE_SUBMODULE.encode()))
+    return [each.decode("utf-8", "surrogateescape") for each in paths]
 
 
 def _directory(directories: dict[str, dict[str, TreeEntry]], path: str) -> dict[str, TreeEntry]:
@@ -604,8 +604,8 @@ def changed_files(base: str, head: str | None) -> set[str]:
     """
     refs = (base,) if head is None else (base, head)
     # Neither filters nor work trees of submodules: git would run the programs in their settings.
-    submodules = f"--ignore-submodules={'all' if head is None else 'dirty'}"
-    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", submodules, "--name-only", "-z")
+    without = f"--ignore-submodules={'all' if head is None else 'dirty'}"
+    compared = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", without, "--name-only", "-z")
     answer = ask_git(*without_filters(), *compared, *refs, "--")
     if answer.output is None:
         raise ConfigError(f"{' '.join(refs)}: {answer.message.removeprefix('fatal: ')}")
@@ -736,8 +736,7 @@ class HostedLines:
         match = _REMOTE.fullmatch(url)
         if match is None:
             return None
-        known = (each for each in _LINES_OF_SITES if each in match["host"].split("."))
-        site = next(known, "")
+        site = next((each for each in _LINES_OF_SITES if each in match["host"].split(".")), "")
         path = match["path"].removesuffix("/").removesuffix(".git")
         return HostedLines._at(f"https://{match['host']}/{path}", site) if site else None
 

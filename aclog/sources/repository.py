@@ -195,11 +195,16 @@ class RepositorySettings:
     review: ReviewSettings = field(factory=ReviewSettings)
     document: TomlDocument | None = field(default=None, repr=False)
 
-    def of_clusters(self) -> "Iterator[tuple[str, RepositorySettings]]":
-        """Yield each cluster's name and settings; what its table does not state is that of `source`."""
+    def by_cluster(self) -> "dict[str, RepositorySettings]":
+        """Return each cluster's settings by its name, or these under an empty name if there are no clusters.
+
+        What the table of a cluster does not state is that of `source`.
+        """
+        settings = {}
         for name, source in self.clusters.items():
             stated = {each.name: value for each in fields(SourceSettings) if (value := getattr(source, each.name))}
-            yield name, evolve(self, source=evolve(self.source, **stated), clusters={})
+            settings[name] = evolve(self, source=evolve(self.source, **stated), clusters={})
+        return settings or {"": self}
 
     def error(self, *keys: str, what: str) -> ConfigError:
         """Return an error about a setting, for checks in commands: file, line, key, and the problem."""

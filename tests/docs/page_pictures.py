@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
-from markdown_it import MarkdownIt
 from playwright.sync_api import Page, sync_playwright
 
 from tests.support.cli.command import aclog
+from tests.support.review.comments import plain_html
 from tests.support.review.pull_requests import ACCIDENTS, MODULES, PULL_REQUESTS, apply, write_main
 from tests.support.web.chromium import ROOT, launch
 
@@ -54,7 +54,7 @@ _CIRCLE = '<span style="color: {}; font-size: 130%; line-height: 1">\N{BLACK CIR
 
 def html_of(markdown: str, css: str = "") -> str:
     """Return Markdown as one HTML page whose relative links start at the checkout."""
-    body = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
+    body = plain_html(markdown)
     for circle, color in _CIRCLES.items():
         body = body.replace(circle, _CIRCLE.format(color))
     return f'<!doctype html><meta charset="utf-8"><base href="{ROOT.as_uri()}/"><style>{_CSS}{css}</style>{body}'

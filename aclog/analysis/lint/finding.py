@@ -507,9 +507,14 @@ def texts_matching(texts: Sequence[str], pattern: str) -> Bools:
     return np.fromiter(map(search, texts), np.bool_, len(texts))  # a match is true, None is not
 
 
+def texts_where(texts: Sequence[str], holds: Callable[[str], bool]) -> Bools:
+    """Return for which texts something holds."""
+    return np.fromiter(map(holds, texts), np.bool_, len(texts))
+
+
 def texts_among(texts: Sequence[str], members: Iterable[str]) -> Bools:
     """Return which texts are among these."""
-    return np.fromiter(map(frozenset(members).__contains__, texts), np.bool_, len(texts))
+    return texts_where(texts, frozenset(members).__contains__)
 
 
 def one_of(characters: str) -> str:

@@ -28,6 +28,7 @@ from aclog.analysis.lint.finding import (
     noun,
     texts_among,
     texts_matching,
+    texts_where,
     types_of,
     useless,
     verb,
@@ -630,13 +631,11 @@ _OF_WORKERS = re.compile(r"_?schemas|.*-(?:configs?|offsets?|status(?:es)?)|(?=.
 
 def _writers_of_workers(table: RuleTable) -> list[frozenset[int]]:
     """Return for each such topic the principals, by number, with an ALLOW to write on its very name or a prefix."""
-    writes = (table.operation_of == AclOperation.WRITE) | (table.operation_of == AclOperation.ALL)
-    rows = table.allows & (table.type_of == ResourceType.TOPIC) & writes
+    of_workers = texts_where(table.names, lambda name: _OF_WORKERS.fullmatch(name) is not None)[table.resource_of]
+    rows = _rows(table, ResourceType.TOPIC, AclOperation.WRITE, AclOperation.ALL) & of_workers
     of_topic: dict[str, set[int]] = defaultdict(set)
     for row in np.flatnonzero(rows).tolist():
-        name = table.names[table.resource_of[row]]
-        if _OF_WORKERS.fullmatch(name):
-            of_topic[name].add(int(table.principal_of[row]))
+        of_topic[table.names[table.resource_of[row]]].add(int(table.principal_of[row]))
     return [frozenset(principals) for principals in of_topic.values()]
 
 

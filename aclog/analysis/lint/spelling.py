@@ -15,6 +15,8 @@ from aclog.analysis.lint.finding import (
     Severity,
     effect_verb,
     replaced,
+    texts_among,
+    texts_where,
     useless,
     verb,
 )
@@ -27,7 +29,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.spellings import ANY_ADDRESSES, canonical_name, name_key, odd_principal, spelling_key
-from aclog.metalog.columns import Bools
 from aclog.metalog.errors import ConfigError, plural
 
 # Principals that differ in their spelling only: usually one client, whose rules are split in two.
@@ -147,8 +148,7 @@ class OddPrincipal(Lint):
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules of such principals."""
-        odd = [number for number, each in enumerate(table.principals) if odd_principal(each) is not None]
-        rows: Bools = np.isin(table.principal_of, odd)
+        rows = texts_where(table.principals, lambda each: odd_principal(each) is not None)[table.principal_of]
 
         def consequence(rule: StandardAcl) -> Consequence:
             return Consequence(f"{odd_principal(rule.principal)}: {useless(rule)}", _split(rule))
@@ -180,9 +180,7 @@ class AnyAddress(Lint):
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules with such a host."""
-        hosts = [number for number, host in enumerate(table.hosts) if host in ANY_ADDRESSES]
-        rows: Bools = np.isin(table.host_of, hosts)
-        return self.findings(table, rows, _no_client)
+        return self.findings(table, texts_among(table.hosts, ANY_ADDRESSES)[table.host_of], _no_client)
 
 
 def _no_client(rule: StandardAcl) -> Consequence:
@@ -209,8 +207,7 @@ class HostAsksResolver(Lint):
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules with such a host."""
-        hosts = [number for number, host in enumerate(table.hosts) if is_looked_up(host)]
-        rows: Bools = np.isin(table.host_of, hosts)
+        rows = texts_where(table.hosts, is_looked_up)[table.host_of]
 
         def consequence(rule: StandardAcl) -> Consequence:
             name = rule.host.partition("/")[0]

@@ -170,10 +170,10 @@ def _clause_reasons(clause: Clause) -> Iterator[tuple[Risk, str]]:
         yield from ((Risk.HIGH, text) for operation, text in _POWERS.items() if mask >> operation & 1)
     elif kind == ResourceType.USER:
         yield Risk.HIGH, "tokens of other users"
-    elif any(isinstance(part, Subtree) and not part.prefix for part in clause.names):
+    elif any(map(_is_everything, clause.names)):
         yield (Risk.MEDIUM if not mask & ~_HARMLESS else Risk.HIGH), ""  # the cell has "all topics"
     elif kind == ResourceType.TOPIC:
-        internal = [each for each in INTERNAL_TOPICS if any(_covers(part, each) for part in clause.names)]
+        internal = [each for each in INTERNAL_TOPICS if contains(clause.names, each)]
         if internal and mask & ~_HARMLESS:
             yield (Risk.HIGH if mask & ~_READING else Risk.MEDIUM), f"{_internal_text(clause, internal)} of Kafka"
     prefixes = [part.prefix for part in clause.names if isinstance(part, Subtree)]
@@ -193,15 +193,13 @@ def _rule_text(rule: StandardAcl | str | None) -> str:
     return acl_text(rule) if isinstance(rule, StandardAcl) else str(rule)
 
 
-def _covers(part: NamePart, name: str) -> bool:
-    return part.name == name if isinstance(part, Literal) else name in part
+def _is_everything(part: NamePart) -> bool:
+    return isinstance(part, Subtree) and not part.prefix
 
 
 def _loss_reasons(report: ReportRow) -> Iterator[tuple[Risk, str]]:
     row = report.row
-    if row.principals.complement or any(
-        isinstance(part, Subtree) and not part.prefix for clause in row.clauses for part in clause.names
-    ):
+    if row.principals.complement or any(_is_everything(part) for clause in row.clauses for part in clause.names):
         yield Risk.MEDIUM, ""
 
 
@@ -371,8 +369,7 @@ class _Rows:
     def _topics(self, report: ReportRow) -> str:
         """Return the existing topics of a row; empty if none exists, or if topics are unknown."""
         topics = self.review.comparison.topics
-        parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
-        names = [] if topics is None else sorted(set[str]().union(*map(topics.among, parts)))
+        names = [] if topics is None else sorted(topics.of_clauses(report.row.clauses))
         if not names:
             return ""
         most = "up to " if report.row.bound in (Bound.NAMES, Bound.ALL) else ""
@@ -579,9 +576,9 @@ def _by_lint(items: Sequence[Item], rows: _Rows, start: str = "") -> Iterator[st
     groups: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         groups[_title(item)].append(item)
-    for lint, found in groups.items():
-        texts = [_finding(item, rows) for item in found[:_EXAMPLES]]
-        more = f"<br>and {len(found) - _EXAMPLES:,} more" if len(found) > _EXAMPLES else ""
+    for lint, own in groups.items():
+        texts = [_finding(item, rows) for item in own[:_EXAMPLES]]
+        more = f"<br>and {len(own) - _EXAMPLES:,} more" if len(own) > _EXAMPLES else ""
         yield f"{start}**{markdown_text(_short(lint))}**: {'<br>'.join(texts)}{more}"
 
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
@@ -30,9 +31,6 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage, RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.metalog.errors import printable
-
-# A review or a plan as text or Markdown.
-
 
 # A document: the content of a review or a plan before formatting; points first, then complete sections.
 
@@ -606,6 +604,10 @@ class Review:
         """The only comparison, or that of the oldest Kafka."""
         return next(iter(self.comparisons.values()))
 
+    @cached_property
+    def _gives_everyone(self) -> bool:
+        return any(any(map(gives_everyone, each.differences)) for each in self.comparisons.values())
+
     @property
     def kinds(self) -> set[Kind]:
         """The kinds of the findings."""
@@ -613,7 +615,7 @@ class Review:
         present = {
             Kind.GAINED: Direction.GAINED in directions,
             Kind.LOST: Direction.LOST in directions,
-            Kind.EVERYONE: any(any(map(gives_everyone, each.differences)) for each in self.comparisons.values()),
+            Kind.EVERYONE: self._gives_everyone,
             Kind.BREAKS: any(each.direction is Direction.LOST for each in self.flipped),
             Kind.PROOFS: not all(proof.holds for proof in self.proofs),
             Kind.TESTS: bool(self.tests.failures),
@@ -776,8 +778,7 @@ class _Writer:
     def _topics_text(self, report: ReportRow) -> str:
         """Return the existing topics of a row, such as `: 12 topics exist: a, b, c, ...`."""
         topics = self.review.comparison.topics
-        parts = [each.names for each in report.row.clauses if each.resource_type == ResourceType.TOPIC]
-        names = [] if topics is None else sorted(set[str]().union(*map(topics.among, parts)))
+        names = [] if topics is None else sorted(topics.of_clauses(report.row.clauses))
         text = ", ".join(names[:_TOPICS]) + (", ..." if len(names) > _TOPICS else "")
         return f": {report.counts()}: {text}" if names else ""
 

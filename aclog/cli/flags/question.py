@@ -33,6 +33,8 @@ from aclog.cli.flags.common import (
     check_one_stdin,
     complete_refs,
     completions,
+    context_authorizer,
+    context_source,
     flag_generation,
     format_option,
     named,
@@ -899,8 +901,6 @@ class SecondStateFlags:
         if not self._has_source():
             return None if self.to_as_of is None else evolve(first, as_of=self.to_as_of)
         if (context := self._context()) is not None:
-            from aclog.cli.flags.common import context_source
-
             return evolve(context_source(context), as_of=self.to_as_of, timezone=first.timezone)
         return SourceFlags(
             log=self.to_log,
@@ -931,8 +931,6 @@ class SecondStateFlags:
         context = self._context()
         if context is None:
             return first
-        from aclog.cli.flags.common import context_authorizer
-
         return context_authorizer(context)
 
     def changes(self) -> "tuple[RuleChange, ...]":

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attrs import evolve, frozen
 
-from aclog.cli.flags.common import AuthorizerFlags, Semantics, SourceFlags, flag_generation
+from aclog.cli.flags.common import (
+    AuthorizerFlags,
+    Semantics,
+    SourceFlags,
+    context_source,
+    flag_generation,
+    tell_what_decides,
+)
 from aclog.cli.options import Option, chosen_context
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
@@ -155,8 +162,6 @@ def rules_of(flags: SourceFlags, settings: "RepositorySettings") -> "tuple[Sourc
     choice = None if named.is_given() else chosen_context()
     if choice is None:
         return named, settings
-    from aclog.cli.flags.common import context_source, tell_what_decides
-
     context, authorizer = choice.context, settings.authorizer
     own = {name: getattr(context, name) for name in _DECIDING if getattr(authorizer, name) is None}
     tell_what_decides(context, (text for name, text in context.decides().items() if name in own))

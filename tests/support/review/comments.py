@@ -51,10 +51,15 @@ class Page(HTMLParser):
         return sum(each == tag for each, _ in self.tags)
 
 
+def plain_html(markdown: str) -> str:
+    """Return Markdown as HTML, with the tables of hosting sites."""
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
+
+
 def render(markdown: str) -> Page:
     """Return Markdown as a page."""
     page = Page()
-    page.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
+    page.feed(plain_html(markdown))
     page.close()
     return page
 
