@@ -17,7 +17,7 @@ from aclog.cli.images import RULE_COLUMNS
 from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.columns import Bools, Int64s
-from aclog.metalog.errors import printable
+from aclog.metalog.errors import noun, printable
 from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column
@@ -177,7 +177,7 @@ def unused_lines(report: "UnusedReport") -> Iterator[str]:
     yield f"{time_of(result.window.start)} to {time_of(result.window.until)}; brokers: {brokers}"
     for silence in result.silences[:_MAX_RULES]:
         yield f"gap: {silence_text(silence)}"
-    yield from _more(len(result.silences), "gaps")
+    yield from _more(len(result.silences), "gap")
     if result.unread:
         yield f"not judged: {unread_text(result.unread)}"
     yield ""
@@ -193,7 +193,7 @@ def unused_lines(report: "UnusedReport") -> Iterator[str]:
             yield ""
             yield f"{_HEADS[answer]}:"
             yield from _lines_of(report, answer, mask)
-            yield from _more(int(mask.sum()), "ACLs")
+            yield from _more(int(mask.sum()), "ACL")
 
 
 def _lines_of(report: "UnusedReport", answer: Answer, mask: Bools) -> Iterator[str]:
@@ -243,7 +243,7 @@ def _text(rule: StandardAclWithId) -> str:
 
 def _more(count: int, what: str) -> Iterator[str]:
     if count > _MAX_RULES:
-        yield f"  ... and {count - _MAX_RULES:,} more {what}: --format jsonl"
+        yield f"  ... and {count - _MAX_RULES:,} more {noun(count - _MAX_RULES, what)}: --format jsonl"
 
 
 def print_unused(report: "UnusedReport", out: Path | None, output: Output) -> int:

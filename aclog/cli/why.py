@@ -220,7 +220,9 @@ def principal_of(text: str, image: Image) -> str:
             raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
     principals = sorted(named_in_acls | users)
     same = [each for each in principals if each.casefold() == principal.casefold()]
-    near = same or get_close_matches(principal, principals, n=3)
+    names = {name for each in principals if (name := each.partition(":")[2]) not in {"", "*"}}
+    close = get_close_matches(principal.partition(":")[2], names, n=3)  # the type is alike in most of them
+    near = same or [each for each in principals if each.partition(":")[2] in close]
     hint = f": did you mean {' or '.join(near)}?" if near else ""
     case = " (upper and lower case differ)" if same else ""
     note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
@@ -512,7 +514,9 @@ def _since_text(since: Since | str) -> str:
     event = since.event
     time = "" if event.timestamp < 0 else f"{time_text(event.timestamp)} ({_age(event.timestamp)}), "
     if event.change is None:
-        return f"{time}offset {event.offset} or before: the log begins with this answer"
+        verdict = "ALLOWED" if since.allowed else "DENIED"
+        older = " or before" if event.offset else ""
+        return f"{time}offset {event.offset}{older}: {verdict} since the log begins, by this rule or another"
     made_by = since.made_by
     who = "" if made_by is None else f"; by {made_by.who}, apply {made_by.apply}"
     commit = "" if made_by is None or made_by.git is None else f", commit {made_by.git}"

@@ -61,7 +61,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
@@ -928,7 +928,7 @@ def _addresses(side: Side) -> Addresses:
 
 def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
     before, after = len(sides.base.image.acls), len(sides.head.image.acls)
-    yield f"{sides.head.name}: {after:,} rules; {sides.base.name}: {before:,} rules"
+    yield f"{sides.head.name}: {plural(after, 'rule')}; {sides.base.name}: {plural(before, 'rule')}"
     yield from () if sides.head.choice is None else sides.head.choice.unions
     authorizer = settings.authorizer
     if authorizer.super_users:

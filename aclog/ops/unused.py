@@ -128,7 +128,7 @@ def time_of(micros: int) -> str:
 
 def silence_text(silence: Silence) -> str:
     """Return which broker logged nothing, and when."""
-    who = "no line that names no broker" if silence.broker is None else f"broker {silence.broker}: no line"
+    who = "lines without a broker: none" if silence.broker is None else f"broker {silence.broker}: no line"
     if silence.since is None and silence.to is None:
         return f"{who} at all"
     if silence.since is None:

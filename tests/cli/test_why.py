@@ -68,6 +68,8 @@ def test_an_earlier_state_has_its_own_change(log):
 def test_a_log_that_begins_with_the_answer(log):
     row = answer(log, "User:dave", "orders")
     assert (row["since"]["offset"], row["since"]["change"], row["before"]) == (0, None, None)
+    lines = aclog("why", "User:dave", "orders", "--log", log).lines
+    assert lines[2].endswith("offset 0: DENIED since the log begins, by this rule or another")
     checkpoint = write_checkpoint(recover(log).image, log.parent)
     result = aclog("why", "User:dave", "orders", "--snapshot", checkpoint)
     assert result.code == 1
@@ -170,6 +172,7 @@ def test_principals_that_are_close(tmp_path):
     assert result.code == 1
     assert "names User:fraud: did you mean User:Fraud? (upper and lower case differ)" in result.err
     assert "did you mean User:Fraud?" in aclog("why", "User:Fruad", "1", "--log", log).err
+    assert "did you mean" not in aclog("why", "nobody", "1", "--log", log).err, "only the type is alike"
     assert "no ACL names User:ops, but Team:ops: expected TYPE:NAME" in aclog("why", "ops", "1", "--log", log).complaint
     assert "no ACL" not in aclog("why", "Team:ops", "2", "--log", log).ok().err
 
