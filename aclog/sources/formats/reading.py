@@ -92,7 +92,7 @@ def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
     at = text.index("[")
     while separator != "]":
         start = _BETWEEN.match(text, at + 1).end()  # type: ignore[union-attr]  # it matches anything
-        line = text.count("\n", 0, start) + 1
+        line = file.line_at(start)
         try:
             value, end = _DECODER.raw_decode(text, start)
             if not isinstance(value, dict):
@@ -104,9 +104,9 @@ def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
         at = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
         separator = text[at : at + 1]
         if separator not in ("]", ","):
-            raise file.error(text.count("\n", 0, at) + 1, "expected , or ] after a rule")
+            raise file.error(file.line_at(at), "expected , or ] after a rule")
     if text[at + 1 :].strip():
-        raise file.error(text.count("\n", 0, at) + 1, "more follows the end of the array")
+        raise file.error(file.line_at(at), "more follows the end of the array")
 
 
 @frozen

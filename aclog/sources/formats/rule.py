@@ -4,6 +4,8 @@ import os
 import re
 import stat
 import zlib
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
@@ -540,6 +542,15 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.content.count(b"\n", 0, error.start) + 1
             raise ConfigError(f"{self.name}:{line}: byte {error.start} is not UTF-8") from error
+
+    def line_at(self, position: int) -> int:
+        """Return the line, from 1, of a position in the text. Raises as `text`."""
+        return bisect_left(self._line_ends, position) + 1
+
+    @cached_property
+    def _line_ends(self) -> Sequence[int]:
+        """The positions of the line feeds in the text, 4 bytes each: a file may have nothing else."""
+        return array("I", (match.start() for match in re.finditer("\n", self.text)))
 
     @property
     def documents(self) -> list[Node]:
