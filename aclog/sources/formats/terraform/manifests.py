@@ -91,8 +91,13 @@ class ManifestReader:
             self.context.not_read(UnreadKind.TERRAFORM, block, why, name=block.labels[0])
 
 
+def _rules_of_user(user: Resource, context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
+    strimzi.check_version(user)
+    yield from strimzi.rules_of_user(user)
+
+
 _READERS = {
-    ("kafka.strimzi.io", "KafkaUser"): lambda resource, _: strimzi.rules_of_user(strimzi.checked(resource)),
+    ("kafka.strimzi.io", "KafkaUser"): _rules_of_user,
     **{(redpanda.GROUP, kind): redpanda.rules_of for kind in redpanda.KINDS},
 }
 
