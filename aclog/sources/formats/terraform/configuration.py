@@ -34,9 +34,9 @@ from aclog.sources.formats.terraform.hcl import (
     read_template,
 )
 from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
-from aclog.sources.formats.terraform.manifests import HOLDERS, ManifestReader
+from aclog.sources.formats.terraform.manifests import ManifestReader
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
-from aclog.sources.formats.terraform.others import judge_block, judge_object
+from aclog.sources.formats.terraform.others import HOLDERS, judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
     DYNAMIC,
     MAPPINGS,

@@ -150,9 +150,16 @@ _TYPES = frozenset(
     }
 )
 """Resources that have to do with Kafka and make no ACL."""
-_HOLDERS = frozenset(
-    {"kubernetes_manifest", "kubectl_manifest", "k8s_manifest", "helm_release", "kustomization_resource"}
+HOLDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "kubernetes_manifest": "manifest",
+        "kubectl_manifest": "yaml_body",
+        "kubectl_server_side_manifest": "yaml_body",
+        "k8s_manifest": "content",
+    }
 )
+"""The attribute with the resource, by the kind of Terraform's resource: an object, or YAML."""
+_HOLDERS = frozenset({*HOLDERS, "helm_release", "kustomization_resource"})
 """Resources that may hold any other resource of Kubernetes."""
 _SUSPICIOUS = re.compile(r"acl|kafka|redpanda|warpstream|msk|event_?stream|principal", re.IGNORECASE)
 """What a type of an unknown provider may be about: a type of none of these words is judged by its keys."""
