@@ -19,9 +19,9 @@ from aclog.snapshots.image import Freshness, Image, StateSource
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.acl_lines import STDIN, LineTable, NameFile, accept, blocks, display_name
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree
+from aclog.sources.formats.rule import LARGEST, DirectoryTree, FileTree, unzipped
 from aclog.sources.formats.unread import Unread, not_accepted, unread_premises
-from aclog.sources.git import GitPlace, parse_git_place
+from aclog.sources.git import GitPlace, GitTree, parse_git_place
 from aclog.sources.notes import Notify, symbol_gaps
 from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, ReadOptions, line_rules
 from aclog.terminal.moment import take_moment
@@ -65,8 +65,6 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
 
 def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a file or a directory as of a git commit: GITREF:PATH. Raises ConfigError as find_rules."""
-    from aclog.sources.formats.rule import unzipped
-    from aclog.sources.git import GitTree, parse_git_place
     from aclog.sources.rule_trees import tree_rules
 
     with GitTree(place=parse_git_place(text)) as tree:
@@ -199,11 +197,6 @@ class AclsSource:
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
             self.nothing_read, self.unions = rules.nothing_read, rules.unions
         return self._image
-
-    @property
-    def symbolic(self) -> tuple[StandardAcl, ...]:
-        """The rules of the returned image that have symbols; empty before there is one."""
-        return self._symbolic
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""

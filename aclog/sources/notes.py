@@ -54,7 +54,6 @@ def symbol_gaps(rules: Sequence[StandardAcl], origins: Origins) -> tuple[Premise
     first = dict.fromkeys(f"{symbol}{_place(rule, origins)}" for rule in rules for symbol in symbols_of(rule))
     listed = ", ".join(list(first)[:_NAMED])
     more = f" and {len(first) - _NAMED:,} more" if len(first) > _NAMED else ""
-    allows = any(rule.permission_type == AclPermissionType.ALLOW for rule in rules)
     # an ALLOW on a name also closes it to all others, where resources without ACLs are open
     denies = not all(rule.permission_type == AclPermissionType.ALLOW for rule in rules) or any(
         is_symbol(rule.resource_name) for rule in rules
@@ -65,7 +64,6 @@ def symbol_gaps(rules: Sequence[StandardAcl], origins: Origins) -> tuple[Premise
             problem=f"{listed}{more}",
             unless="a value known after apply is, or covers, the principal, the name or the host",
             settled_by="a plan or a state by terraform show -json",
-            allows=allows or denies,
             denies=denies,
         ),
     )

@@ -6,10 +6,9 @@ from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from aclog.metalog.errors import ConfigError
+from aclog.authorizer.acl import WILDCARD, AclOperation, PatternType, ResourceType
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, SourceFile, Statement
+from aclog.sources.formats.rule import PERMISSIONS, LocatedRule, ReadContext, SourceFile, Statement, choice
 from aclog.sources.formats.unread import UnreadKind
 from aclog.sources.formats.verdicts import rule_in
 
@@ -29,7 +28,6 @@ _TYPES = MappingProxyType(
     }
 )
 _PATTERNS = MappingProxyType({"literal": PatternType.LITERAL, "prefixed": PatternType.PREFIXED})
-_PERMISSIONS = MappingProxyType({"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY})
 _OPERATIONS = MappingProxyType(
     {each.name.lower(): each for each in AclOperation if AclOperation.ANY < each <= AclOperation.IDEMPOTENT_WRITE}
 )
@@ -38,7 +36,7 @@ _ACL_KEYS = (
     *("acl_permission", "acl_host"),
 )
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
-_CONDITIONS = ("when", "loop", "until", "delegate_to", "check_mode", "args", "vars", "tags")
+_CONDITIONS = ("when", "loop", "until", "delegate_to", "check_mode", "args", "vars")
 """Keys of a task that may change what it does, besides those that begin with `with_`."""
 _INNER = ("block", "rescue", "always")
 _SECTIONS = ("tasks", "pre_tasks", "post_tasks", "handlers")
@@ -67,7 +65,7 @@ def _rules(task: _Task, context: ReadContext) -> Iterator[LocatedRule]:
     """
     body = task.node.get(task.module)
     keys = task.node.mapping("a task")
-    if task.is_conditional or any(key in keys for key in _CONDITIONS if key != "tags") or _is_loop(keys):
+    if task.is_conditional or any(key in keys for key in _CONDITIONS) or _is_loop(keys):
         task.unread(context, "that runs on a condition, in a loop, or with values from elsewhere")
         return
     if body is None or not isinstance(body.value, Mapping):
@@ -97,23 +95,14 @@ def _present(acl: Node) -> Iterator[LocatedRule]:
     for operation in (one,) if one is not None else acl.required("acl_operations").items("acl_operations"):
         statement = Statement(
             where=operation,
-            resource_type=_TYPES[_choice(acl.get("acl_resource_type"), "acl_resource_type", _TYPES, "topic")],
+            resource_type=choice(acl.get("acl_resource_type"), "acl_resource_type", _TYPES, "topic"),
             name=acl.required("name", "an ACL").text("name"),
-            pattern_type=_PATTERNS[_choice(acl.get("acl_pattern_type"), "acl_pattern_type", _PATTERNS, "literal")],
+            pattern_type=choice(acl.get("acl_pattern_type"), "acl_pattern_type", _PATTERNS, "literal"),
             host=_text(acl.get("acl_host"), "acl_host", WILDCARD),
-            operation=_OPERATIONS[_choice(operation, "acl_operation", _OPERATIONS, "")],
-            permission_type=_PERMISSIONS[_choice(acl.get("acl_permission"), "acl_permission", _PERMISSIONS, "allow")],
+            operation=choice(operation, "acl_operation", _OPERATIONS),
+            permission_type=choice(acl.get("acl_permission"), "acl_permission", PERMISSIONS, "allow"),
         )
         yield statement.rule(acl.required("acl_principal", "an ACL").text("acl_principal"))
-
-
-def _choice(node: Node | None, what: str, choices: Mapping[str, object], default: str) -> str:
-    text = _text(node, what, default)
-    if text not in choices:
-        at = node if node is not None else None
-        problem = f"{what} {text[:40]!r} is not one of {', '.join(choices)}"
-        raise ConfigError(problem) if at is None else at.error(problem)
-    return text
 
 
 def _text(node: Node | None, what: str, default: str) -> str:
@@ -168,6 +157,6 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
             tasks = list(_tasks(node))
             for task in tasks:
                 yield from _rules(task, context)
-            if not tasks and (stated := rule_in(node)) is not None:
+            if not tasks and (place := rule_in(node)) is not None:
                 why = "keys of a rule in a document that is no list of plays or tasks"
-                context.not_read(UnreadKind.DOCUMENT, stated, why, name=file.base_name[:60])
+                context.not_read(UnreadKind.DOCUMENT, place, why, name=file.base_name[:60])

@@ -334,9 +334,8 @@ def is_topology(document: Node) -> bool:
             (key.startswith(_TOPOLOGY_SECTIONS) and isinstance(value.value, dict | tuple)) or _is_projects(value)
             for key, value in document.value.items()
         )
-    projects = document.get("projects")
-    items = projects.value if projects is not None and isinstance(projects.value, tuple) else ()
-    return any(project.get("name") is not None and _has_clients(project) for project in items)
+    projects = document.items_of("projects")
+    return any(project.get("name") is not None and _has_clients(project) for project in projects)
 
 
 def _is_projects(node: Node) -> bool:

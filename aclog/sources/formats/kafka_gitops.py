@@ -205,8 +205,9 @@ def claims(file: SourceFile) -> bool:
 
 def _is_state(document: Node) -> bool:
     settings = document.get("settings")
-    members = [None if settings is None else settings.get(key) for key, _ in _SETTINGS]
-    if any(each is not None and each.get(key) is not None for each, (_, key) in zip(members, _SETTINGS, strict=True)):
+    if settings is not None and any(
+        (member := settings.get(section)) is not None and member.get(key) is not None for section, key in _SETTINGS
+    ):
         return True
     # A misspelled key is also claimed: the reader of the state refuses it.
     named = ((key, _section_meant(key), value) for key, value in document.mapping().items())
@@ -231,8 +232,8 @@ def _is_section(key: str, section: str, value: Node) -> bool:
 def _has_value(section: str, member: Node) -> bool:
     """Return whether a thing is of the tool by a value that it has, with slips."""
     key, values = _VALUES.get(section, ("", ()))
-    stated = member.get(key)
-    nodes = () if stated is None else stated.value if isinstance(stated.value, tuple) else (stated,)
+    node = member.get(key)
+    nodes = () if node is None else node.value if isinstance(node.value, tuple) else (node,)
     return any(get_close_matches(each.raw.lower(), values, 1, _NEAR) for each in nodes)
 
 

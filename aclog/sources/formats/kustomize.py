@@ -33,14 +33,12 @@ class _Kustomization:
     """A kustomization, and the directory that it is in."""
 
     directory: str
-    file: SourceFile
     node: Node
 
     def entries(self) -> Iterator[tuple[str, Node]]:
         """Yield the resources, with the key that lists them."""
         for key in _LISTS:
-            member = self.node.get(key)
-            for item in member.value if member is not None and isinstance(member.value, tuple) else ():
+            for item in self.node.items_of(key):
                 yield key, item
 
     def path(self, text: str) -> str:
@@ -55,32 +53,33 @@ class Kustomizations:
     context: ReadContext
     paths: Sequence[str]
     """The files of the tree that are read."""
-    _known: dict[str, _Kustomization | None] = field(factory=dict, init=False)
+    _by_path: dict[str, _Kustomization | None] = field(factory=dict, init=False)
 
     def not_to_read(self, with_rules: Sequence[str]) -> frozenset[str]:
         """Return the files whose resources are not as they are in a cluster, and report what is unread therefore.
 
         `with_rules`: the files of the tree that have KafkaUsers.
         """
-        found = [each for path in self.paths if (each := self._at(posixpath.dirname(path), path)) is not None]
-        if not found:
+        files = [path for path in self.paths if posixpath.basename(path) in KUSTOMIZATIONS]
+        every = [each for path in files if (each := self._of_file(path)) is not None]
+        if not every:
             return frozenset()
-        patches = {path for each in found for path in self._patch_files(each)}
-        taken = {each.path(item.raw) for each in found for _, item in each.entries()}
-        roots = [each for each in found if (each.directory or ".") not in {posixpath.normpath(path) for path in taken}]
+        patches = {path for each in every for path in self._patch_files(each)}
+        entries = {each.path(item.raw) for each in every for _, item in each.entries()}
+        roots = [each for each in every if each.directory not in entries]
         ways = _Ways(self, frozenset(with_rules))
-        for root in roots or found:
+        for root in roots or every:
             ways.follow(root, None)
-        self._report_others(found, {id(change.node) for _, change in ways.changed})
-        for path, change in ways.changed:
+        self._report_others(every, {id(change.node) for _, change in ways.changes})
+        for path, change in ways.changes:
             name = self.context.tree.display(path)
             why = f"{change.what} of a kustomization changes, or may change, the KafkaUsers of {name}: {_ADVICE}"
             self.context.not_read(UnreadKind.KUSTOMIZATION, change.node, why, name=change.what)
-        return frozenset(({path for path, _ in ways.changed} - ways.unchanged) | patches)
+        return frozenset(({path for path, _ in ways.changes} - ways.unchanged) | patches)
 
-    def _report_others(self, found: Sequence[_Kustomization], reported: Collection[int]) -> None:
+    def _report_others(self, every: Sequence[_Kustomization], reported: Collection[int]) -> None:
         """Report patches of KafkaUsers that are not among the files."""
-        for each in found:
+        for each in every:
             for item, key in _patches(each):
                 if id(item) not in reported and self._names_users(each, item):
                     why = f"a patch of KafkaUsers that are not among these files: {_ADVICE}"
@@ -99,21 +98,15 @@ class Kustomizations:
         for name in KUSTOMIZATIONS:
             path = posixpath.normpath(posixpath.join(directory, name))
             if self.context.tree.is_file(path):
-                return self._at(directory, path)
+                return self._of_file(path)
         return None
 
-    def _at(self, directory: str, path: str) -> _Kustomization | None:
-        if posixpath.basename(path) not in KUSTOMIZATIONS:
-            return None
-        if path not in self._known:
-            file = SourceFile(self.context.tree, path)
-            documents = file.documents
-            self._known[path] = (
-                _Kustomization(directory=posixpath.normpath(directory or "."), file=file, node=documents[0])
-                if documents
-                else None
-            )
-        return self._known[path]
+    def _of_file(self, path: str) -> _Kustomization | None:
+        if path not in self._by_path:
+            documents = SourceFile(self.context.tree, path).documents
+            directory = posixpath.dirname(path) or "."
+            self._by_path[path] = _Kustomization(directory=directory, node=documents[0]) if documents else None
+        return self._by_path[path]
 
     def _patch_files(self, each: _Kustomization) -> Iterator[str]:
         """Yield the files of patches, which are no resources of their own."""
@@ -127,9 +120,9 @@ class Kustomizations:
         target = item.get("target")
         if target is not None:
             for key, own in (("kind", _USER), ("group", _GROUP)):
-                stated = target.get(key)
-                if stated is not None and stated.raw != own and _WORD.fullmatch(stated.raw.replace(".", "")):
-                    return False  # a selector is a regular expression: a plain word selects no other one
+                selector = target.get(key)
+                if selector is not None and selector.raw != own and _WORD.fullmatch(selector.raw.replace(".", "")):
+                    return False  # it is a regular expression: a plain word selects no other one
             return True
         text = item if not isinstance(item.value, Mapping) else item.get("patch") or item.get("path")
         if text is None or not isinstance(text.value, str):
@@ -163,8 +156,7 @@ class _Change:
 
 def _patches(each: _Kustomization) -> Iterator[tuple[Node, str]]:
     for key in _PATCHES:
-        member = each.node.get(key)
-        for item in member.value if member is not None and isinstance(member.value, tuple) else ():
+        for item in each.node.items_of(key):
             yield item, key
 
 
@@ -174,24 +166,27 @@ class _Ways:
 
     of: Kustomizations
     with_rules: frozenset[str]
-    changed: list[tuple[str, _Change]] = field(factory=list, init=False)
-    """Files whose KafkaUsers are changed on a way, and by what."""
+    changes: dict[tuple[str, _Change], None] = field(factory=dict, init=False)
+    """Files whose KafkaUsers are changed on a way, and by what, in order."""
     unchanged: set[str] = field(factory=set, init=False)
     """Files whose KafkaUsers reach a root as they are."""
-    _seen: set[tuple[str, int]] = field(factory=set, init=False)
+    _steps: set[tuple[str, int]] = field(factory=set, init=False)
     """The directories that were followed, and by what change."""
+    _directories: set[str] = field(factory=set, init=False)
+    """The directories of the steps."""
 
     def follow(self, each: _Kustomization, change: _Change | None) -> None:
         """Follow the resources of a kustomization; `change`: that of the nearest to the root."""
         step = each.directory, 0 if change is None else id(change.node)
-        if step in self._seen:
+        if step in self._steps:
             return
-        if len(self._seen) == _MOST:
+        if len(self._steps) == _MOST:
             raise each.node.error(f"more than {_MOST:,} changes of kustomizations: give the files of one")
-        if all(directory != each.directory for directory, _ in self._seen):
+        if each.directory not in self._directories:
             self._report_makers(each)
-        self._seen.add(step)
-        own = change or next(self._changes(each), None)
+        self._steps.add(step)
+        self._directories.add(each.directory)
+        own = change or next(self._changes_of(each), None)
         for key, item in each.entries():
             if isinstance(item.value, str):
                 self._follow_entry(each, item, own or (_Change(item, key) if key == "components" else None))
@@ -219,8 +214,7 @@ class _Ways:
             why = f"takes KafkaUsers of {context.tree.display(path)}, outside of {context.tree.name}: {_ADVICE}"
             context.not_read(UnreadKind.KUSTOMIZATION, item, why, name="outside")
         elif users and change is not None:
-            if (path, change) not in self.changed:
-                self.changed.append((path, change))
+            self.changes[path, change] = None
         elif users:
             self.unchanged.add(path)
 
@@ -230,7 +224,7 @@ class _Ways:
             return False
         return any(rule_in(each) is not None for each in SourceFile(context.tree, path).documents)
 
-    def _changes(self, each: _Kustomization) -> Iterator[_Change]:
+    def _changes_of(self, each: _Kustomization) -> Iterator[_Change]:
         """Yield what changes KafkaUsers, or may."""
         for item, key in _patches(each):
             if self.of.concerns_users(each, item):

@@ -248,8 +248,9 @@ def _claims_objects(file: SourceFile, listing: Listing) -> bool:
     return bool(items) and all(needed <= item.keys() <= listing.keys.keys() for item in items or ())
 
 
-def _object_rules(file: SourceFile, listing: Listing) -> Iterator[LocatedRule]:
-    for number, item in enumerate(_objects(file) or (), 1):
+def _object_rules(file: SourceFile, items: Sequence[Mapping[str, object]], listing: Listing) -> Iterator[LocatedRule]:
+    at = -1
+    for number, item in enumerate(items, 1):
         fields = {}
         for key, value in item.items():
             name = listing.keys.get(key)
@@ -257,15 +258,8 @@ def _object_rules(file: SourceFile, listing: Listing) -> Iterator[LocatedRule]:
                 raise ConfigError(f"{file.name}: ACL {number}: {key[:40]!r} is unknown, or no text")
             fields[name] = value
         fields.pop("", None)
-        yield _rule(file, _line_of(file, number), listing, fields)
-
-
-def _line_of(file: SourceFile, number: int) -> int:
-    """Return the line of the object of a number, from 1: that of its principal, which each has once as a key."""
-    at = -1
-    for _ in range(number):
-        at = file.text.find('"principal"', at + 1)
-    return file.text.count("\n", 0, max(at, 0)) + 1
+        at = file.text.find('"principal"', at + 1)  # which each has once as a key
+        yield _rule(file, file.line_at(max(at, 0)), listing, fields)
 
 
 # The listings as formats.
@@ -288,7 +282,8 @@ def claims_rpk(file: SourceFile) -> bool:
 def read_rpk(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
     """Yield the rules of listings by `rpk security acl list`, as a table or `--format json`. Raises ConfigError."""
     for file in files:
-        yield from _object_rules(file, RPK) if _objects(file) is not None else _aligned_rules(file, RPK)
+        items = _objects(file)
+        yield from _aligned_rules(file, RPK) if items is None else _object_rules(file, items, RPK)
 
 
 def claims_confluent(file: SourceFile) -> bool:
@@ -301,7 +296,8 @@ def claims_confluent(file: SourceFile) -> bool:
 def read_confluent(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
     """Yield the rules of listings by `confluent kafka acl list`, as a table or `-o json`. Raises ConfigError."""
     for file in files:
-        yield from _object_rules(file, CONFLUENT) if _objects(file) is not None else _barred_rules(file)
+        items = _objects(file)
+        yield from _barred_rules(file) if items is None else _object_rules(file, items, CONFLUENT)
 
 
 def claims_table(file: SourceFile) -> bool:

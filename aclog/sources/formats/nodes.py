@@ -110,6 +110,11 @@ class Node:
         if member is not None:
             yield from member.items(key)
 
+    def items_of(self, key: str) -> "tuple[Node, ...]":
+        """Return the items of a list under a key; none if the key is missing, or has another value."""
+        member = self.get(key)
+        return member.value if member is not None and isinstance(member.value, tuple) else ()
+
     def check_keys(self, keys: Collection[str], what: str = "this") -> None:
         """Refuse unknown keys. Raises ConfigError: an unknown key, or not a mapping."""
         for key, member in self.mapping(what).items():
@@ -135,6 +140,18 @@ def plain_value(node: Node) -> object:
     if isinstance(node.value, tuple):
         return [plain_value(item) for item in node.value]
     return node.raw, type(node.value), node.tag
+
+
+def scalars(node: Node) -> Iterator[Node]:
+    """Yield the values at any depth that are neither mappings nor lists."""
+    if isinstance(node.value, Mapping):
+        for member in node.value.values():
+            yield from scalars(member)
+    elif isinstance(node.value, tuple):
+        for item in node.value:
+            yield from scalars(item)
+    else:
+        yield node
 
 
 # Scalars as the tools on the JVM read them: a plain number is a number first, and text again only then.

@@ -92,7 +92,7 @@ def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
     at = text.index("[")
     while separator != "]":
         start = _BETWEEN.match(text, at + 1).end()  # type: ignore[union-attr]  # it matches anything
-        line = text.count("\n", 0, start) + 1
+        line = file.line_at(start)
         try:
             value, end = _DECODER.raw_decode(text, start)
             if not isinstance(value, dict):
@@ -104,9 +104,9 @@ def _array_rules(file: SourceFile) -> Iterator[LocatedRule]:
         at = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]
         separator = text[at : at + 1]
         if separator not in ("]", ","):
-            raise file.error(text.count("\n", 0, at) + 1, "expected , or ] after a rule")
+            raise file.error(file.line_at(at), "expected , or ] after a rule")
     if text[at + 1 :].strip():
-        raise file.error(text.count("\n", 0, at) + 1, "more follows the end of the array")
+        raise file.error(file.line_at(at), "more follows the end of the array")
 
 
 @frozen
@@ -203,13 +203,13 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     stated = StatedRules.of_rules(_rules(readable, context))
     if is_one:
         _refuse_unread(context)  # which its format may have found since
-    notes = tuple(_notes(context, stated, claimed))
+    unions = tuple(_union_notes(context))
     return ReadFiles(
         stated=stated,
-        notes=notes,
+        notes=tuple(_notes(context, stated, claimed, unions)),
         unread=tuple(context.unread),
         nothing_read=nothing,
-        unions=tuple(_union_notes(context)),
+        unions=unions,
     )
 
 
@@ -243,8 +243,8 @@ def _without_changed(
     changed = Kustomizations(context, paths).not_to_read([each.path for each in users])
     if not changed:
         return claimed
-    kept = {form: [each for each in files if each.path not in changed] for form, files in claimed.items()}
-    return {form: files for form, files in kept.items() if files}
+    unchanged = {form: [each for each in files if each.path not in changed] for form, files in claimed.items()}
+    return {form: files for form, files in unchanged.items() if files}
 
 
 def _check_not_emptied(files: Iterable[SourceFile], form: AclsFormat) -> None:
@@ -366,14 +366,17 @@ def _union_notes(context: ReadContext) -> Iterator[str]:
 
 
 def _notes(
-    context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]]
+    context: ReadContext,
+    stated: StatedRules,
+    claimed: Mapping[AclsFormat, Sequence[SourceFile]],
+    unions: Iterable[str],
 ) -> Iterator[str]:
     used = {form: len(files) for form, files in claimed.items()}
     listed = ", ".join(f"{form} {number:,}" for form, number in used.items()) or "none of a known format"
     rules, files = plural(len(stated), "rule"), plural(sum(used.values()), "file")
     yield f"{context.tree.name}: {rules} in {files} ({listed})"
     yield from context.notes
-    yield from _union_notes(context)
+    yield from unions
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:

@@ -1,12 +1,23 @@
 """Resources of the Redpanda Operator: User, RedpandaRole and Group, and their ACLs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
-from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, SourceFile, Statement, resources
+from aclog.sources.formats.rule import (
+    OPERATIONS,
+    PERMISSIONS,
+    TYPES,
+    LocatedRule,
+    ReadContext,
+    Resource,
+    SourceFile,
+    Statement,
+    choice,
+    resources,
+)
 from aclog.sources.formats.unread import UnreadKind
 from aclog.sources.formats.verdicts import judge_resource
 
@@ -24,33 +35,9 @@ _KEYS = MappingProxyType(
 )
 _INTERNAL = "__"
 """The prefix of the name of an internal role."""
-_TYPES = MappingProxyType(
-    {
-        "topic": ResourceType.TOPIC,
-        "group": ResourceType.GROUP,
-        "cluster": ResourceType.CLUSTER,
-        "transactionalId": ResourceType.TRANSACTIONAL_ID,
-    }
-)
 _OF_REGISTRY = ("subject", "registry")
 """Types of resources of the Schema Registry, whose ACLs are not Kafka's."""
 _PATTERNS = MappingProxyType({"literal": PatternType.LITERAL, "prefixed": PatternType.PREFIXED})
-_PERMISSIONS = MappingProxyType({"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY})
-_OPERATIONS = MappingProxyType(
-    {
-        "Read": AclOperation.READ,
-        "Write": AclOperation.WRITE,
-        "Create": AclOperation.CREATE,
-        "Delete": AclOperation.DELETE,
-        "Alter": AclOperation.ALTER,
-        "Describe": AclOperation.DESCRIBE,
-        "ClusterAction": AclOperation.CLUSTER_ACTION,
-        "AlterConfigs": AclOperation.ALTER_CONFIGS,
-        "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-        "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
-        "All": AclOperation.ALL,
-    }
-)
 
 
 def rules_of(resource: Resource, context: ReadContext) -> Iterator[LocatedRule]:
@@ -97,10 +84,10 @@ def _rules(rule: Node, principal: str, context: ReadContext) -> Iterator[Located
     if kind.text("type") in _OF_REGISTRY:
         context.ignore("ACL of the Schema Registry")
         return
-    resource_type = _TYPES[_choice(kind, "type", _TYPES)]
-    host, pattern = rule.get("host"), resource.get("patternType")
-    permission = _PERMISSIONS[_choice(rule.required("type", "a rule of acls"), "type", _PERMISSIONS)]
-    pattern_type = PatternType.LITERAL if pattern is None else _PATTERNS[_choice(pattern, "patternType", _PATTERNS)]
+    resource_type = choice(kind, "type", TYPES)
+    host = rule.get("host")
+    permission = choice(rule.required("type", "a rule of acls"), "type", PERMISSIONS)
+    pattern_type = choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
     name = _name(resource, resource_type)
     if resource_type is ResourceType.CLUSTER and pattern_type is not PatternType.LITERAL:
         raise resource.error("a cluster has no prefixed pattern")
@@ -111,7 +98,7 @@ def _rules(rule: Node, principal: str, context: ReadContext) -> Iterator[Located
             name=name,
             pattern_type=pattern_type,
             host=WILDCARD if host is None else host.string("host"),
-            operation=_OPERATIONS[_choice(operation, "the operation", _OPERATIONS)],
+            operation=choice(operation, "the operation", OPERATIONS),
             permission_type=permission,
         )
         yield statement.rule(principal)
@@ -131,12 +118,6 @@ def _name(resource: Node, resource_type: ResourceType) -> str:
             raise name.error("a cluster has no name")
         return CLUSTER_NAME
     return resource.required("name", "a resource").string("name")
-
-
-def _choice(node: Node, what: str, choices: Mapping[str, object]) -> str:
-    if node.text(what) not in choices:
-        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(choices)}")
-    return node.raw
 
 
 # Which files are of the operator, and the resources in them.

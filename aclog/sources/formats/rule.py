@@ -4,11 +4,14 @@ import os
 import re
 import stat
 import zlib
+from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -56,11 +59,11 @@ class StatedRules:
     @staticmethod
     def of_rules(rules: Iterable[LocatedRule]) -> "StatedRules":
         """Collect rules."""
-        stated = StatedRules()
+        result = StatedRules()
         for rule in rules:
-            stated._origins.setdefault(rule.acl, []).append(rule.origin)
-            stated._ids.setdefault(rule.acl, rule.id)
-        return stated
+            result._origins.setdefault(rule.acl, []).append(rule.origin)
+            result._ids.setdefault(rule.acl, rule.id)
+        return result
 
     def __len__(self) -> int:
         return len(self._origins)
@@ -147,6 +150,47 @@ def named_value(node: Node, what: str, values: Iterable[_Enum], *, any_case: boo
     if member is None:
         raise node.error(f"{what} is {text[:60]!r}: expected one of {', '.join(by_name)}")
     return member
+
+
+# Words of tools for values of Kafka's enums: of the operators for Kubernetes, the permissions of Ansible's modules too.
+
+
+TYPES: Mapping[str, ResourceType] = MappingProxyType(
+    {
+        "topic": ResourceType.TOPIC,
+        "group": ResourceType.GROUP,
+        "cluster": ResourceType.CLUSTER,
+        "transactionalId": ResourceType.TRANSACTIONAL_ID,
+    }
+)
+PERMISSIONS: Mapping[str, AclPermissionType] = MappingProxyType(
+    {"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY}
+)
+OPERATIONS: Mapping[str, AclOperation] = MappingProxyType(
+    {
+        "Read": AclOperation.READ,
+        "Write": AclOperation.WRITE,
+        "Create": AclOperation.CREATE,
+        "Delete": AclOperation.DELETE,
+        "Alter": AclOperation.ALTER,
+        "Describe": AclOperation.DESCRIBE,
+        "ClusterAction": AclOperation.CLUSTER_ACTION,
+        "AlterConfigs": AclOperation.ALTER_CONFIGS,
+        "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+        "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
+        "All": AclOperation.ALL,
+    }
+)
+
+
+def choice(node: Node | None, what: str, choices: Mapping[str, _Enum], default: str = "") -> _Enum:
+    """Return the value that a word denotes, or `default` without a node. Raises ConfigError: not one of the words."""
+    if node is None:
+        return choices[default]
+    value = choices.get(node.text(what))
+    if value is None:
+        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(choices)}")
+    return value
 
 
 # Resources in Kubernetes' manner: documents with apiVersion, kind, metadata and spec, one by one or in lists.
@@ -487,10 +531,10 @@ class ReadContext:
         """Count something that cannot make a rule."""
         self.ignored[kind] += 1
 
-    def makes_nothing(self, kind: str, stated: Node, why: str) -> None:
+    def makes_nothing(self, kind: str, rule: Node, why: str) -> None:
         """Count a stated rule that the tool ignores. Raises ConfigError: `strict`; with its location and the reason."""
         if self.strict:
-            raise stated.error(why)
+            raise rule.error(why)
         self.ignore(kind)
 
 
@@ -540,6 +584,15 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.content.count(b"\n", 0, error.start) + 1
             raise ConfigError(f"{self.name}:{line}: byte {error.start} is not UTF-8") from error
+
+    def line_at(self, position: int) -> int:
+        """Return the line, from 1, of a position in the text. Raises as `text`."""
+        return bisect_left(self._line_ends, position) + 1
+
+    @cached_property
+    def _line_ends(self) -> Sequence[int]:
+        """The positions of the line feeds in the text, 4 bytes each: a file may have nothing else."""
+        return array("I", (match.start() for match in re.finditer("\n", self.text)))
 
     @property
     def documents(self) -> list[Node]:

@@ -258,25 +258,25 @@ def rules_of(command: Command, file: SourceFile, context: ReadContext) -> Iterat
     """
     at = _start(command.words)
     if at is None:
-        stated = next((word for word in command.words if _may_change(word)), None)
-        if stated is None and command.words[0].is_open and any(word.text == "--add" for word in command.words):
-            stated = command.words[0]
-        if stated is not None:
+        word = next((word for word in command.words if _may_change(word)), None)
+        if word is None and command.words[0].is_open and any(word.text == "--add" for word in command.words):
+            word = command.words[0]
+        if word is not None:
             why = "text of kafka-acls in another command, which may run it"
-            context.not_read(UnreadKind.PROGRAM, FileOrigin(file=file.name, line=stated.line), why, name="kafka-acls")
+            context.not_read(UnreadKind.PROGRAM, FileOrigin(file=file.name, line=word.line), why, name="kafka-acls")
         return
-    given, place = command.words[at + 1 :], FileOrigin(file=file.name, line=command.words[at].line)
-    if any(word.text in ("--list", "--help", "--version") for word in given):
+    arguments, place = command.words[at + 1 :], FileOrigin(file=file.name, line=command.words[at].line)
+    if any(word.text in ("--list", "--help", "--version") for word in arguments):
         return
-    if command.is_conditional or any(word.is_open for word in _deciding(given)):
+    if command.is_conditional or any(word.is_open for word in _deciding(arguments)):
         why = "a command of kafka-acls that depends on a condition, a loop, a variable or a glob without quotes"
         context.not_read(UnreadKind.PROGRAM, place, why, name="kafka-acls")
         return
-    if any(word.text == "--remove" for word in given):
+    if any(word.text == "--remove" for word in arguments):
         why = "a command of kafka-acls that removes: whether another one adds the same is not judged"
         context.not_read(UnreadKind.PROGRAM, place, why, name="kafka-acls")
         return
-    flags = _parsed(_Flags(command.words[at]), given, file)
+    flags = _parsed(_Flags(command.words[at]), arguments, file)
     if "--add" not in flags.alone:
         raise flags.error(file, "expected --add, --remove or --list")
     for acl in _acls(flags, file):
@@ -336,17 +336,17 @@ def _may_change(word: Word) -> bool:
     return "kafka-acls" in word.text or word.text.startswith(("--allow-principal", "--deny-principal"))
 
 
-def _deciding(given: Sequence[Word]) -> Iterator[Word]:
+def _deciding(arguments: Sequence[Word]) -> Iterator[Word]:
     """Yield the words that decide on the rules: not the address of the cluster, nor where output goes."""
     aside = False
-    for word in given:
+    for word in arguments:
         if not aside:
             yield word
         aside = word.text in ("--bootstrap-server", "--bootstrap-controller", "--command-config", ">", ">>", "<")
 
 
-def _parsed(flags: _Flags, given: Sequence[Word], file: SourceFile) -> _Flags:
-    words = iter(given)
+def _parsed(flags: _Flags, arguments: Sequence[Word], file: SourceFile) -> _Flags:
+    words = iter(arguments)
     for word in words:
         name, equals, value = word.text.partition("=")
         if word.text in _REDIRECTIONS:
@@ -372,10 +372,10 @@ def _acls(flags: _Flags, file: SourceFile) -> Iterator[StandardAcl]:
     if patterns[-1].lower() not in _PATTERNS:
         raise flags.error(file, f"--resource-pattern-type {patterns[-1][:40]!r}: expected literal or prefixed")
     pattern = _PATTERNS[patterns[-1].lower()]
-    stated = list(dict.fromkeys(_stated(flags, file)))
-    if not stated:
+    statements = list(dict.fromkeys(_stated(flags, file)))
+    if not statements:
         raise flags.error(file, "expected a resource, such as --topic")
-    for resource_type, name, operation in stated:
+    for resource_type, name, operation in statements:
         for principal, host, permission in who:
             yield StandardAcl(
                 resource_type=resource_type,

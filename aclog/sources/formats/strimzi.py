@@ -1,20 +1,24 @@
 """Strimzi: KafkaUser resources, and their ACLs."""
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
 from attrs import frozen
 
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import (
+    OPERATIONS,
+    PERMISSIONS,
+    TYPES,
     LocatedRule,
     ReadContext,
     Resource,
     SourceFile,
     Statement,
+    choice,
     resources,
 )
 from aclog.sources.formats.verdicts import judge_resource
@@ -22,31 +26,7 @@ from aclog.sources.formats.verdicts import judge_resource
 # The ACLs of one KafkaUser (io.strimzi.operator.user.model.KafkaUserModel, SimpleAclRule).
 
 
-_TYPES = MappingProxyType(
-    {
-        "topic": ResourceType.TOPIC,
-        "group": ResourceType.GROUP,
-        "cluster": ResourceType.CLUSTER,
-        "transactionalId": ResourceType.TRANSACTIONAL_ID,
-    }
-)
 _PATTERNS = MappingProxyType({"literal": PatternType.LITERAL, "prefix": PatternType.PREFIXED})
-_PERMISSIONS = MappingProxyType({"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY})
-_OPERATIONS = MappingProxyType(
-    {
-        "Read": AclOperation.READ,
-        "Write": AclOperation.WRITE,
-        "Create": AclOperation.CREATE,
-        "Delete": AclOperation.DELETE,
-        "Alter": AclOperation.ALTER,
-        "Describe": AclOperation.DESCRIBE,
-        "ClusterAction": AclOperation.CLUSTER_ACTION,
-        "AlterConfigs": AclOperation.ALTER_CONFIGS,
-        "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
-        "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
-        "All": AclOperation.ALL,
-    }
-)
 _LONGEST_TLS_NAME = 64
 """The longest common name of a certificate, in characters."""
 
@@ -88,7 +68,7 @@ def _principal(user: Resource) -> str:
 def _rules(rule: Node, principal: str, user: Resource) -> Iterator[LocatedRule]:
     rule.check_keys(("type", "resource", "host", "operation", "operations"), "a rule of acls")
     pattern = _pattern(rule.required("resource", "a rule of acls"))
-    permission = _PERMISSIONS[_choice(rule.get("type"), "type", _PERMISSIONS, "allow")]
+    permission = choice(rule.get("type"), "type", PERMISSIONS, "allow")
     host = rule.get("host")
     for operation in _operations(rule, user):
         statement = Statement(
@@ -97,7 +77,7 @@ def _rules(rule: Node, principal: str, user: Resource) -> Iterator[LocatedRule]:
             name=pattern.name,
             pattern_type=pattern.pattern_type,
             host=WILDCARD if host is None else host.string("host"),
-            operation=_OPERATIONS[_choice(operation, "the operation", _OPERATIONS)],
+            operation=choice(operation, "the operation", OPERATIONS),
             permission_type=permission,
         )
         yield statement.rule(principal)
@@ -124,20 +104,12 @@ class _Pattern:
 
 def _pattern(resource: Node) -> _Pattern:
     resource.check_keys(("type", "name", "patternType"), "a resource")
-    kind = _choice(resource.required("type", "a resource"), "type", _TYPES)
-    if kind == "cluster":  # with any name and pattern
+    kind = resource.required("type", "a resource")
+    resource_type = choice(kind, "type", TYPES)
+    if resource_type is ResourceType.CLUSTER:  # with any name and pattern
         return _Pattern(ResourceType.CLUSTER, CLUSTER_NAME)
-    name = resource.required("name", f"a resource of the type {kind}").string("name")
-    pattern = _choice(resource.get("patternType"), "patternType", _PATTERNS, "literal")
-    return _Pattern(_TYPES[kind], name, _PATTERNS[pattern])
-
-
-def _choice(node: Node | None, what: str, choices: Mapping[str, object], default: str = "") -> str:
-    if node is None:
-        return default
-    if node.text(what) not in choices:
-        raise node.error(f"{what} {node.raw[:40]!r} is not one of {', '.join(choices)}")
-    return node.raw
+    name = resource.required("name", f"a resource of the type {kind.raw}").string("name")
+    return _Pattern(resource_type, name, choice(resource.get("patternType"), "patternType", _PATTERNS, "literal"))
 
 
 # Which files are Strimzi's, and the users in them.
@@ -173,7 +145,7 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
     for file in files:
         for resource in resources(file.documents):
             if _is_user(resource):
-                _check_version(resource)
+                check_version(resource)
                 _check_first(resource, places, context)
                 yield from rules_of_user(resource)
             elif resource.kind in _OTHERS:
@@ -182,12 +154,6 @@ def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedR
                 judge_resource(resource, context)
     if not places:  # files that were not claimed, but given with the format
         raise ConfigError(f"{', '.join(file.name for file in files)}: expected a KafkaUser of {_VERSIONS[0]}")
-
-
-def checked(resource: Resource) -> Resource:
-    """Return a user of a version that has users. Raises ConfigError: of another one."""
-    _check_version(resource)
-    return resource
 
 
 def _is_user(resource: Resource) -> bool:
@@ -201,7 +167,8 @@ def _cluster(resource: Resource) -> str:
     return "" if label is None else label.raw
 
 
-def _check_version(resource: Resource) -> None:
+def check_version(resource: Resource) -> None:
+    """Refuse a user of a version that has no users. Raises ConfigError."""
     if resource.api_version not in _VERSIONS:
         version = resource.api_version or "missing"
         raise resource.node.error(f"KafkaUser of apiVersion {version[:60]}: expected {' or '.join(_VERSIONS)}")

@@ -17,7 +17,7 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation, FileOrigin
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.nodes import Node, scalars
 from aclog.sources.formats.rule import ReadContext, Resource, SourceFile, compiled, folded_name, resources
 from aclog.sources.formats.unread import UnreadKind
 
@@ -106,16 +106,11 @@ def _is_scalar(node: Node) -> bool:
 
 def _texts(node: Node) -> Iterator[str]:
     """Yield the texts at any depth that are neither empty, nor numbers, nor true or false."""
-    if isinstance(node.value, Mapping):
-        for member in node.value.values():
-            yield from _texts(member)
-    elif isinstance(node.value, tuple):
-        for item in node.value:
-            yield from _texts(item)
-    elif isinstance(node.value, str) and node.value:
-        yield node.value
-    elif node.tag is not None:
-        yield node.raw
+    for scalar in scalars(node):
+        if isinstance(scalar.value, str) and scalar.value:
+            yield scalar.value
+        elif scalar.tag is not None:
+            yield scalar.raw
 
 
 def _names_operation(node: Node) -> bool:
@@ -190,8 +185,8 @@ def rule_in_text(text: str) -> int | None:
     if match is not None:
         return _line(text, match.start())
     pairs = first.keys() & _OPERATIONS if first.keys() & (_PRINCIPALS | _RESOURCES) else frozenset()
-    stated = [key for key in pairs if _OPERATION_VALUE.match(text, first[key])]
-    places = [first[key] for key in (*clients, *stated)]
+    operations = [key for key in pairs if _OPERATION_VALUE.match(text, first[key])]
+    places = [first[key] for key in (*clients, *operations)]
     return _line(text, min(places)) if places else None
 
 
@@ -213,7 +208,7 @@ def _line(text: str, position: int) -> int:
 
 def embedded_in(node: Node) -> Node | None:
     """Return the first text inside of a document that states rules itself, at any depth; None if no value does."""
-    for scalar in _scalars(node):
+    for scalar in scalars(node):
         text = scalar.value
         if isinstance(text, str) and len(text) > _SHORTEST and _states_rules(text):
             return scalar
@@ -221,17 +216,6 @@ def embedded_in(node: Node) -> Node | None:
 
 
 _SHORTEST = len("acls: [a]")
-
-
-def _scalars(node: Node) -> Iterator[Node]:
-    if isinstance(node.value, Mapping):
-        for member in node.value.values():
-            yield from _scalars(member)
-    elif isinstance(node.value, tuple):
-        for item in node.value:
-            yield from _scalars(item)
-    else:
-        yield node
 
 
 _WORDS_OF_COMMANDS = ("entrypoint", "command", "cmd", "args", "argv")
@@ -329,11 +313,11 @@ def judge_resource(resource: Resource, context: ReadContext) -> None:
         context.not_read(UnreadKind.KUSTOMIZATION, change, why, name=resource.kind[:_LONGEST])
         return
     if not is_known(resource):
-        stated = rule_in(resource.node)
-        if stated is not None:
+        rule = rule_in(resource.node)
+        if rule is not None:
             version = f"apiVersion {resource.api_version[:_LONGEST]}" if resource.api_version else "no apiVersion"
             why = f"a {resource.kind[:_LONGEST]} of {version} may make rules, and no format reads it"
-            context.not_read(UnreadKind.RESOURCE, stated, why, name=resource.kind[:_LONGEST])
+            context.not_read(UnreadKind.RESOURCE, rule, why, name=resource.kind[:_LONGEST])
             return
     embedded = embedded_in(resource.node) or embedded_in(_decoded(resource))
     if embedded is not None:
@@ -381,8 +365,7 @@ def _kustomized(node: Node) -> Iterator[Node]:
         member = node.get(key)
         if member is not None and member.value not in (None, "", (), {}):
             yield member
-    patches = node.get("patches")
-    for patch in patches.value if patches is not None and isinstance(patches.value, tuple) else ():
+    for patch in node.items_of("patches"):
         target = patch.get("target")
         kind = None if target is None else target.get("kind")
         if kind is None or kind.raw == "KafkaUser" or not kind.raw.isalpha():
@@ -411,10 +394,10 @@ def _count(resource: Resource, context: ReadContext) -> None:
         node = None if node is None else node.get(key)
     if node is None:
         return
-    kind, users = node.get("type"), node.get("superUsers")
+    kind = node.get("type")
     if kind is not None and kind.raw != "simple":
         context.ignore(f"authorization of a Kafka by {kind.raw[:_LONGEST]}")
-    for _ in users.value if users is not None and isinstance(users.value, tuple) else ():
+    for _ in node.items_of("superUsers"):
         context.ignore("super user of a Kafka")
 
 
@@ -533,10 +516,10 @@ def judge_documents(file: SourceFile, context: ReadContext) -> None:
 
 
 def _judge_document(file: SourceFile, node: Node, context: ReadContext) -> None:
-    stated, name = rule_in(node), file.base_name[:_LONGEST]
-    if stated is not None:
+    rule, name = rule_in(node), file.base_name[:_LONGEST]
+    if rule is not None:
         why = "keys of a rule in a document of an unknown tool, such as values of Helm, a playbook or a Pulumi program"
-        context.not_read(UnreadKind.DOCUMENT, stated, why, name=name)
+        context.not_read(UnreadKind.DOCUMENT, rule, why, name=name)
         return
     embedded = embedded_in(node)
     if embedded is not None:
@@ -570,20 +553,20 @@ def _may_state_rules(file: SourceFile, document: "BrokenDocument", context: Read
         entries = list(resources([node]))
     except ConfigError:
         entries = []
-    known = bool(entries) and all(map(is_known, entries))
-    return (not known and rule_in(node) is not None) or embedded_in(node) is not None
+    makes_none = bool(entries) and all(map(is_known, entries))
+    return (not makes_none and rule_in(node) is not None) or embedded_in(node) is not None
 
 
 def _is_of_known_kind(text: str) -> bool:
     """Return whether a template makes resources of kinds only that make no ACL, without text that states rules."""
-    found = _KIND_LINE.findall(text)
+    kinds = _KIND_LINE.findall(text)
     versions = _VERSION_LINE.findall(text)
-    if not found or len(found) != len(versions) or command_in(text) is not None:
+    if not kinds or len(kinds) != len(versions) or command_in(text) is not None:
         return False
     nowhere = Node(file="", line=1, value=None)
     return all(
         kind not in ("ConfigMap", "Secret") and is_known(Resource(nowhere, version, kind))
-        for kind, version in zip(found, versions, strict=True)
+        for kind, version in zip(kinds, versions, strict=True)
     )
 
 

@@ -56,12 +56,9 @@ class _CoreLoader(yaml.CSafeLoader):
 class BrokenDocument:
     """A document that is not YAML."""
 
-    line: int
-    """Its first line, from 1."""
     text: str
-    error: ConfigError
-    """With the file and the line of the mistake."""
     error_line: int
+    """The line of the mistake, from 1; the first one if that is not known."""
     problem: str
     """The mistake, without the file and the line."""
     node: Node | None
@@ -76,9 +73,7 @@ class BrokenDocument:
         except ConfigError:
             nodes = []
         return BrokenDocument(
-            line=first_line + 1,
             text=part.decode(errors="replace"),
-            error=error,
             error_line=int(line) if line.isdecimal() else first_line + 1,
             problem=problem.strip(),
             node=nodes[0] if nodes else None,

@@ -6,13 +6,15 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aclog.authorizer.acl import origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources import choice
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats import rule as rule_module
-from aclog.sources.formats.rule import DirectoryTree
+from aclog.sources.formats.rule import DirectoryTree, SourceFile
 
 _RULE = (
     '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'
@@ -35,6 +37,14 @@ def test_gzip_is_read_and_told_by_the_lines_inside(tmp_path: Path) -> None:
     path = tmp_path / "rules.gz"
     path.write_bytes(gzip.compress((_RULE % "a" + _RULE % "b").encode()))
     assert _places(AclsSource(str(path))) == {"a": [f"{path}:1"], "b": [f"{path}:2"]}
+
+
+@given(st.text(st.sampled_from("\n\ra\u2028\N{GRINNING FACE}")))
+def test_the_line_of_a_position_is_one_more_than_the_line_feeds_before_it(text: str) -> None:
+    file = SourceFile(DirectoryTree("d"), "a.json")
+    vars(file).update(content=text.encode())
+    for position in range(len(text) + 1):
+        assert file.line_at(position) == text.count("\n", 0, position) + 1
 
 
 @pytest.mark.parametrize("unit", [b"a: 1\n", b"\n", b" \n"])

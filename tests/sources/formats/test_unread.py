@@ -60,6 +60,7 @@ _RESOURCES = {
     "helm_release": "values = [file(var.values)]",
     "kubernetes_manifest": "manifest = yamldecode(var.manifest)",
     "kubectl_manifest": "yaml_body = each.value",
+    "kubectl_server_side_manifest": "yaml_body = each.value",
 }
 
 

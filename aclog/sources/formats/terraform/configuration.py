@@ -34,9 +34,9 @@ from aclog.sources.formats.terraform.hcl import (
     read_template,
 )
 from aclog.sources.formats.terraform.inputs import STACK_FILE, Stack, assignments, read_stacks, report_unread_files
-from aclog.sources.formats.terraform.manifests import HOLDERS, ManifestReader
+from aclog.sources.formats.terraform.manifests import ManifestReader
 from aclog.sources.formats.terraform.module import Key, Module, Modules, is_module_file
-from aclog.sources.formats.terraform.others import judge_block, judge_object
+from aclog.sources.formats.terraform.others import HOLDERS, judge_block, judge_object
 from aclog.sources.formats.terraform.values import (
     DYNAMIC,
     MAPPINGS,
@@ -302,14 +302,14 @@ def _without_broken(modules: Modules, directories: Collection[str], files: Seque
             errors[directory] = error
     if errors and len(errors) == len(directories):
         raise next(iter(errors.values()))
-    for directory, found in errors.items():
+    for directory, problem in errors.items():
         own = [file for file in files if (file.path.rpartition("/")[0] or ".") == directory]
         texts = [(file, file.content.decode(errors="replace")) for file in own]
         stating = next((file for file, text in texts if rule_in_text(text) is not None or _CALL.search(text)), None)
         if stating is None:
             modules.context.ignore("module that is not Terraform")
         else:
-            why = f"a module that may state rules has an error: {found}"
+            why = f"a module that may state rules has an error: {problem}"
             modules.context.not_read(UnreadKind.BROKEN, FileOrigin(file=stating.name, line=1), why)
     return set(directories) - errors.keys()
 

@@ -51,23 +51,23 @@ def assignments(context: ReadContext, source: ModuleSource, stack: "Stack | None
         OSError: a file cannot be read.
 
     """
-    found: dict[str, tuple[Attribute, Scope]] = {} if stack is None else dict(stack.inputs)
+    result: dict[str, tuple[Attribute, Scope]] = {} if stack is None else dict(stack.inputs)
     for path in automatic_files(context, source.directory):
         file = SourceFile(context.tree, path)
-        found.update(_scoped(_values(file.content, file.name), file.name))
+        result.update(_scoped(_values(file.content, file.name), file.name))
     for name, content in context.inputs.files:
-        found.update(_scoped(_values(content, name), name))
+        result.update(_scoped(_values(content, name), name))
     for name, text in context.inputs.values.items():
-        if name in found and found[name][0].file in {file for file, _ in context.inputs.files}:
-            first = found[name][0]
+        if name in result and result[name][0].file in {file for file, _ in context.inputs.files}:
+            first = result[name][0]
             what = "Terraform takes the last flag, and their order is not known here: expected one of the two"
             raise ConfigError(f"--var {name}: {first.file}:{first.line} of --var-file sets it as well; {what}")
         block = source.variables.get(name)
         if block is not None:
             where = f"--var {name}"
             attribute = Attribute(where, 1, name, _value_of_flag(text, block, where))
-            found[name] = (attribute, Scope(where, NoNames(), {}))
-    return found
+            result[name] = (attribute, Scope(where, NoNames(), {}))
+    return result
 
 
 def automatic_files(context: ReadContext, directory: str) -> list[str]:
@@ -96,8 +96,8 @@ def _value_of_flag(text: str, block: Block, where: str) -> Expression:
     """Return the value of a variable in a flag: the text itself for a simple type or none, else an expression."""
     kind = attribute_value(block, "type")
     root = getattr(kind, "root", None)
-    stated = root if root is not None else kind.value.payload if isinstance(kind, Literal) else None
-    is_text = kind is None or (isinstance(stated, str) and _LITERAL_TYPES.match(stated) is not None)
+    word = root if root is not None else kind.value.payload if isinstance(kind, Literal) else None
+    is_text = kind is None or (isinstance(word, str) and _LITERAL_TYPES.match(word) is not None)
     return Literal(1, string(text)) if is_text else read_expression(text, where, 1)
 
 
@@ -112,7 +112,6 @@ _UNREAD_BLOCKS = ("include", "generate", "dependency", "dependencies", "feature"
 class Stack:
     """A terragrunt.hcl whose module is in the tree."""
 
-    file: str
     directory: str
     """Its own, in the tree."""
     target: str
@@ -136,7 +135,7 @@ def read_stacks(files: Sequence[SourceFile], modules: Modules) -> Iterator[Stack
         inputs = dict(_inputs(body, hidden_part(_directory(file.path)), context))
         target = _target(file, body, modules)
         if target is not None:
-            yield Stack(file=file.name, directory=_directory(file.path), target=target, inputs=inputs)
+            yield Stack(directory=_directory(file.path), target=target, inputs=inputs)
         elif inputs:
             place = body.attributes["inputs"]
             why = "values for a module that is not in this tree: give its directory by --module 'SOURCE=DIR'"
@@ -212,12 +211,12 @@ def judge_variables(file: SourceFile, context: ReadContext) -> None:
     except ConfigError as error:
         context.not_read(UnreadKind.VARIABLES, FileOrigin(file=file.name, line=1), str(error), name=_LABEL)
         return
-    stated = rule_in(node_of(file.name, 1, Body(values, ())))
-    if stated is None:
+    rule = rule_in(node_of(file.name, 1, Body(values, ())))
+    if rule is None:
         context.ignore(_COUNTED)
     else:
         why = "values of variables with keys of a rule, and no module of Terraform is here"
-        context.not_read(UnreadKind.VARIABLES, stated, why, name=_LABEL)
+        context.not_read(UnreadKind.VARIABLES, rule, why, name=_LABEL)
 
 
 _LABEL = "tfvars"
@@ -253,28 +252,31 @@ def _report(file: SourceFile, owners: Sequence[Module], context: ReadContext) ->
         place = FileOrigin(file=file.name, line=1)
         context.not_read(UnreadKind.VARIABLES, place, f"a file of variables: {error}", name=_LABEL)
         return
+    flags = {name for name, _ in context.inputs.files} | {f"--var {name}" for name in context.inputs.values}
     for attribute in values.values():
-        why = next(_reasons(attribute, owners, context), None)
+        why = next(_reasons(attribute, owners, flags), None)
         if why is not None:
             why = f"it sets var.{attribute.name}, {why}: expected --var-file {file.name}"
             context.not_read(UnreadKind.VARIABLES, attribute, why, name=_LABEL)
             return
     declared = {name for each in owners for name in each.source.variables}
     others = {name: attribute for name, attribute in values.items() if name not in declared}
-    stated = rule_in(node_of(file.name, 1, Body(others, ())))
-    if stated is None:
+    rule = rule_in(node_of(file.name, 1, Body(others, ())))
+    if rule is None:
         context.ignore(_COUNTED)
     else:
         why = "values of variables with keys of a rule, which no module of Terraform here declares"
-        context.not_read(UnreadKind.VARIABLES, stated, why, name=_LABEL)
+        context.not_read(UnreadKind.VARIABLES, rule, why, name=_LABEL)
 
 
-def _reasons(attribute: Attribute, owners: Sequence[Module], context: ReadContext) -> Iterator[str]:
-    """Yield why a value of a file that no flag names may decide, for each root module that it is for."""
-    flags = {name for name, _ in context.inputs.files} | {f"--var {name}" for name in context.inputs.values}
+def _reasons(attribute: Attribute, owners: Sequence[Module], flags: Collection[str]) -> Iterator[str]:
+    """Yield why a value of a file that no flag names may decide, for each root module that it is for.
+
+    `flags`: what states the values of flags, as an attribute names its file.
+    """
     for each in owners:
         effective = each.assignments.get(attribute.name)
-        if effective is None and attribute.name in each.defaulted():
+        if effective is None and each.has_evaluated(attribute.name):
             yield "whose default decides otherwise"
         elif effective is not None and effective[0].file not in flags and each.differs(attribute):
             yield f"which overrides what {effective[0].file} states"

@@ -1,6 +1,7 @@
 """Resources of Kubernetes inside of Terraform's: users in `kubernetes_manifest` and `kubectl_manifest`."""
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 
 from attrs import evolve, field, frozen
@@ -8,25 +9,15 @@ from attrs import evolve, field, frozen
 from aclog.authorizer.acl import FileOrigin
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats import redpanda, strimzi
-from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.nodes import Node, plain_value
 from aclog.sources.formats.rule import LocatedRule, ReadContext, Resource, resources
 from aclog.sources.formats.terraform.evaluation import evaluate
 from aclog.sources.formats.terraform.hcl import Block
 from aclog.sources.formats.terraform.module import Module
-from aclog.sources.formats.terraform.others import judge_block
+from aclog.sources.formats.terraform.others import HOLDERS, judge_block
 from aclog.sources.formats.terraform.values import STRING, Value, ValueFault, convert, number_text
 from aclog.sources.formats.unread import UnreadKind
 from aclog.sources.formats.verdicts import judge_resource
-
-HOLDERS: Mapping[str, str] = MappingProxyType(
-    {
-        "kubernetes_manifest": "manifest",
-        "kubectl_manifest": "yaml_body",
-        "kubectl_server_side_manifest": "yaml_body",
-        "k8s_manifest": "content",
-    }
-)
-"""The attribute with the resource, by the kind of Terraform's resource: an object, or YAML."""
 
 
 @frozen(kw_only=True)
@@ -34,8 +25,9 @@ class ManifestReader:
     """Reads the resources of one tree."""
 
     context: ReadContext
-    _judged: set[tuple[str, int]] = field(factory=set, init=False, eq=False)
-    """File and line of the blocks that were judged: a module may be called twice."""
+    _judged: set[tuple[str, int, str]] = field(factory=set, init=False, eq=False)
+    """File and line of the blocks that were judged, and digests of documents, or none for a block as a whole: a module
+    may be called twice, and instances may be equal."""
 
     def rules(self, module: Module, block: Block, local: Mapping[str, Value], address: str) -> Iterator[LocatedRule]:
         """Yield the rules of an instance of a block.
@@ -46,12 +38,14 @@ class ManifestReader:
         """
         documents = self._documents(module, block, local)
         if documents is None:
-            self._judge_block(block)
+            if self._is_first(block):
+                judge_block(block.labels[0], block, self.context)
             return
         for resource in resources(documents):
             read = _READERS.get((resource.api_version.partition("/")[0], resource.kind))
             if read is None:
-                self._judge(block, resource)
+                if self._is_first(block, sha256(repr(plain_value(resource.node)).encode()).hexdigest()):
+                    judge_resource(resource, self.context)
                 continue
             origin = FileOrigin(file=block.file, line=block.line, address=address)
             for rule in read(resource, self.context):
@@ -74,25 +68,26 @@ class ManifestReader:
         except ConfigError:
             return None
 
-    def _judge(self, block: Block, resource: Resource) -> None:
-        if (block.file, block.line) not in self._judged:
-            self._judged.add((block.file, block.line))
-            judge_resource(resource, self.context)
-
-    def _judge_block(self, block: Block) -> None:
-        if (block.file, block.line) not in self._judged:
-            self._judged.add((block.file, block.line))
-            judge_block(block.labels[0], block, self.context)
-
     def not_counted(self, block: Block, why: str) -> None:
         """Report a block whose number of instances is unknown."""
-        if (block.file, block.line) not in self._judged:
-            self._judged.add((block.file, block.line))
+        if self._is_first(block):
             self.context.not_read(UnreadKind.TERRAFORM, block, why, name=block.labels[0])
+
+    def _is_first(self, block: Block, document: str = "") -> bool:
+        """Return whether a block, or a document in it, is judged for the first time, and mark it as judged."""
+        key = (block.file, block.line, document)
+        is_first = key not in self._judged
+        self._judged.add(key)
+        return is_first
+
+
+def _rules_of_user(user: Resource, context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
+    strimzi.check_version(user)
+    yield from strimzi.rules_of_user(user)
 
 
 _READERS = {
-    ("kafka.strimzi.io", "KafkaUser"): lambda resource, _: strimzi.rules_of_user(strimzi.checked(resource)),
+    ("kafka.strimzi.io", "KafkaUser"): _rules_of_user,
     **{(redpanda.GROUP, kind): redpanda.rules_of for kind in redpanda.KINDS},
 }
 

@@ -162,12 +162,12 @@ def _object(expression: ObjectOf, scope: Scope) -> Constraint:
         name = evaluate(key, scope).text
         if name in types:
             raise scope.refusal(key.line, f"duplicate attribute {name} in an object type")
-        stated, default = item, None
+        constraint, default = item, None
         if isinstance(item, Call) and item.name == "optional" and 1 <= len(item.arguments) <= 2:
             optional.add(name)
-            stated, *rest = item.arguments
+            constraint, *rest = item.arguments
             default = rest[0] if rest else None
-        part = constraint_of(stated, scope)
+        part = constraint_of(constraint, scope)
         types[name] = part.type
         if part.defaults != NO_DEFAULTS:
             inner[name] = part.defaults
@@ -245,7 +245,7 @@ def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]
 
     """
     declared: dict[tuple[str, ...], Block] = {}
-    stated: dict[str, Attribute] = {}
+    values: dict[str, Attribute] = {}
     for body in files:
         _check_top(body)
         for block in body.blocks:
@@ -253,7 +253,7 @@ def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]
             if block.type in _LABELS:
                 _add(declared, key, block, " ".join(key))
             for name, value in _locals_of(block).items():
-                _add(stated, name, value, f"local.{name}")
+                _add(values, name, value, f"local.{name}")
     for body in overrides:
         _check_top(body)
         for block in body.blocks:
@@ -262,12 +262,12 @@ def merge_files(directory: str, files: Iterable[Body], overrides: Iterable[Body]
                 if key not in declared:
                     raise _error(block, f"overrides {' '.join(key)}, which is not declared")
                 declared[key] = _merged(declared[key], block)
-            stated.update(_locals_of(block))
+            values.update(_locals_of(block))
     by_type = {kind: {key[1:]: block for key, block in declared.items() if key[0] == kind} for kind in _LABELS}
     return ModuleSource(
         directory=directory,
         variables={name: block for (name,), block in by_type["variable"].items()},
-        locals=stated,
+        locals=values,
         outputs={name: block for (name,), block in by_type["output"].items()},
         calls={name: block for (name,), block in by_type["module"].items()},
         resources={(key[0], key[1]): block for key, block in by_type["resource"].items()},
@@ -638,22 +638,18 @@ class Module:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)
         return None if assignment is None else evaluate(assignment[0].value, assignment[1])
 
-    def defaulted(self) -> set[str]:
-        """Return the evaluated variables of a root module without a value from outside."""
-        return {
-            name
-            for name in self.source.variables
-            if name not in self.assignments and self.progress.is_done((self._id, "var", name))
-        }
+    def has_evaluated(self, name: str) -> bool:
+        """Return whether a variable of this name was evaluated."""
+        return self.progress.is_done((self._id, "var", name))
 
-    def differs(self, stated: Attribute) -> bool:
+    def differs(self, attribute: Attribute) -> bool:
         """Return whether an evaluated variable of a root module has another value than a file of variables states."""
-        block = self.source.variables.get(stated.name)
-        if block is None or not self.progress.is_done((self._id, "var", stated.name)):
+        block = self.source.variables.get(attribute.name)
+        if block is None or not self.has_evaluated(attribute.name):
             return False
-        effective = self._variable(stated.name, block.line, self.scope(block.file))
+        effective = self._variable(attribute.name, block.line, self.scope(block.file))
         try:
-            value = _constraint(block).apply(evaluate(stated.value, Scope(stated.file, NoNames(), {})))
+            value = _constraint(block).apply(evaluate(attribute.value, Scope(attribute.file, NoNames(), {})))
         except (ConfigError, ValueFault):
             return True
         return value != evolve(effective, sensitive=value.sensitive)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from attrs import evolve
 
 from aclog.authorizer.acl import FileOrigin
-from aclog.sources.formats.nodes import Node
+from aclog.sources.formats.nodes import Node, scalars
 from aclog.sources.formats.rule import ReadContext
 from aclog.sources.formats.terraform.hcl import (
     Block,
@@ -150,9 +150,16 @@ _TYPES = frozenset(
     }
 )
 """Resources that have to do with Kafka and make no ACL."""
-_HOLDERS = frozenset(
-    {"kubernetes_manifest", "kubectl_manifest", "k8s_manifest", "helm_release", "kustomization_resource"}
+HOLDERS: Mapping[str, str] = MappingProxyType(
+    {
+        "kubernetes_manifest": "manifest",
+        "kubectl_manifest": "yaml_body",
+        "kubectl_server_side_manifest": "yaml_body",
+        "k8s_manifest": "content",
+    }
 )
+"""The attribute with the resource, by the kind of Terraform's resource: an object, or YAML."""
+_HOLDERS = frozenset({*HOLDERS, "helm_release", "kustomization_resource"})
 """Resources that may hold any other resource of Kubernetes."""
 _SUSPICIOUS = re.compile(r"acl|kafka|redpanda|warpstream|msk|event_?stream|principal", re.IGNORECASE)
 """What a type of an unknown provider may be about: a type of none of these words is judged by its keys."""
@@ -195,7 +202,7 @@ def _is_known(kind: str) -> bool:
 
 def _holds_none(node: Node) -> bool:
     """Return whether the manifest in a resource is stated in place, and makes no rule."""
-    if any(_ELSEWHERE in text for text in _all_texts(node)):
+    if any(_ELSEWHERE in str(each.value) for each in scalars(node)):
         return False
     return rule_in(node) is None and embedded_in(node) is None
 
@@ -218,20 +225,9 @@ def _without_policies(node: Node) -> Node:
     if isinstance(node.value, tuple):
         return evolve(node, value=tuple(map(_without_policies, node.value)))
     if isinstance(node.value, Mapping):
-        kept = {key: item for key, item in node.value.items() if key.lower() != "statement"}
-        return evolve(node, value=MappingProxyType({key: _without_policies(item) for key, item in kept.items()}))
+        members = {key: _without_policies(item) for key, item in node.value.items() if key.lower() != "statement"}
+        return evolve(node, value=MappingProxyType(members))
     return node
-
-
-def _all_texts(node: Node) -> Iterable[str]:
-    if isinstance(node.value, Mapping):
-        for member in node.value.values():
-            yield from _all_texts(member)
-    elif isinstance(node.value, tuple):
-        for item in node.value:
-            yield from _all_texts(item)
-    else:
-        yield str(node.value)
 
 
 # Blocks and values as nodes.

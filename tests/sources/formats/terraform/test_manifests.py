@@ -99,6 +99,45 @@ def test_other_resources_are_counted_and_unknown_ones_unread(tmp_path: Path) -> 
         assert len(tree.stated) == 1
 
 
+SPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: s}\n"
+OF_NO_FORMAT = YAML.replace("${NAME}", "app").replace("kafka.strimzi.io/v1beta2", "example.com/v1")
+FIRST_AND_SECOND = f"locals {{\n  y = [<<-A\n{SPACE}A\n  , <<-B\n{OF_NO_FORMAT}B\n  ]\n}}\n"
+LABEL = "resource:KafkaUser"
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "ignored"),
+    [
+        (f'resource "kubectl_manifest" "u" {{\n  yaml_body = <<-E\n{SPACE}---\n{OF_NO_FORMAT}E\n}}\n', [LABEL], 1),
+        (
+            FIRST_AND_SECOND
+            + 'resource "kubectl_manifest" "u" {\n  count = 2\n  yaml_body = local.y[count.index]\n}\n',
+            [LABEL],
+            1,
+        ),
+        (
+            FIRST_AND_SECOND + 'resource "kubectl_manifest" "u" {\n  count = 4\n  yaml_body = local.y[1]\n}\n',
+            [LABEL],
+            None,
+        ),
+        (
+            FIRST_AND_SECOND + 'data "http" "x" {}\nresource "kubectl_manifest" "u" {\n  count = 2\n  '
+            "yaml_body = count.index == 0 ? local.y[0] : data.http.x.body\n}\n",
+            ["terraform:kubectl_manifest"],
+            1,
+        ),
+    ],
+    ids=["documents", "instances", "equal instances", "an instance that is unknown"],
+)
+def test_each_document_of_each_instance_is_judged_once(
+    tmp_path: Path, text: str, labels: list[str], ignored: int | None
+) -> None:
+    found = read_rules(write_files(tmp_path, {"main.tf": text + manifest()}))
+    assert [each.label for each in found.unread] == labels
+    assert found.ignored.get("Namespace") == ignored
+    assert set(found.rules) == {ALL}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
