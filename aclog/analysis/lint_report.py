@@ -26,8 +26,8 @@ from aclog.authorizer.acl import (
     Origins,
     ResourceType,
     StandardAcl,
-    StandardAclWithId,
     acl_command,
+    acl_object,
     acl_text,
     code_name,
     origin_object,
@@ -249,16 +249,9 @@ def _place_text(origin: Origin) -> str:
     return f"{' -> '.join(f'{each.file}:{each.line}' for each in origin.steps)} ({origin.address})"
 
 
-def rule_object(acl: StandardAcl) -> JsonObject:
-    """Return the seven keys of a rule (`acls list --format jsonl`)."""
-    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
-    del row["id"]
-    return row
-
-
 def located_object(rule: LocatedRule) -> JsonObject:
     """Return a rule with the keys of its first location, and under `also` those of the others."""
-    row = rule_object(rule.acl)
+    row = acl_object(rule.acl)
     if rule.origins:
         row |= origin_object(rule.origins[0])
     if rule.origins[1:]:
@@ -377,7 +370,7 @@ class Suppressions:
 
     def _placed(self, rule: LocatedRule) -> PlacedRule:
         return PlacedRule(
-            fields=rule_object(rule.acl),
+            fields=acl_object(rule.acl),
             files=tuple(name for origin in rule.files() for each in origin.steps for name in self.names_of(each.file)),
             lines=tuple((each.file, each.line) for origin in rule.files() for each in origin.steps),
         )
@@ -611,7 +604,7 @@ def lint_descriptor(lint: Lint) -> JsonObject:
 
 def fingerprint(located: LocatedFinding) -> str:
     """Return the fingerprint of a finding, independent of its lines: of its lint and the contents of its rules."""
-    contents = sorted(repr(sorted(rule_object(rule.acl).items())) for rule in located.rules)
+    contents = sorted(repr(sorted(acl_object(rule.acl).items())) for rule in located.rules)
     return sha256("\n".join((located.finding.lint, *contents)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

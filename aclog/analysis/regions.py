@@ -23,8 +23,8 @@ from aclog.authorizer.acl import (
     ResourcePattern,
     ResourceType,
     StandardAcl,
-    StandardAclWithId,
     TwoOrigins,
+    acl_object,
     code_name,
     host_address,
     in_cidr,
@@ -490,9 +490,7 @@ def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIG
     """
     if not isinstance(rule, StandardAcl):
         return rule
-    row: JsonObject = {**StandardAclWithId(id=None, acl=rule).to_dict()}
-    del row["id"]
-    return {**row, **place_object(rule, origins)}
+    return {**acl_object(rule), **place_object(rule, origins)}
 
 
 def witness_object(request: Request, *, legal: bool) -> JsonObject:

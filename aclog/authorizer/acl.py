@@ -281,6 +281,13 @@ class StandardAclWithId:
         return {**row, **_symbols_as_texts(acl)} if is_symbolic(acl) else row
 
 
+def acl_object(acl: StandardAcl) -> dict[str, object]:
+    """Return the object of an ACL without an id: the keys of `aclog acls list --format jsonl`, except `id`."""
+    row: dict[str, object] = {**StandardAclWithId(id=None, acl=acl).to_dict()}
+    del row["id"]
+    return row
+
+
 @frozen(kw_only=True)
 class AclBindingFilter:
     """A filter for ACLs (AclBindingFilter): None and the ANY codes match everything.

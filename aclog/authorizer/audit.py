@@ -236,10 +236,10 @@ _CERTAIN = re.compile(
 _BY_RULE = re.compile(rf"{_REQUEST} based on rule (?:{_SHORT_RULE})", re.ASCII | re.DOTALL)
 _FIND_REQUEST = re.compile(_REQUEST, re.ASCII).search
 _PARTS: Final = (
-    (" from host = ", re.compile(_ACCESS, re.ASCII), 1),
-    (" for request = ", re.compile(_REQUEST, re.ASCII), 1),
+    (" from host = ", re.compile(_ACCESS, re.ASCII)),
+    (" for request = ", re.compile(_REQUEST, re.ASCII)),
 )
-"""(A literal in the part, the part, how often it may occur). The literal is quicker to count."""
+"""(A literal in the part, the part), each of which a line has at most once. The literal is quicker to count."""
 
 _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
@@ -248,7 +248,7 @@ _SHORT_TAIL = re.compile(r" \((?:k\w*\.)?(?:a\w*\.)?logger\)\r?", re.ASCII)
 _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 _HEADED = re.compile(HEAD, re.ASCII)
-_PRINCIPAL, _ALLOWED, _DENIED = "Principal = ", " is Allowed", " is Denied"
+_ALLOWED, _DENIED = " is Allowed", " is Denied"
 _HOST, _RESOURCE = " from host = ", " on resource = "
 
 
@@ -289,14 +289,14 @@ def access_trace(line: str) -> AccessTrace | None:
     A line may consist of two torn ones, and clients choose principals and names: a repeated part is not certain.
     """
     allowed, denied = line.count("is Allowed"), line.count("is Denied")
-    heads = line.count(_PRINCIPAL)
+    heads = line.count(MESSAGE)
     if not allowed + denied + heads:
         # the rest of a torn line; AclAuthorizer's other messages have the resource before the host
         return AccessTrace() if 0 <= line.find(_HOST) < line.find(_RESOURCE) or _is_fragment(line) else None
     if allowed + denied != 1 or heads > 1 or _has_second_time(line):
         return AccessTrace()
     decision = "ALLOWED" if allowed else "DENIED"
-    begin = line.find(_PRINCIPAL) + len(_PRINCIPAL)
+    begin = line.find(MESSAGE) + len(MESSAGE)
     end = line.find(_ALLOWED if allowed else _DENIED)
     principal = line[begin:end] if heads and end > begin else ""
     is_certain = ":" in principal and "\ufffd" not in principal and "\0" not in principal
@@ -305,7 +305,7 @@ def access_trace(line: str) -> AccessTrace | None:
 
 def _has_second_time(line: str) -> bool:
     """Return whether another line begins before the message: the principal is that of the second one, then."""
-    return _LATER_TIME.search(line, 1, max(line.find(_PRINCIPAL), 0)) is not None
+    return _LATER_TIME.search(line, 1, max(line.find(MESSAGE), 0)) is not None
 
 
 _LATER_TIME = re.compile(r"\[[0-9]{4}-")
@@ -317,38 +317,35 @@ def _is_fragment(line: str) -> bool:
         return len(line) > len(_TAIL_TEXT) and _ANY_HEAD.match(line) is None
     if 1 < len(line) < len(_TAIL_TEXT) and _TAIL_TEXT.endswith(line):
         return True
-    return len(line) < _LONGEST_BEGINNING and _BEGINNING.fullmatch(re.sub("[0-9]", "0", line)) is not None
+    return bool(line) and len(line) < _LONGEST_BEGINNING and _is_beginning(re.sub("[0-9]", "0", line))
+
+
+def _is_beginning(zeroed: str) -> bool:
+    """Return whether a text, with 0 for every digit, is the beginning of a line up to its message."""
+    head = _TIME_AND_LEVEL.match(zeroed)
+    return "[0000-00-00 00:00:00,000]".startswith(zeroed) or (
+        head is not None and " Principal =".startswith(zeroed[head.end() :])
+    )
 
 
 _TAIL_TEXT = " (kafka.authorizer.logger)"
 _LONGEST_BEGINNING = 50
+_TIME_AND_LEVEL = re.compile(r"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*+")
 
 
 _FOR_REQUEST = " for request = "
+_CUT_REQUEST = tuple(_FOR_REQUEST[:size] for size in range(1, len(_FOR_REQUEST)))
 
 
-def _optional(text: str) -> str:
-    """Return an expression for each beginning of a text, except the empty one."""
-    nested = ""
-    for character in reversed(text):
-        nested = f"{re.escape(character)}(?:{nested})?" if nested else re.escape(character)
-    return nested
-
-
-_CUT_REQUEST = re.compile(rf"(?:{_optional(_FOR_REQUEST)})\Z")
-_BEGINNING = re.compile(
-    rf"{_optional('[0000-00-00 00:00:00,000]')}|"
-    rf"\[0000-00-00[ T]00:00:00[,.]000\] [A-Z]*(?: (?:{_optional('Principal =')})?)?"
-)
+def _is_ambiguous(text: str) -> bool:
+    """Return whether a part is repeated: by a name, or of two lines, if the text between them was lost."""
+    return text.count(MESSAGE) > 1 or any(text.count(mark) > 1 and len(part.findall(text)) > 1 for mark, part in _PARTS)
 
 
 def read_line(text: str) -> ParsedLine:
     """Parse the rest of a line after its time (`] INFO Principal = ...`)."""
-    if text.count(MESSAGE) > 1:  # of two lines, if the text between them was lost
+    if _is_ambiguous(text):
         return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
-    for mark, part, allowed in _PARTS:
-        if text.count(mark) > 1 and len(part.findall(text)) > allowed:
-            return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
     match = _LINE.match(text)
     if match is None:
         return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
@@ -358,11 +355,8 @@ def read_line(text: str) -> ParsedLine:
 
 def read_message(text: str, level: str | None = None) -> ParsedLine:
     """Parse a message without the text around it (`Principal = ...`), as another layout than the default has it."""
-    if text.count(MESSAGE) > 1:
+    if _is_ambiguous(text):
         return ParsedLine(reason=Reason.AMBIGUOUS)
-    for mark, part, allowed in _PARTS:
-        if text.count(mark) > allowed and len(part.findall(text)) > allowed:
-            return ParsedLine(reason=Reason.AMBIGUOUS)
     match = _MESSAGE.match(text)
     return ParsedLine(reason=Reason.UNREADABLE) if match is None else _parsed(level, match.groups())
 
@@ -383,7 +377,7 @@ def is_cut(read: ParsedLine) -> bool:
 
 def has_cut_request(text: str) -> bool:
     """Return whether a text may have a part of a message's request, and lack its end."""
-    return _FOR_REQUEST in text or _CUT_REQUEST.search(text) is not None
+    return _FOR_REQUEST in text or text.endswith(_CUT_REQUEST)
 
 
 def _parsed(level: str | None, parts: Sequence[Any]) -> ParsedLine:

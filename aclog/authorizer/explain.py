@@ -25,6 +25,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
     acl_command,
+    acl_object,
     acl_text,
     code_name,
     host_address,
@@ -109,10 +110,8 @@ class Change:
 
     def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
-        row: Row = {**StandardAclWithId(id=None, acl=self.acl).to_dict()}
-        del row["id"]
-        row |= place_object(self.acl, origins)
-        return {"change": "add" if self.add else "remove", "rule": row, "command": self.command}
+        rule = {**acl_object(self.acl), **place_object(self.acl, origins)}
+        return {"change": "add" if self.add else "remove", "rule": rule, "command": self.command}
 
 
 @frozen(kw_only=True)

@@ -19,7 +19,7 @@ from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.columns import Column, OutputFormat
 from aclog.terminal.notices import tracked
-from aclog.terminal.output import note, say, time_text
+from aclog.terminal.output import note, optional_time_text, say, time_text
 from aclog.terminal.tables import print_rows
 
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.
@@ -195,7 +195,7 @@ def _end_columns(end: str) -> tuple[Column, ...]:
     return (
         Column(key=f"{end}.offset"),
         Column(key=f"{end}.endOffset", spare=True),
-        Column(key=f"{end}.timestamp", text=lambda time: "" if time is None else time_text(time)),
+        Column(key=f"{end}.timestamp", text=optional_time_text),
         Column(key=f"{end}.change", cut=True, text=_change_text),
     )
 

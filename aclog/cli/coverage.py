@@ -25,7 +25,7 @@ from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError, printable
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.output import say, time_text
+from aclog.terminal.output import optional_time_text, say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.unused import HeardHours, silences
 from aclog.usage.window import EARLIEST, LATEST, Coverage, UnreadAccesses, unread_text
@@ -139,15 +139,11 @@ NONE, HOLES = 0, 1
 _SHOWN_HOLES: Final = 20
 
 
-def _time_text(timestamp: int | None) -> str:
-    return "" if timestamp is None else time_text(timestamp)
-
-
 COVERAGE_COLUMNS: Final = (
     Column(key="broker"),
     Column(key="kind"),
-    Column(key="from", text=_time_text),
-    Column(key="to", text=_time_text),
+    Column(key="from", text=optional_time_text),
+    Column(key="to", text=optional_time_text),
     Column(key="hours"),
     Column(key="lines"),
 )

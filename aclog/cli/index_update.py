@@ -19,7 +19,7 @@ from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress
-from aclog.terminal.output import note, say, time_text, warn
+from aclog.terminal.output import note, optional_time_text, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.index.tallies import DayTally, Spool
 from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Run, TakenContent, UsageIndex
@@ -27,19 +27,14 @@ from aclog.usage.judging import Each, TalliedPart, tally_log
 from aclog.usage.rules import seen_rules
 from aclog.usage.window import Coverage, UnreadAccesses, unread_text
 
-
-def _time_text(timestamp: int | None) -> str:
-    return "" if timestamp is None else time_text(timestamp)
-
-
 TAKEN_COLUMNS: Final = (
     Column(key="files"),
     Column(key="newFiles"),
     Column(key="grownFiles"),
     Column(key="accesses"),
     Column(key="rejected"),
-    Column(key="first", text=_time_text),
-    Column(key="last", text=_time_text),
+    Column(key="first", text=optional_time_text),
+    Column(key="last", text=optional_time_text),
     Column(key="brokers", cut=True),
     Column(key="acls"),
 )

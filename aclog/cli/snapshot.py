@@ -41,7 +41,7 @@ from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenanc
 from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress, tracked
-from aclog.terminal.output import note, say, time_text
+from aclog.terminal.output import note, optional_time_text, say, time_text
 
 # The `aclog snapshot` commands.
 
@@ -245,7 +245,7 @@ LISTED_COLUMNS = (
     _FILE,
     Column(key="endOffset", title="END OFFSET"),
     Column(key="epoch"),
-    Column(key="timestamp", text=lambda time: "" if time is None else time_text(time)),
+    Column(key="timestamp", text=optional_time_text),
     *COUNT_COLUMNS,
     _ABOUT_IMAGE_FILE,
     _PROBLEM,

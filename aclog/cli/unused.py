@@ -22,7 +22,7 @@ from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column
 from aclog.terminal.notices import tracked
-from aclog.terminal.output import note, say, time_text
+from aclog.terminal.output import note, optional_time_text, say
 from aclog.usage.index.used import EVENTS
 from aclog.usage.unused import Answer, Unused
 from aclog.usage.window import check_days, micros_of, unread_text
@@ -128,10 +128,6 @@ UNREAD_COLUMN = Column(key="unread", spare=True)
 """If there is anything that could not be read or decided."""
 
 
-def _time_text(timestamp: int | None) -> str:
-    return "" if timestamp is None else time_text(timestamp)
-
-
 UNUSED_COLUMNS = (
     Column(key="answer"),
     *RULE_COLUMNS,
@@ -140,10 +136,10 @@ UNUSED_COLUMNS = (
     Column(key="removable"),
     Column(key="daysMatched", spare=True),
     Column(key="daysNeeded", spare=True),
-    Column(key="firstMatched.timestamp", spare=True, text=_time_text),
-    Column(key="lastMatched.timestamp", spare=True, text=_time_text),
-    Column(key="firstNeeded.timestamp", spare=True, text=_time_text),
-    Column(key="lastNeeded.timestamp", spare=True, text=_time_text),
+    Column(key="firstMatched.timestamp", spare=True, text=optional_time_text),
+    Column(key="lastMatched.timestamp", spare=True, text=optional_time_text),
+    Column(key="firstNeeded.timestamp", spare=True, text=optional_time_text),
+    Column(key="lastNeeded.timestamp", spare=True, text=optional_time_text),
     Column(key="lastNeeded.principal", cut=True, spare=True),
     Column(key="lastNeeded.host", spare=True),
     Column(key="reason", flows=True),

@@ -21,18 +21,20 @@ from aclog.cli.transfer.output import write_change_file
 from aclog.cli.unused import UNREAD_COLUMN
 from aclog.metalog.errors import plural, printable
 from aclog.ops.usage import (
+    FEW,
     DeniedRequests,
     LogSimulation,
     LogUsage,
     ProvedSuggestion,
     blocking_denies,
+    few,
     shown_time,
     unjudged_text,
     warn_of_unread,
 )
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column, json_text
-from aclog.terminal.output import as_of_text, note, say, time_text
+from aclog.terminal.output import as_of_text, note, optional_time_text, say, time_text
 from aclog.terminal.tables import aligned
 from aclog.usage.decisions.intervals import Rules
 from aclog.usage.denied import Attempt, Refusals
@@ -49,7 +51,6 @@ from aclog.usage.window import Counts, unread_text
 
 
 SHOWN_DENIED: Final = 10
-_SHOWN_HOLES: Final = 5
 
 
 def summary_lines(usage_report: UsageReport, after: Iterable[str]) -> Iterator[str]:
@@ -164,15 +165,6 @@ def _rule_text(row: dict[str, Any]) -> str:
 # A row for each attempt that is refused.
 
 
-_FEW: Final = 3
-
-
-def few(texts: Sequence[str]) -> str:
-    """Return the first of some texts, and how many more there are."""
-    more = f" and {len(texts) - _FEW:,} more" if len(texts) > _FEW else ""
-    return ", ".join(texts[:_FEW]) + more
-
-
 DENIED_COLUMNS: Final = (
     Column(key="principal", cut=True),
     Column(key="intent"),
@@ -182,10 +174,10 @@ DENIED_COLUMNS: Final = (
     Column(key="hosts", text=few, spare=True),
     Column(key="attempts"),
     Column(key="accesses", spare=True),
-    Column(key="firstAt", title="FIRST", spare=True, text=lambda time: "" if time is None else time_text(time)),
-    Column(key="lastAt", title="LAST", spare=True, text=lambda time: "" if time is None else time_text(time)),
-    Column(key="missing", text=lambda rules: rules_text(rules[:_FEW])),
-    Column(key="denies", flows=True, text=lambda rules: rules_text(rules[:_FEW])),
+    Column(key="firstAt", title="FIRST", spare=True, text=optional_time_text),
+    Column(key="lastAt", title="LAST", spare=True, text=optional_time_text),
+    Column(key="missing", text=lambda rules: rules_text(rules[:FEW])),
+    Column(key="denies", flows=True, text=lambda rules: rules_text(rules[:FEW])),
 )
 
 

@@ -57,7 +57,7 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column
-from aclog.terminal.output import emit, note, styled, time_text
+from aclog.terminal.output import emit, note, optional_time_text, styled, time_text
 
 # The request: a principal and a name, with an operation or an intent.
 
@@ -566,7 +566,7 @@ COLUMNS = (
     Column(key="resourceName", title="NAME", cut=True),
     Column(key="host", spare=True),
     Column(key="since.offset", title="SINCE OFFSET"),
-    Column(key="since.timestamp", title="SINCE", text=lambda time: "" if time is None else time_text(time)),
+    Column(key="since.timestamp", title="SINCE", text=optional_time_text),
     Column(key="madeBy.who", title="WHO", spare=True, cut=True),
     Column(key="madeBy.git", title="GIT", spare=True),
 )

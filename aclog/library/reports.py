@@ -113,9 +113,9 @@ class Place(Deciding, total=False):
 
 def check_arguments(function: str, values: Mapping[str, Any], arguments: type) -> None:
     """Raise TypeError, as Python does, for a keyword argument that is not of a TypedDict or its bases."""
-    known = get_type_hints(arguments)
+    names = get_type_hints(arguments)
     for name in values:
-        if name not in known:
+        if name not in names:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
@@ -145,14 +145,14 @@ def stated_settings(function: str, values: Mapping[str, Any], arguments: type = 
     )
 
 
-def _settings(config: AnyPath | None, stated: AuthorizerSettings) -> tuple[RepositorySettings, frozenset[str]]:
+def _settings(config: AnyPath | None, arguments: AuthorizerSettings) -> tuple[RepositorySettings, frozenset[str]]:
     """Return the settings of a file with those that are stated, and the names of these; without a file these alone."""
     settings = RepositorySettings()
     if config is not None:
         settings = load_repository_settings(Path(path_of("config", config)))
     # The names are returned too, since a file of tests may state the same settings, and the caller wins over it.
     names = ("super_users", "allow_everyone", "semantics", "cidr")
-    values: dict[str, Any] = {name: value for name in names if (value := getattr(stated, name)) is not None}
+    values: dict[str, Any] = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     return evolve(settings, authorizer=evolve(settings.authorizer, **values)), frozenset(values)
 
 
@@ -275,12 +275,12 @@ def test(
 
     """
     with noting("rules") as notes:
-        settings, stated = _settings(config, stated_settings("test", deciding))
+        settings, argument_names = _settings(config, stated_settings("test", deciding))
         selection = SelectedTests(
             files=[path_of("a file of tests", each) for each in files],
             choose=lambda own: _tested(rules, own),
             source_wins=rules is not None,
-            settings_win=stated,
+            settings_win=argument_names,
             globs=several_texts("run", run, "billing*") or (),
         )
         results = list(run_files(load_tests(selection, settings)))
@@ -333,7 +333,7 @@ def review(
 
     """
     with noting("rules") as notes:
-        settings, stated = _settings(config, stated_settings("review", deciding))
+        settings, argument_names = _settings(config, stated_settings("review", deciding))
         if accesses is not None:
             settings = evolve(settings, source=evolve(settings.source, accesses=path_of("accesses", accesses)))
         if tests is not None:
@@ -346,7 +346,7 @@ def review(
             base=text_of("base", base, "origin/main"),
             head=optional_text("head", head, "HEAD"),
         )
-        reviewed = review_change(change, settings, settings_win=stated)
+        reviewed = review_change(change, settings, settings_win=argument_names)
         objects = tuple(reviewed.objects())
     return Report(not reviewed.review.fails, objects=objects, notes=tuple(notes))
 
@@ -380,13 +380,13 @@ def plan(
 
     """
     with noting("rules") as notes:
-        stated = stated_settings("plan", place, Place)
+        settings = stated_settings("plan", place, Place)
         ownership = Ownership(
             journal=Path(path_of("journal", journal)),
             adopt=flag_of("adopt", adopt, False),
             limit=DeleteLimit.parse(None if max_deletes is None else str(max_deletes)),
         )
-        proposal = new_plan(_address(place), read_goal(DesiredRules(path=path_of("want", want))), ownership, stated)
+        proposal = new_plan(_address(place), read_goal(DesiredRules(path=path_of("want", want))), ownership, settings)
         proposal.check()
         objects = tuple(proposal.objects())
     return Report(proposal.plan.is_empty, objects=objects, notes=tuple(notes))
@@ -450,7 +450,7 @@ def diff(
 def two_states(
     old: Rules,
     new: Rules | None,
-    stated: AuthorizerSettings,
+    settings: AuthorizerSettings,
     *,
     topics: AnyPath | None = None,
     changes: Sequence[RuleChange] = (),
@@ -461,8 +461,8 @@ def two_states(
         first=chosen_source("old", old),
         second=None if new is None else chosen_source("new", new),
         changes=changes,
-        old_settings=stated,
-        new_settings=stated,
+        old_settings=settings,
+        new_settings=settings,
         topics=None if path is None else NameFile(path),
     )
 
@@ -509,15 +509,15 @@ def check(
             f"{claim}: {len(states)} state{' is' if len(states) == 1 else 's are'} given: expected {expected}"
         )
     with noting("rules") as notes:
-        stated = stated_settings("check", deciding)
+        settings = stated_settings("check", deciding)
         proof: proofs.ComparisonProof | proofs.PermissionProof
         if claim in of_two:
             (old, new), (what, direction) = states, of_two[claim]
-            proof = proofs.prove_comparison(what, two_states(old, new, stated), direction=direction)
+            proof = proofs.prove_comparison(what, two_states(old, new, settings), direction=direction)
         else:
             named = several_texts("principals", principals, "User:alice") or ()
             question = _question(claim, (operation, intent), _resources(resources), named, host)
-            proof = proofs.prove_none(question, chosen_source("states", states[0]), stated)
+            proof = proofs.prove_none(question, chosen_source("states", states[0]), settings)
         objects = (proof.head(), *proof.refutations())
     return Report(proof.verdict.is_proved, objects=objects, notes=tuple(notes))
 

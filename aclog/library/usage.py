@@ -28,14 +28,13 @@ from aclog.metalog.errors import ConfigError
 from aclog.ops.extras import need_usage_extra
 from aclog.ops.policies import settings_of
 from aclog.sources.acl_lines import NameFile, read_changes
+from aclog.usage.window import MOST_DAYS
 
 if TYPE_CHECKING:
     from aclog.ops.usage import AccessLog
 
 # The functions import what they do when they are called: pyarrow is an extra, and slow to import.
 # ruff: noqa: PLC0415
-
-_LONGEST_DAYS = 36_600
 
 
 class Reading(TypedDict, total=False):
@@ -100,10 +99,10 @@ def acl_usage(
 
     # Not named `usage`: the attribute of that name is the package aclog.usage, once anything has imported it.
     with noting("accesses") as notes:
-        stated = stated_settings("acl_usage", options, ReadingDeciding)
+        settings = stated_settings("acl_usage", options, ReadingDeciding)
         log, choice, end = _access_log(accesses, options), chosen_source("rules", rules), _end(until)
         use = use_of_acls(
-            log, choice, settings_of(stated), whole_number("days", days, 1, _LONGEST_DAYS), end, stated.configs()
+            log, choice, settings_of(settings), whole_number("days", days, 1, MOST_DAYS), end, settings.configs()
         )
         objects = tuple(use.objects())
         warn_of_unread(use.report.unread, unjudged_text(use.report))
@@ -156,7 +155,7 @@ def unused(
         check_arguments("unused", reading, Reading)
         end = _end(until)
         question = UnusedQuestion(
-            days=whole_number("days", days, 1, _LONGEST_DAYS),
+            days=whole_number("days", days, 1, MOST_DAYS),
             gap=_gap(gap),
             until=None if end is None else micros_of(end),
             ignored=several_texts("ignore_brokers", ignore_brokers, "3") or (),
@@ -203,14 +202,14 @@ def denied(
     from aclog.ops.usage import denied_requests
 
     with noting("accesses") as notes:
-        stated = stated_settings("denied", options, ReadingDeciding)
+        settings = stated_settings("denied", options, ReadingDeciding)
         requests = denied_requests(
             _access_log(accesses, options),
             chosen_source("rules", rules),
-            settings_of(stated),
+            settings_of(settings),
             principals=several_texts("principals", principals, "User:alice") or (),
             any_host=flag_of("any_host", any_host, False),
-            configs=stated.configs(),
+            configs=settings.configs(),
         )
         objects = tuple(requests.objects())
         requests.warn()
@@ -254,16 +253,16 @@ def suggest(
     from aclog.ops.usage import SuggestOptions, suggest_least
 
     with noting("accesses") as notes:
-        stated = stated_settings("suggest", options, ReadingDeciding)
+        settings = stated_settings("suggest", options, ReadingDeciding)
         how = SuggestOptions(
-            days=whole_number("days", days, 1, _LONGEST_DAYS),
+            days=whole_number("days", days, 1, MOST_DAYS),
             until=_end(until),
             principals=frozenset(several_texts("principals", principals, "User:alice") or ()),
             fold=None if fold is None else whole_number("fold", fold, 2),
             topics=None if topics is None else NameFile(path_of("topics", topics)),
         )
         log, choice = _access_log(accesses, options), chosen_source("rules", rules)
-        suggested = suggest_least(log, choice, settings_of(stated), how, stated.configs())
+        suggested = suggest_least(log, choice, settings_of(settings), how, settings.configs())
         objects = tuple(suggested.objects())
         suggested.warn()
     return Report(True, objects=objects, notes=tuple(notes))
@@ -303,10 +302,10 @@ def simulate(
     if (new is None) is (change is None):
         raise ConfigError("expected exactly one of new and change")
     with noting("accesses") as notes:
-        stated = stated_settings("simulate", options, ReadingDeciding)
+        settings = stated_settings("simulate", options, ReadingDeciding)
         changes = () if change is None else tuple(read_changes(path_of("change", change)))
         log = _access_log(accesses, options)
-        simulation = simulate_accesses(log, two_states(old, new, stated, changes=changes))
+        simulation = simulate_accesses(log, two_states(old, new, settings, changes=changes))
         objects = tuple(simulation.objects())
         simulation.warn()
     return Report(simulation.is_same, objects=objects, notes=tuple(notes))

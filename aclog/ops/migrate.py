@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from aclog.analysis.regions import JsonObject
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -21,6 +20,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    acl_object,
     code_name,
 )
 from aclog.authorizer.acls_image import AclsImage, Verdict
@@ -81,7 +81,7 @@ class Preview:
             "tokensChanged": len(change.tokens),
         }
         yield from ({"kind": "leftOut", "path": each.path, "reason": each.reason} for each in self.left_out)
-        yield from ({"kind": "remove", **_acl(acl)} for acl in change.removed_acls)
+        yield from ({"kind": "remove", **acl_object(acl)} for acl in change.removed_acls)
         yield from ({"kind": "obstacle", "reason": text} for text in self.obstacles)
 
 
@@ -95,8 +95,8 @@ def comparison_objects(comparison: Comparison) -> Iterator[Row]:
         "differing": len(comparison.disagreements) - expected,
         "known": expected,
     }
-    yield from ({"kind": "onlyInZooKeeper", **_acl(acl)} for acl in change.added_acls)
-    yield from ({"kind": "notInZooKeeper", **_acl(acl)} for acl in change.removed_acls)
+    yield from ({"kind": "onlyInZooKeeper", **acl_object(acl)} for acl in change.added_acls)
+    yield from ({"kind": "notInZooKeeper", **acl_object(acl)} for acl in change.removed_acls)
     yield from ({"kind": "credential", "name": each.name, "mechanism": each.mechanism} for each in change.credentials)
     yield from ({"kind": "token", "tokenId": each.token_id} for each in change.tokens)
     for each in comparison.disagreements:
@@ -111,12 +111,6 @@ def comparison_objects(comparison: Comparison) -> Iterator[Row]:
             "allowedByZooKeeper": each.store_allows,
             "known": each.is_known,
         }
-
-
-def _acl(acl: StandardAcl) -> JsonObject:
-    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
-    del row["id"]
-    return row
 
 
 # Warnings of what a migration leaves out, or what the other side cannot hold.

@@ -34,7 +34,7 @@ from aclog.usage.window import DAY, EARLIEST, LATEST, UnreadAccesses, Window, of
 if TYPE_CHECKING:
     from aclog.ops.usage import Judging, ReadAccesses
     from aclog.usage.decisions.intervals import Rules
-    from aclog.usage.judging import CountedLog, TalliedPart
+    from aclog.usage.judging import TalliedPart
 
 # What reads an access log is imported where it is needed: an index is read without pyarrow.
 # ruff: noqa: PLC0415
@@ -181,6 +181,7 @@ def proved(report: UnusedReport, judging: "Judging", flags: "ReadAccesses") -> s
     from aclog.ops.usage import AccessLog
     from aclog.usage.decisions.decisions import REQUEST_COLUMNS
     from aclog.usage.simulation import replay
+    from aclog.usage.undecided import undecided
 
     result = report.unused
     end = (result.window.last_day + 1) * DAY - 1
@@ -194,24 +195,16 @@ def proved(report: UnusedReport, judging: "Judging", flags: "ReadAccesses") -> s
             f"--accesses: {len(outcome.flipped):,} accesses would be decided otherwise without what can go, such as "
             f"{' '.join(map(str, first.values()))}: is the index made of this log, and up to date?"
         )
-    others = _unread(report, judging, counted, window)
+    unread = UnreadAccesses.sum_of((counted.unread, undecided(counted.accesses, outcome.codes)))
+    others = _unread(report, judging, judging.in_window(window).unread(unread))
     return (
         f"--accesses: {outcome.decided:,} accesses of the window decided again without what can go: "
         f"all the same{others}"
     )
 
 
-def _unread(report: UnusedReport, judging: "Judging", counted: "CountedLog", window: Window) -> str:
+def _unread(report: UnusedReport, judging: "Judging", unread: UnreadAccesses) -> str:
     """Return what is not in the proof, as the rest of a sentence."""
-    from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
-    from aclog.usage.decisions.decisions import REQUEST_COLUMNS
-    from aclog.usage.undecided import undecided
-
-    codes = BulkAuthorizer.of(judging.rules.intervals, judging.settings).decide(
-        [counted.accesses.column(name) for name in REQUEST_COLUMNS]
-    )
-    parts = (counted.unread, undecided(counted.accesses, codes))
-    unread = judging.in_window(window).unread(UnreadAccesses.sum_of(parts))
     if not unread:
         return ""
     result = report.unused

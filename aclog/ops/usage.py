@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.regions import JsonObject
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import acl_object
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
@@ -94,8 +94,8 @@ def stated_format(text: str | None) -> tuple[AccessForm | None, Profile | None]:
         raise ConfigError(f"--accesses-format: {error}") from error
 
 
-_NAMED_FILES: Final = 3
-"""Files that a note names."""
+FEW: Final = 3
+"""Texts that are listed of many."""
 
 
 def note_layouts(accesses: AccessInput) -> None:
@@ -105,16 +105,17 @@ def note_layouts(accesses: AccessInput) -> None:
         if not profile.is_default and not profile.is_stated:
             paths_of.setdefault(tuple(layout.pattern for layout in profile.layouts), []).append(path)
     for patterns, paths in paths_of.items():
-        note(f"{_listed(paths)}: layout {' and '.join(map(repr, patterns))}")
+        note(f"{few(paths)}: layout {' and '.join(map(repr, patterns))}")
     if accesses.skipped:
         number = len(accesses.skipped)
         what = "file has no accesses, and was" if number == 1 else "files have no accesses, and were"
-        note(f"{number:,} {what} skipped: {_listed(accesses.skipped)}")
+        note(f"{number:,} {what} skipped: {few(accesses.skipped)}")
 
 
-def _listed(paths: Sequence[str]) -> str:
-    more = len(paths) - _NAMED_FILES
-    return ", ".join(paths[:_NAMED_FILES]) + (f" and {more:,} more" if more > 0 else "")
+def few(texts: Sequence[str]) -> str:
+    """Return the first of some texts, and how many more there are."""
+    more = len(texts) - FEW
+    return ", ".join(texts[:FEW]) + (f" and {more:,} more" if more > 0 else "")
 
 
 _EXCERPT: Final = 300
@@ -391,7 +392,7 @@ class DeniedRequests:
     def additions(self) -> list[JsonObject]:
         """Return the ACLs that would allow what no DENY blocks, in the order of their text."""
         missing = {rule for attempt in self.attempts for rule in attempt.missing}
-        return sorted(map(new_acl_object, missing), key=lambda row: tuple(map(str, row.values())))
+        return sorted(map(acl_object, missing), key=lambda row: tuple(map(str, row.values())))
 
     def warn(self) -> None:
         """Warn of accesses that are not decided."""
@@ -457,16 +458,9 @@ def _attempt_object(attempt: Attempt, rules: Rules) -> JsonObject:
         "accesses": attempt.accesses,
         "firstAt": None if attempt.first is None else attempt.first // 1000,
         "lastAt": None if attempt.last is None else attempt.last // 1000,
-        "missing": [new_acl_object(rule) for rule in attempt.missing],
+        "missing": [acl_object(rule) for rule in attempt.missing],
         "denies": blocking_denies(attempt, rules),
     }
-
-
-def new_acl_object(acl: StandardAcl) -> JsonObject:
-    """Return an ACL that does not exist yet, so that it has no id."""
-    row: JsonObject = {**StandardAclWithId(id=None, acl=acl).to_dict()}
-    del row["id"]
-    return row
 
 
 def blocking_denies(attempt: Attempt, rules: Rules) -> list[dict[str, Any]]:
@@ -585,13 +579,13 @@ def suggest_least(
 def _suggested_object(rule: SuggestedRule) -> JsonObject:
     evidence = rule.evidence
     return {
-        **new_acl_object(rule.acl),
+        **acl_object(rule.acl),
         "accesses": evidence.accesses,
         "names": rule.names,
         "firstAt": shown_time(evidence.first),
         "lastAt": shown_time(evidence.last),
         "intents": [intent.value for intent in rule.intents],
-        "replaces": [new_acl_object(acl) for acl in rule.replaces],
+        "replaces": [acl_object(acl) for acl in rule.replaces],
         "why": rule.why or None,
     }
 

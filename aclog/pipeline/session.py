@@ -2,11 +2,8 @@
 
 import os
 import re
-import secrets
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -179,37 +176,3 @@ def _work(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]", part: Any) -> A
 def _function(sent: "Broadcast[Callable[[], Callable[[Any], Any]]]") -> Callable[[Any], Any]:
     """Return the function of a worker process, cached between tasks: the broadcast is the same object in all."""
     return sent.value()
-
-
-# The output directory of a job, which appears only once it is complete: apart, as refusals do not wait for PySpark.
-
-
-def check_new(out: Path) -> None:
-    """Refuse an output directory that exists, before the job rather than after it.
-
-    Raises:
-        ConfigError: `out` exists, or its parent directory does not.
-
-    """
-    if out.exists():
-        raise ConfigError(f"{out}: exists already: expected the name of a directory to create")
-    if not out.absolute().parent.is_dir():
-        raise ConfigError(f"{out.parent}: no such directory: expected one to create {out.name} in")
-
-
-@contextmanager
-def new_directory(out: Path) -> Iterator[Path]:
-    """Yield a directory next to `out` to write to; it is renamed to `out` on success and deleted on failure.
-
-    Raises:
-        ConfigError: as `check_new`.
-
-    """
-    check_new(out)
-    # next to `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
-    partial = out.absolute().with_name(f"{out.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield partial
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -34,8 +34,16 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.sources.acl_lines import STDIN, blocks, display_name, numbered
 from aclog.usage.accesses.containers import read_objects, texts_in
-from aclog.usage.accesses.layouts import Profile, cleaned, detect, read_text_line
-from aclog.usage.accesses.lines import BRACED_TEXT, SIGNS_OF_OBJECTS, object_of, once_each, packing_of
+from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect, read_text_line
+from aclog.usage.accesses.lines import (
+    BRACED_TEXT,
+    PARQUET_ENDINGS,
+    SIGNS_OF_OBJECTS,
+    TABLES,
+    object_of,
+    once_each,
+    packing_of,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -67,9 +75,6 @@ COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """The fields of an access, in JSON and in Parquet."""
 EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.log"
 """The expected content of an access log."""
-_PARQUET = (".parquet", ".parq", ".pq")
-_BINARY: Final = (b"PAR1", b"Obj\x01")
-"""How files of Parquet and of Avro begin."""
 EVENT_KEYS: Final = frozenset({"specversion", "class_uid", "audit"})
 """Keys of events, which take pyarrow: each may be about an access."""
 
@@ -126,19 +131,19 @@ def read_accesses(path: str) -> Accesses:
 
 def is_parquet(path: str) -> bool:
     """Return whether a path is read as Parquet."""
-    return Path(path).is_dir() or path.endswith(_PARQUET)
+    return Path(path).is_dir() or path.endswith(PARQUET_ENDINGS)
 
 
 def is_lines(path: str) -> bool:
     """Return whether a path is one of text: stdin, a pipe, or a file that is neither Parquet nor Avro."""
-    if path.endswith(_PARQUET):
+    if path.endswith(PARQUET_ENDINGS):
         return False
     if is_stream(path):  # not probed: its beginning can be read only once
         return True
     if not Path(path).is_file():
         return False
     with Path(path).open("rb") as opened:
-        return opened.read(4) not in _BINARY
+        return opened.read(4) not in TABLES
 
 
 def is_stream(path: str) -> bool:
@@ -224,12 +229,11 @@ def profile_of_lines(path: str) -> Profile:
     if is_stream(path):
         return Profile()
     lines = (line.decode(errors="replace") for _, line in numbered(path) if MESSAGE.encode() in line)
-    return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=_RARE)))
+    return Profile(layouts=tuple(detect(map(cleaned, islice(lines, _SAMPLE)), rare=RARE)))
 
 
 _SAMPLE: Final = 200
 """Lines from which the layouts of a file are detected, without pyarrow."""
-_RARE: Final = 50
 
 
 def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile | None = None) -> Request | Unread:
@@ -240,8 +244,8 @@ def access_of_line(line: bytes, *, among_objects: bool = False, profile: Profile
     """
     if is_audit_line(line):
         is_rest = among_objects and any(sign in line for sign in SIGNS_OF_OBJECTS)
-        found = audited_access(line, None if is_rest else profile or Profile())
-        return found or (Unread.ACCESS if is_rest else _unread(line))
+        access = audited_access(line, None if is_rest else profile or Profile())
+        return access or (Unread.ACCESS if is_rest else _unread(line))
     value = object_of(line, _ONCE)
     if isinstance(value, Reason):
         return Unread.ACCESS
@@ -286,9 +290,9 @@ def audited_access(line: bytes, profile: Profile | None = None) -> Request | Non
         text = line.decode()
     except UnicodeDecodeError:
         return None
-    found = _audited(text[TIME_SIZE:]) if is_headed(text) else None
-    if found is not None or profile is None or MESSAGE not in text:
-        return found
+    access = _audited(text[TIME_SIZE:]) if is_headed(text) else None
+    if access is not None or profile is None or MESSAGE not in text:
+        return access
     _, read = read_text_line(text, UTC, profile)
     return None if read.reason is not None else access_of_row(read[: len(COLUMNS)])
 

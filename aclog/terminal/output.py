@@ -160,6 +160,11 @@ def time_text(timestamp: int) -> str:
     return _text(timestamp, shown_zone())
 
 
+def optional_time_text(timestamp: int | None) -> str:
+    """Return a time as time_text does, and nothing for None: the text of a cell."""
+    return "" if timestamp is None else time_text(timestamp)
+
+
 def utc_text(timestamp: int) -> str:
     """Return a time in ms since 1970 as ISO 8601 in UTC; the number itself if it is outside the calendar."""
     return _text(timestamp, UTC)

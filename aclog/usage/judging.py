@@ -17,7 +17,7 @@ from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import ConfigError
-from aclog.usage.accesses.access_batch import BROKER, TIMESTAMP
+from aclog.usage.accesses.access_batch import BROKER, TIME_TYPE, TIMESTAMP
 from aclog.usage.accesses.access_log import AccessPart, read_part
 from aclog.usage.counting import (
     AccessCounter,
@@ -76,8 +76,8 @@ def rule_table(rules: Rules, usage: RuleUsage) -> pa.Table:
             "answer": _answers(usage),
             "matched": usage.matched,
             "needed": usage.needed,
-            "last_matched_at": usage.last_matched.cast(_TIMESTAMP),
-            "last_needed_at": usage.last_needed.cast(_TIMESTAMP),
+            "last_matched_at": usage.last_matched.cast(TIME_TYPE),
+            "last_needed_at": usage.last_needed.cast(TIME_TYPE),
             "last_needed_by": usage.last_needed_by,
             "removable": usage.removable,
             "unread": usage.unread,
@@ -85,11 +85,8 @@ def rule_table(rules: Rules, usage: RuleUsage) -> pa.Table:
     )
 
 
-_TIMESTAMP = pa.timestamp("us", tz="UTC")
-
-
 def _times(micros: Int64s, none: Bools) -> Any:
-    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
+    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(TIME_TYPE)
 
 
 def _answers(usage: RuleUsage) -> Any:
@@ -112,8 +109,6 @@ AT_END: Final = "decision_code_at_end"
 
 _ROWS = 1 << 16
 """How many distinct accesses are tallied at once."""
-
-_TIME: Any = pa.timestamp("us", tz="UTC")
 
 
 @frozen(eq=False, kw_only=True)
@@ -337,8 +332,8 @@ def most_denied(decided: pa.Table, rules: Rules, top: int) -> pa.Table:
         {
             **{name: most.column(name) for name in REQUEST_COLUMNS},
             "count": most.column("count_sum"),
-            "first_at": most.column("first_min").cast(_TIME),
-            "last_at": most.column("last_max").cast(_TIME),
+            "first_at": most.column("first_min").cast(TIME_TYPE),
+            "last_at": most.column("last_max").cast(TIME_TYPE),
             "rule": named[1],
             "rule_id": named[2],
         }

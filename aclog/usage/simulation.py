@@ -11,7 +11,8 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.settings import Settings, controllers_decide
-from aclog.metalog.columns import Bools, Int64s
+from aclog.metalog.columns import Bools, Int32s, Int64s
+from aclog.usage.accesses.access_batch import TIME_TYPE
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, DecisionCode
@@ -23,7 +24,6 @@ from aclog.usage.window import UnreadAccesses
 
 
 _DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
-_TIME: Any = pa.timestamp("us", tz="UTC")
 
 
 class Change(StrEnum):
@@ -80,7 +80,7 @@ def simulate(
     columns |= {name: rows.column(name) for name in (*REQUEST_COLUMNS, "count")}
     timed = pc.less_equal(rows.column("first"), rows.column("last"))
     for name in ("first", "last"):
-        columns[f"{name}_at"] = pc.if_else(timed, rows.column(name), pa.scalar(None, pa.int64())).cast(_TIME)
+        columns[f"{name}_at"] = pc.if_else(timed, rows.column(name), pa.scalar(None, pa.int64())).cast(TIME_TYPE)
     for side, (rules, _), own in zip(("before", "after"), (before, after), codes, strict=True):
         texts = rules.texts.of_codes(pa.array(own[flipped]))
         columns |= {f"{name}_{side}": text for name, text in zip(("decision", "rule", "rule_id"), texts, strict=True)}
@@ -144,6 +144,8 @@ class Replay:
     """The number of accesses, including repeated ones."""
     flipped: pa.Table
     """The accesses of the log (COUNTED) that are decided differently; empty if the removal is sound."""
+    codes: Int32s
+    """The decision code of each access by all ACLs, the last ones."""
 
 
 def replay(
@@ -158,13 +160,15 @@ def replay(
     columns = [accesses.column(name).combine_chunks() for name in REQUEST_COLUMNS]
     times = [None, np.asarray(accesses.column("first"))] if own_time else [None]
     decided, flips = np.zeros(len(accesses), np.bool_), np.zeros(len(accesses), np.bool_)
+    codes = []
     for at in times:
-        before, is_decided = _allowed(rules, settings, columns, at)
-        after, _ = _allowed(without, settings, columns, at)
+        before, after = (BulkAuthorizer.of(each.intervals, settings).decide(columns, at) for each in (rules, without))
+        is_decided = before >= DecisionCode.SUPER_USER
         decided |= is_decided
-        flips |= is_decided & (before != after)
+        flips |= is_decided & (_allowed(rules, before) != _allowed(without, after))
+        codes.append(before)
     count = np.asarray(accesses.column("count"))
-    return Replay(decided=int(count[decided].sum()), flipped=accesses.take(np.flatnonzero(flips)))
+    return Replay(decided=int(count[decided].sum()), flipped=accesses.take(np.flatnonzero(flips)), codes=codes[0])
 
 
 def _without(rules: Rules, removed: Bools) -> Rules:
@@ -187,10 +191,9 @@ def _is_removed(rules: Rules, removed: Sequence[RuleRow]) -> Bools:
     return is_removed
 
 
-def _allowed(rules: Rules, settings: Settings, columns: Sequence[Any], times: Int64s | None) -> tuple[Bools, Bools]:
-    """Return which accesses are allowed, and which are decided at all."""
-    codes = BulkAuthorizer.of(rules.intervals, settings).decide(columns, times)
+def _allowed(rules: Rules, codes: Int32s) -> Bools:
+    """Return which accesses are allowed, by their decision codes."""
     allows = np.asarray(rules.table.column("permissionType").to_numpy()) == "ALLOW"
     by_rule = np.zeros(len(codes), np.bool_)
     by_rule[codes >= 0] = allows[codes[codes >= 0]]
-    return by_rule | np.isin(codes, list(ALLOWED)), codes >= DecisionCode.SUPER_USER
+    return by_rule | np.isin(codes, list(ALLOWED))

@@ -142,7 +142,6 @@ OLDER_INDEX: Final = "OLDER_INDEX"
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Times before and after all others, in us since 1970."""
 
-_DAY: Final = 86_400_000_000
 _MOST_KEYS: Final = 1 << 16
 """The most keys: beyond them a new principal counts as unknown, since clients choose principals and memory is
 bounded.
@@ -319,7 +318,7 @@ class UnreadCounter:
 
     def add(self, principal: str | None, decision: str | None, reason: str, span: UnreadSpan) -> None:
         """Add accesses of one principal."""
-        day = None if span.first is None else span.first // _DAY
+        day = None if span.first is None else span.first // DAY
         whose = principal if principal is not None and principal != WILDCARD_PRINCIPAL and ":" in principal else None
         key = UnreadKey(whose, decision, reason, day)
         if key not in self.spans and len(self.spans) >= _MOST_KEYS:

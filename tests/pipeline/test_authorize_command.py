@@ -16,7 +16,7 @@ from aclog.installation import install_command
 from aclog.metalog.errors import ConfigError
 from aclog.ops.policies import settings_of
 from aclog.pipeline.authorize import authorize
-from aclog.pipeline.session import check_new
+from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, registration

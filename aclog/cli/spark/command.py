@@ -39,7 +39,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import check_log, spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     check_log(log)
@@ -112,7 +112,7 @@ def authorize(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     decided.check()
     check_new(out)
@@ -157,7 +157,7 @@ def ingest(
     need_spark_extra()
     from aclog.cli.spark.flags import check_report, column_pairs
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_report(report, appending)
     column_pairs(layout.column or ())
@@ -198,7 +198,7 @@ def usage(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     with spark_session(master) as spark:
@@ -242,7 +242,7 @@ def simulate(
 
     need_spark_extra()
     from aclog.cli.spark.spark_session import spark_session
-    from aclog.pipeline.session import check_new
+    from aclog.pipeline.output_directory import check_new
 
     check_new(out)
     after.check(source)

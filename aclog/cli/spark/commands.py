@@ -48,7 +48,7 @@ from aclog.pipeline.accesses.files import PinnedFiles
 from aclog.pipeline.authorize import authorize, events, simulate, undecided_by_kafka, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
-from aclog.pipeline.session import check_new, new_directory
+from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage import AccessRows, rejected_lines, undecided_accesses, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image

@@ -51,7 +51,7 @@ from aclog.pipeline.accesses.tables import (
     rows_of_parquet,
     source_of,
 )
-from aclog.pipeline.session import new_directory
+from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.notices import BYTES, progress
 from aclog.usage.accesses.access_log import LEDGER, ContentKey, Part, new_parts
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
@@ -44,7 +44,7 @@ from aclog.usage.accesses.lines import (
 )
 from aclog.usage.accesses.times import ISO, SECONDS_SIZE, TimeFormat, rest_of_time, second_micros
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
-from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
+from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan, micros_of
 
 # The forms of access logs, and their detection.
 
@@ -172,7 +172,6 @@ class AccessBatch:
 # A number that would be a time of 1970 to 1973 in milliseconds counts seconds: no Kafka has logged anything then.
 
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999, in ms since 1970."""
 FIRST_SECOND, LAST_SECOND = 1_000_000_000, 99_999_999_999
@@ -237,11 +236,6 @@ def micros_of_text(text: str, zone: tzinfo) -> int | None:
         time = local_time(time, zone)
     micros = micros_of(time) + int(f"{fraction or '0':0<6}"[:6])
     return micros if FIRST * 1000 <= micros <= LAST * 1000 + 999 else None
-
-
-def micros_of(time: datetime) -> int:
-    """Return us since 1970 of a time with a zone."""
-    return (time - EPOCH) // timedelta(microseconds=1)
 
 
 def micros_of_millis(millis: int) -> int | None:
@@ -422,13 +416,20 @@ def _joined(pieces: Sequence[_Piece], count: int, names: Sequence[str]) -> ReadL
     return ReadLines(columns=pa.record_batch(columns, schema=table.schema), times=times.take(order))
 
 
-def replaced(
-    read: ReadLines, places: Int64s, others: "Sequence[tuple[int | None, ParsedLine]]", names: Sequence[str]
+def joined(
+    read: ReadLines, others: "Sequence[tuple[int | None, ParsedLine]]", is_other: Bools, names: Sequence[str]
 ) -> ReadLines:
-    """Return lines of which some, by position, were read again."""
-    times = pa.array([time for time, _ in others], pa.int64()).cast(TIME_TYPE)
-    again = _Piece(places, _columns_of([each for _, each in others], names), times)
-    return _joined([_Piece(np.arange(len(read.times)), read.columns, read.times), again], len(read.times), names)
+    """Return lines of two kinds in their order; `is_other` has a value for each line."""
+    pieces = (
+        _Piece(np.flatnonzero(~is_other), read.columns, read.times),
+        _piece_of(np.flatnonzero(is_other), others, names),
+    )
+    return _joined(pieces, len(is_other), names)
+
+
+def _piece_of(places: Int64s, reads: "Sequence[tuple[int | None, ParsedLine]]", names: Sequence[str]) -> _Piece:
+    times = pa.array([time for time, _ in reads], pa.int64()).cast(TIME_TYPE)
+    return _Piece(places, _columns_of([each for _, each in reads], names), times)
 
 
 def _schema(names: Sequence[str]) -> pa.Schema:
@@ -593,9 +594,7 @@ def _layout_times(texts: Any, kind: TimeFormat, zone: tzinfo) -> Any:
 def _one_by_one(lines: Any, places: Int64s, zone: tzinfo, profile: Profile, names: Sequence[str]) -> _Piece:
     """Read the lines that no layout of many lines matches."""
     reads = [_read_alone(line, zone, profile) for line in lines.take(pa.array(places)).to_pylist()]
-    columns = _columns_of([read for _, read in reads], names)
-    times = pa.array([time for time, _ in reads], pa.int64()).cast(TIME_TYPE)
-    return _Piece(places, columns, times)
+    return _piece_of(places, reads, names)
 
 
 def _read_alone(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:
@@ -700,14 +699,6 @@ def _times(lines: Any, zone: tzinfo) -> Any:
     """Return the times of lines that begin with `[2026-11-21 10:00:00,123`, null if there is no such time."""
     # a log has many lines per second: dates are parsed once each
     seconds = pc.binary_slice(lines, 1, _SECOND).dictionary_encode()
-    begins = pa.array([_second(text, zone) for text in seconds.dictionary.to_pylist()], pa.int64())
+    begins = pa.array([second_micros(text.decode(), zone) for text in seconds.dictionary.to_pylist()], pa.int64())
     millis = pc.binary_slice(lines, _SECOND + 1, TIME_SIZE).cast(pa.string()).cast(pa.int64())
     return pc.add(begins.take(seconds.indices), pc.multiply(millis, pa.scalar(1000))).cast(TIME_TYPE)
-
-
-@lru_cache(1 << 16)
-def _second(text: bytes, zone: tzinfo) -> int | None:
-    try:
-        return micros_of(local_time(datetime.fromisoformat(text.decode()), zone))
-    except (ValueError, OverflowError):
-        return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from datetime import tzinfo
+from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
@@ -39,6 +40,7 @@ from aclog.usage.accesses.events import (
 from aclog.usage.accesses.layouts import Layout, Profile, stop_of
 from aclog.usage.accesses.lines import (
     DAMAGED,
+    PARQUET_ENDINGS,
     LinePart,
     PinnedFile,
     blocks_of,
@@ -148,8 +150,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
     try:
-        closed = is_compressed(path) or not lines
-        end = None if is_compressed(path) else size if closed else _last_line_end(path, size)
+        end = None if is_compressed(path) else _last_line_end(path, size) if lines else size
         with opened(path) as file:
             content = _digests(_blocks(file, end), sorted(lengths))
     except FileNotFoundError:
@@ -284,7 +285,6 @@ def check_whole(out: Path) -> int:
 
 PARTS: Final = 64
 """The approximate number of pieces for the Parquet files of a log."""
-_PARQUET: Final = (".parquet", ".parq", ".pq")
 
 
 @frozen(kw_only=True)
@@ -431,7 +431,7 @@ def _examined(
     file: PinnedFile, form: AccessForm | None, profile: Profile | None, *, named: bool
 ) -> tuple[AccessForm, Profile] | None:
     """Return the form and the layouts of a file; None for a file in a directory without accesses."""
-    if form in {AccessForm.PARQUET, AccessForm.AVRO} or (form is None and file.path.endswith(_PARQUET)):
+    if form in {AccessForm.PARQUET, AccessForm.AVRO} or (form is None and file.path.endswith(PARQUET_ENDINGS)):
         return form or AccessForm.PARQUET, APACHE
     samples = _samples(file)
     beginning = samples[0]
@@ -568,33 +568,35 @@ def explain_unread(log: AccessInput, most: int) -> list[UnreadLine]:
         ConfigError, OSError: as read_part.
 
     """
-    found = list[UnreadLine]()
+    return list(islice(_explained(log), most))
+
+
+def _explained(log: AccessInput) -> Iterator[UnreadLine]:
     for part in log.parts:
         if not isinstance(part, TextPart) or part.form not in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON}:
             continue
         for block in blocks_of(part.lines):
-            for batch_lines in _unread_blocks(block, part):
-                for line in batch_lines:
-                    if len(found) == most:
-                        return found
-                    text = line.decode(errors="replace").rstrip("\r\n")
-                    found.append(
-                        UnreadLine(part.lines.file.path, *stop_of(text, part.profile), _reason(line, part), text)
-                    )
-    return found
+            if not _is_unread(block, part, mixed=part.mixed):
+                continue
+            for line in _unread_lines([line for line in block.split(b"\n") if line], part):
+                text = line.decode(errors="replace").rstrip("\r\n")
+                yield UnreadLine(part.lines.file.path, *stop_of(text, part.profile), _reason(line, part), text)
 
 
-def _unread_blocks(block: bytes, part: TextPart) -> Iterator[list[bytes]]:
-    """Yield the lines of a block with unread accesses; a block without any is read only once."""
-    if not any(
-        batch.unread for batch in read_lines(block, part.form, part.zone, mixed=part.mixed, profile=part.profile)
-    ):
+def _unread_lines(lines: list[bytes], part: TextPart) -> Iterator[bytes]:
+    """Yield the lines with unread accesses, in their order; of lines without any, all are read only once."""
+    if not _is_unread(b"\n".join(lines), part):
         return
-    yield [line for line in block.split(b"\n") if line and _is_unread(line, part)]
+    if len(lines) == 1:
+        yield lines[0]
+        return
+    half = len(lines) // 2
+    yield from _unread_lines(lines[:half], part)
+    yield from _unread_lines(lines[half:], part)
 
 
-def _is_unread(line: bytes, part: TextPart) -> bool:
-    return any(batch.unread for batch in read_lines(line, part.form, part.zone, profile=part.profile))
+def _is_unread(block: bytes, part: TextPart, *, mixed: bool = True) -> bool:
+    return any(batch.unread for batch in read_lines(block, part.form, part.zone, mixed=mixed, profile=part.profile))
 
 
 def _reason(line: bytes, part: TextPart) -> Reason:

@@ -94,9 +94,10 @@ def read_wrapped(wrapped: WrappedText, zone: tzinfo, profile: Profile) -> tuple[
             return _dated(None, read, wrapped, zone)
     time, read = read_text_line(text, zone, profile)
     if read.reason is Reason.BAD_TIMESTAMP:
-        found = profile.read(text, zone)
-        if found is not None and found[1].reason is None and all(each.time is None for each in profile.layouts):
-            return _dated(None, found[1], wrapped, zone)
+        by_profile = profile.read(text, zone)
+        is_timeless = all(each.time is None for each in profile.layouts)
+        if by_profile is not None and by_profile[1].reason is None and is_timeless:
+            return _dated(None, by_profile[1], wrapped, zone)
     return time, read
 
 

@@ -28,17 +28,17 @@ from aclog.usage.accesses.access_batch import (
     AccessForm,
     ReadLines,
     form_of_object,
+    joined,
     micros_of_millis,
     micros_of_text,
     note_unread,
     read_each,
     read_texts,
-    replaced,
     times_of_millis,
     times_of_texts,
 )
 from aclog.usage.accesses.containers import TIME_KEYS, micros_of_value, read_objects, texts_in
-from aclog.usage.accesses.layouts import Profile, cleaned, detect
+from aclog.usage.accesses.layouts import RARE, Profile, cleaned, detect
 from aclog.usage.accesses.lines import BRACED_TEXT, JsonObject, at, number_at, object_of, once, once_each, text_at
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter
@@ -652,18 +652,19 @@ def read_mixed(lines: Any, zone: tzinfo, names: Sequence[str]) -> ReadLines:
     profile = APACHE
     if not pc.all(pc.match_substring_regex(lines, HEAD)).as_py():
         profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
-    read = read_each(lines, zone, profile, names)
-    if profile is APACHE and pc.any(pc.equal(read.columns.column("reason"), pa.scalar(Reason.TORN.value))).as_py():
-        profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
-        read = read_each(lines, zone, profile, names)
-    is_object = pc.and_not(
+    is_object: Any = pc.and_not(
         pc.match_substring_regex(lines, r"^[ \t]*\{"), pc.match_substring_regex(lines, BRACED_TEXT.pattern.decode())
     )
-    objects: Any = pc.indices_nonzero(is_object)
-    if not len(objects):
+    objects = lines.filter(is_object).to_pylist()
+    texts = lines.filter(pc.invert(is_object)) if objects else lines
+    read = read_each(texts, zone, profile, names)
+    if profile is APACHE and pc.any(pc.equal(read.columns.column("reason"), pa.scalar(Reason.TORN.value))).as_py():
+        profile = profile_of_lines(lines.slice(0, _SAMPLE).to_pylist())
+        read = read_each(texts, zone, profile, names)
+    if not objects:
         return read
-    wrapped = [_of_object_line(line.removesuffix(b"\n"), zone, profile) for line in lines.take(objects).to_pylist()]
-    return replaced(read, np.asarray(objects).astype(np.int64), wrapped, names)
+    wrapped = [_of_object_line(line.removesuffix(b"\n"), zone, profile) for line in objects]
+    return joined(read, wrapped, np.asarray(is_object), names)
 
 
 _SAMPLE: Final = 1 << 10
@@ -678,11 +679,7 @@ def profile_of_lines(lines: Iterable[bytes]) -> Profile:
             texts += [each.text for each in texts_in(value)] if isinstance(value, dict) else []
         elif _MESSAGE in line:
             texts.append(line.decode(errors="replace"))
-    return Profile(layouts=tuple(detect(map(cleaned, texts), rare=_RARE)))
-
-
-_RARE: Final = 50
-"""Of so many lines of a sample, more than one must have a layout; otherwise they are read one by one."""
+    return Profile(layouts=tuple(detect(map(cleaned, texts), rare=RARE)))
 
 
 def _of_object_line(line: bytes, zone: tzinfo, profile: Profile) -> tuple[int | None, ParsedLine]:

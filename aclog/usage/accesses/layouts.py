@@ -75,10 +75,10 @@ class Layout:
             return None
         time = head["t"] if self.time is not None and not self.time_is_after else None
         level = head.groupdict().get("p")
-        found = self.end(line[at:])
-        if found is None:
+        end = self.end(line[at:])
+        if end is None:
             return None
-        late, read = found
+        late, read = end
         return LayoutLine(late if self.time_is_after else time, read._replace(level=level) if level else read)
 
     def end(self, rest: str) -> tuple[str | None, ParsedLine] | None:
@@ -178,10 +178,10 @@ class Profile:
         clean = cleaned(line)
         failed: tuple[int | None, ParsedLine] | None = None
         for layout in self.layouts:
-            if (found := _read_by(layout, clean, zone)) is not None:
-                if found[1].reason is None:
-                    return found
-                failed = failed or found
+            if (read := _read_by(layout, clean, zone)) is not None:
+                if read[1].reason is None:
+                    return read
+                failed = failed or read
         own = None if self.is_stated or (failed and failed[1].reason is not Reason.TORN) else layout_of(clean)
         return (None if own is None else _read_by(own, clean, zone)) or failed
 
@@ -195,9 +195,9 @@ def read_text_line(line: str, zone: tzinfo, profile: Profile) -> tuple[int | Non
         if read.reason is not Reason.TORN:
             return _timed(time, read)
         torn = read
-    found = profile.read(line, zone) if MESSAGE in line else None
-    if found is not None and (torn is None or found[1].reason is None):
-        return _timed(*found)
+    by_profile = profile.read(line, zone) if MESSAGE in line else None
+    if by_profile is not None and (torn is None or by_profile[1].reason is None):
+        return _timed(*by_profile)
     return None, torn or ParsedLine(reason=read_other(line))
 
 
@@ -239,6 +239,8 @@ _STEPS: Final = (
     (r" based on rule (?:SuperUser|Default\w+|MatchingAcl\(.*\))", "`based on rule RULE`"),
 )
 """The parts of a message with their descriptions."""
+_STEPS_OF_ALL: Final = 4
+"""How many of them older messages have as well."""
 
 
 def stop_of(line: str, profile: Profile) -> tuple[int, str]:
@@ -252,16 +254,11 @@ def stop_of(line: str, profile: Profile) -> tuple[int, str]:
         first = profile.layouts[0] if profile.layouts else compile_layout(DEFAULT_PATTERN)
         return _longest(first.before, line[:at]) + 1, f"the text before the message as in {patterns[0]!r}, with a time"
     position = at
-    for regex, expected in _STEPS[:4]:
+    for number, (regex, expected) in enumerate(_STEPS):
         match = _compiled(regex).match(line[: at + LONGEST_AROUND], position)
         if match is None:
-            return position + 1, expected
-        position = match.end()
-    for regex, expected in _STEPS[4:]:
-        match = _compiled(regex).match(line[: at + LONGEST_AROUND], position)
-        if match is None:
-            is_old = " Operation = " in line
-            return position + 1, "the end of the message, and the text after it" if is_old else expected
+            may_end = number >= _STEPS_OF_ALL and " Operation = " in line
+            return position + 1, "the end of the message, and the text after it" if may_end else expected
         position = match.end()
     return position + 1, f"the text after the message as in {patterns[0]!r}"
 
@@ -321,7 +318,7 @@ class _Item(NamedTuple):
 
 
 @lru_cache(256)
-def compile_layout(pattern: str, *, is_bare: bool = False) -> Layout:
+def compile_layout(pattern: str) -> Layout:
     """Return the layout of a pattern such as `[%d] %p %m (%c)%n`.
 
     Raises:
@@ -347,7 +344,6 @@ def compile_layout(pattern: str, *, is_bare: bool = False) -> Layout:
         zone=_zone(time.zone, pattern) if time is not None and time.zone else None,
         time_is_after=bool(late and not complete),
         quote=_quote(before, after),
-        is_bare=is_bare,
     )
 
 
@@ -401,10 +397,11 @@ def _items(pattern: str) -> list[_Item]:
             literal = ""
         if kind == "time":
             zone = options[1] if len(options) > 1 else ""
-            stated = options[0] if options else ""
-            inner, _, logback_zone = stated.partition(", ")
-            known_zone = logback_zone if "/" in logback_zone or logback_zone in {"UTC", "GMT"} else ""
-            items.append(_Item(kind, format=format_of(inner if known_zone else stated), zone=zone or known_zone))
+            format_text = options[0] if options else ""
+            inner, _, last = format_text.partition(", ")
+            logback_zone = last if "/" in last or last in {"UTC", "GMT"} else ""
+            time_format = format_of(inner if logback_zone else format_text)
+            items.append(_Item(kind, format=time_format, zone=zone or logback_zone))
         else:
             items.append(_Item(kind, is_padded=match[1] is not None))
     literal = literal.rstrip("\r\n")
@@ -584,10 +581,14 @@ def detect(lines: Iterable[str], *, rare: int = 0) -> list[Layout]:
         if (rare and len(group) * rare <= count - rare) or (is_old and 2 * len(group) <= count):
             continue
         layout = _layout_of(group)
-        if layout is not None and evolve(layout, is_bare=is_old) not in layouts:
-            layout = evolve(layout, is_bare=is_old)
-            layouts.append(layout)
+        own = None if layout is None else evolve(layout, is_bare=is_old)
+        if own is not None and own not in layouts:
+            layouts.append(own)
     return layouts
+
+
+RARE: Final = 50
+"""Of so many lines of a sample, more than one must have a layout; otherwise they are read one by one."""
 
 
 def layout_of(line: str) -> Layout | None:
@@ -661,8 +662,8 @@ def _conversion(  # noqa: PLR0911 - one for each kind
     """Return the part of a pattern for one token of each line."""
     kind, text = column[0]
     if kind.startswith("t") and kind[1:].isdigit():
-        known = KNOWN_FORMATS[int(kind[1:])]
-        return "%d" if known is ISO else f"%d{{{known.name}}}"
+        time_format = KNOWN_FORMATS[int(kind[1:])]
+        return "%d" if time_format is ISO else f"%d{{{time_format.name}}}"
     if kind == "clock":
         return "%d{ABSOLUTE}"
     if kind == "level":

@@ -82,6 +82,12 @@ MARKS_OF_AUDIT: Final = (*_SIGNS, b"Principal \\u003d ", *BYTES_OF_AUDIT)
 _LONGEST_MARK: Final = max(map(len, MARKS_OF_AUDIT))
 
 
+TABLES: Final = (b"PAR1", b"Obj\x01")
+"""How files of Parquet and of Avro begin."""
+PARQUET_ENDINGS: Final = (".parquet", ".parq", ".pq")
+"""How the names of Parquet files end."""
+
+
 def is_text(beginning: bytes) -> bool:
     """Return whether the first bytes of a file are text, in UTF-8 except for a few damaged characters.
 
@@ -201,7 +207,6 @@ def _reader(stream: Any) -> io.BufferedReader:
 
 _DEEPEST: Final = 3
 """Packings of a member, one in another."""
-_TABLES: Final = (b"PAR1", b"Obj\x01")
 
 
 def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int) -> Iterator[IO[bytes]]:
@@ -217,7 +222,7 @@ def _members_of(opened: IO[bytes], packing: str, skipped: list[str], depth: int)
             raise tarfile.ReadError(f"member {name}: packed in a packed file: unpack it first")
         if own in {"zip", "tar"}:
             yield from _members_of(content, str(own), skipped, inner + 1)
-        elif content.peek(_SAMPLE).startswith(_TABLES):
+        elif content.peek(_SAMPLE).startswith(TABLES):
             raise tarfile.ReadError(f"member {name}: Parquet or Avro in a packed file: unpack it first")
         elif is_text(content.peek(_SAMPLE)):
             yield content

@@ -22,7 +22,7 @@ from aclog.usage.index.database import IndexDatabase, packed, unpacked
 from aclog.usage.index.lives import AccessTimes, Lives, RuleNumbers, RuleText, SeenRules, lives_after, number_rules
 from aclog.usage.index.tallies import DayTally, Kind, UsedWriter, numbered_sets
 from aclog.usage.index.used import LastUse, Used
-from aclog.usage.window import OLDER_INDEX, AccessSets, Coverage, UnreadAccesses, UnreadKey, UnreadSpan
+from aclog.usage.window import DAY, OLDER_INDEX, AccessSets, Coverage, UnreadAccesses, UnreadKey, UnreadSpan
 
 # Runs: the inputs of the index, as it records them.
 
@@ -251,7 +251,6 @@ CREATE TABLE unread (principal TEXT NOT NULL, decision TEXT NOT NULL, reason TEX
 _UNKNOWN: Final = ""
 """A principal or decision that the log does not have."""
 _NO_DAY: Final = -(1 << 31)
-_DAY: Final = 86_400_000_000
 
 _ADD: Final = """
 INSERT INTO unread VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET accesses = accesses + excluded.accesses,
@@ -280,7 +279,7 @@ def note_unread(database: sqlite3.Connection, unread: UnreadAccesses, read_at: i
 
 
 def _write(database: sqlite3.Connection, statement: str, unread: UnreadAccesses, read_at: int) -> None:
-    for key, span in unread.until(read_at + _DAY).spans.items():
+    for key, span in unread.until(read_at + DAY).spans.items():
         row = (key.principal or _UNKNOWN, key.decision or _UNKNOWN, key.reason, _NO_DAY if key.day is None else key.day)
         database.execute(statement, (*row, *span))
 
@@ -316,7 +315,7 @@ def _of_older_runs(database: sqlite3.Connection) -> UnreadAccesses | None:
     last, at = database.execute(_OLDER).fetchone()
     if at is None:
         return None
-    latest = max(int(last or 0), int(at) * 1000) + _DAY
+    latest = max(int(last or 0), int(at) * 1000) + DAY
     return UnreadAccesses(spans={UnreadKey(None, None, OLDER_INDEX, None): UnreadSpan(0, None, latest)})
 
 
