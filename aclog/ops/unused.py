@@ -25,24 +25,25 @@ from aclog.terminal.notices import progress
 from aclog.terminal.output import note, time_text
 from aclog.usage.index.database import FILE
 from aclog.usage.index.lives import digests
-from aclog.usage.index.usage_index import KAFKA, REGISTERED, UsageIndex
 from aclog.usage.index.used import EVENTS, LastUse, Used
 from aclog.usage.unused import ANSWERS, Silence, StateRules, Unjudged, Unused
-from aclog.usage.unused_report import UnusedQuestion, UnusedReport, lives_of
 from aclog.usage.window import DAY, EARLIEST, LATEST, UnreadAccesses, Window, of_micros, unread_text
 
 if TYPE_CHECKING:
     from aclog.ops.usage import Judging, ReadAccesses
     from aclog.usage.decisions.intervals import Rules
+    from aclog.usage.index.usage_index import UsageIndex
     from aclog.usage.judging import TalliedPart
+    from aclog.usage.unused_report import UnusedQuestion, UnusedReport
 
-# What reads an access log is imported where it is needed: an index is read without pyarrow.
+# What reads an access log or an index is imported where it is needed: an index is read without pyarrow, and the command
+# is listed without pyroaring.
 # ruff: noqa: PLC0415
 
 # The answers of an index about the ACLs of a source.
 
 
-def unused_acls(index: UsageIndex, choice: ChosenSource, question: UnusedQuestion) -> UnusedReport:
+def unused_acls(index: "UsageIndex", choice: ChosenSource, question: "UnusedQuestion") -> "UnusedReport":
     """Return which ACLs of a source no access needed; what is unknown of that which decides is noted.
 
     The report reads the index as long as it is used.
@@ -52,6 +53,8 @@ def unused_acls(index: UsageIndex, choice: ChosenSource, question: UnusedQuestio
         MetadataError, OSError: the source is damaged or cannot be read.
 
     """
+    from aclog.usage.unused_report import UnusedReport
+
     # Only the directory of a log names its cluster: files of rules have no cluster id.
     if isinstance(choice.source, LogSource):
         index.check_cluster(cluster_id_of(choice.source.directory))
@@ -69,7 +72,7 @@ _BLOCK = 1 << 14
 """Rules whose uses are read together."""
 
 
-def unused_objects(report: UnusedReport) -> Iterator[JsonObject]:
+def unused_objects(report: "UnusedReport") -> Iterator[JsonObject]:
     """Yield an object for each ACL, in the order of `acls list`."""
     result, used = report.unused, report.used
     last_use = report.last_use(np.arange(len(result.rules)))  # all at once: names are in another order than lives
@@ -162,14 +165,14 @@ def why_unjudged(result: Unused, number: int) -> str:
 # The proof of the removals of `aclog unused`: the accesses of the window, decided again without these rules.
 
 
-def prove(report: UnusedReport, choice: ChosenSource, flags: "ReadAccesses") -> None:
+def prove(report: "UnusedReport", choice: ChosenSource, flags: "ReadAccesses") -> None:
     """Replay a log without the removable rules; print how many accesses were decided the same. Raises as `proved`."""
     from aclog.ops.usage import Judging
 
     note(proved(report, Judging.of(choice, decided_by(report)), flags))
 
 
-def proved(report: UnusedReport, judging: "Judging", flags: "ReadAccesses") -> str:
+def proved(report: "UnusedReport", judging: "Judging", flags: "ReadAccesses") -> str:
     """Replay a log without the removable rules; return how many accesses were decided the same, as a sentence.
 
     Raises:
@@ -203,7 +206,7 @@ def proved(report: UnusedReport, judging: "Judging", flags: "ReadAccesses") -> s
     )
 
 
-def _unread(report: UnusedReport, judging: "Judging", unread: UnreadAccesses) -> str:
+def _unread(report: "UnusedReport", judging: "Judging", unread: UnreadAccesses) -> str:
     """Return what is not in the proof, as the rest of a sentence."""
     if not unread:
         return ""
@@ -218,8 +221,10 @@ def _unread(report: UnusedReport, judging: "Judging", unread: UnreadAccesses) ->
     return f"; {unread_text(unread)}, and may need none of it"
 
 
-def decided_by(report: UnusedReport) -> Settings:
+def decided_by(report: "UnusedReport") -> Settings:
     """Return what decided besides the rules when the index was made, the last time."""
+    from aclog.usage.index.usage_index import KAFKA, REGISTERED
+
     runs = report.index.runs()
     settings: Mapping[str, object] = runs[-1].settings if runs else {}
     supers = settings.get("super_users", ())
@@ -256,6 +261,9 @@ def read_rule_uses(flags: "ReadAccesses", place: FoundPlace, acls: Sequence[Stan
 
 
 def _by_index(path: Path, place: FoundPlace, acls: Sequence[StandardAcl]) -> RuleUses:
+    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.unused_report import lives_of
+
     with UsageIndex.open(path) as index:
         index.check_cluster(place.identity)
         coverage = index.coverage()

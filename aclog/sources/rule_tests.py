@@ -631,7 +631,7 @@ def read_yaml_cases(path: str) -> RuleTestFile:
 
     """
     file = Path(path)
-    documents = SourceFile(DirectoryTree(path), file.name).documents
+    documents = SourceFile(DirectoryTree(path), file.name).whole_documents()
     if len(documents) != 1:
         what = "no test" if not documents else f"{len(documents)} documents: expected one"
         raise ConfigError(f"{path}: {what}")

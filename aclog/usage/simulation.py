@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
+from aclog.authorizer.index.layout import Int32s
 from aclog.authorizer.settings import Settings, controllers_decide
-from aclog.metalog.columns import Bools, Int32s, Int64s
+from aclog.metalog.columns import Bools, Int64s
 from aclog.usage.accesses.access_batch import TIME_TYPE
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
@@ -145,7 +146,7 @@ class Replay:
     flipped: pa.Table
     """The accesses of the log (COUNTED) that are decided differently; empty if the removal is sound."""
     codes: Int32s
-    """The decision code of each access by all ACLs, the last ones."""
+    """The decision code of each access by all ACLs at the end of the log."""
 
 
 def replay(

@@ -48,9 +48,12 @@ class TestList:
 
     def test_the_newest_checkpoint_and_the_listing_itself_are_sources_too(self, fixture, tmp_path):
         lines = self.listed(fixture, "jsonl").out
-        (tmp_path / "acls.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-        assert aclog("acls", "list", "--acls", tmp_path / "acls.jsonl.gz", "--format", "jsonl").ok().out == lines
-        assert aclog("acls", "list", "--acls", "-", "--format", "jsonl", stdin=lines.encode()).ok().out == lines
+        packed = tmp_path / "acls.jsonl.gz"
+        packed.write_bytes(gzip.compress(lines.encode()))
+        for source, stdin, name in ((packed, b"", str(packed)), ("-", lines.encode(), "stdin")):
+            listed = aclog("acls", "list", "--acls", source, "--format", "jsonl", stdin=stdin).ok().lines
+            for number, (row, line) in enumerate(zip(listed, lines.splitlines(), strict=True), 1):
+                assert json.loads(row) == json.loads(line) | {"file": name, "line": number}
         made = aclog("snapshot", "create", "--log", fixture / PARTITION, "--out", tmp_path / "out").ok()
         assert aclog("acls", "list", "--snapshot", made.lines[0], "--format", "jsonl").ok().out == lines
 

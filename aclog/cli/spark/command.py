@@ -334,5 +334,6 @@ def suggest(
     with spark_session(master) as spark:
         from aclog.pipeline.session import each_on_spark
 
-        log, choice = AccessLog.of(accesses, partial(each_on_spark, spark)), source.choose(topics=topics)
+        each = partial(each_on_spark, spark)
+        log, choice = AccessLog.of(accesses, each, explain=accesses.explain_unread), source.choose(topics=topics)
         print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

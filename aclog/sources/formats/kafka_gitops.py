@@ -276,7 +276,7 @@ def read_states(files: Sequence[SourceFile], context: ReadContext) -> list[State
 
 
 def _document(file: SourceFile) -> Node:
-    documents = file.documents
+    documents = file.whole_documents()
     if not documents:
         raise ConfigError(f"{file.name}: empty: expected a state of kafka-gitops")
     if len(documents) > 1:

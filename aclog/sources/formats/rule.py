@@ -604,6 +604,13 @@ class SourceFile:
         """The documents that are not YAML, such as templates: who reads the file judges them. Raises as `content`."""
         return self._parsed[1]
 
+    def whole_documents(self) -> list[Node]:
+        """Return its YAML documents. Raises as `content`; ConfigError: one is not YAML, with the line."""
+        if self.broken_documents:
+            broken = self.broken_documents[0]
+            raise ConfigError(f"{self.name}:{broken.error_line}: {broken.problem}")
+        return self.documents
+
     @staticmethod
     def of_document(file: "SourceFile", node: Node, text: str) -> "SourceFile":
         """Return a file that has one document of another only."""

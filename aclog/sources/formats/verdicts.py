@@ -534,7 +534,10 @@ def judge_broken(file: SourceFile, context: ReadContext) -> None:
     for document in file.broken_documents:
         is_template = _TEMPLATE.search(document.text) is not None
         place = FileOrigin(file=file.name, line=document.error_line)
-        if (is_template and _is_of_known_kind(document.text)) or not _may_state_rules(file, document, context):
+        if file.base_name in KUSTOMIZATIONS:
+            problem = f"{document.problem}, in a kustomization, which may change rules"
+            context.not_read(UnreadKind.BROKEN, place, problem)
+        elif (is_template and _is_of_known_kind(document.text)) or not _may_state_rules(file, document, context):
             context.ignore("template" if is_template else "document that is not YAML")
         elif is_template:
             why = "a template that may state rules: render it first, and give the result"

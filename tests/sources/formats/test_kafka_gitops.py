@@ -183,6 +183,11 @@ def test_what_the_tool_refuses_on_the_way_to_a_rule_is_named_with_its_line(
     assert re.search(error, message)
 
 
+def test_a_part_of_a_state_that_is_not_yaml_is_refused_at_its_line(tmp_path: Path) -> None:
+    write_files(tmp_path, {"x.yaml": "settings: {files: {users: parts/u.yaml}}\n", "parts/u.yaml": "users:\n  u: [\n"})
+    assert re.search(r"parts/u\.yaml:3: not YAML", refused(tmp_path / "x.yaml"))
+
+
 @pytest.mark.parametrize(
     "text",
     [

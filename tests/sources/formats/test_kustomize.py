@@ -107,6 +107,13 @@ def test_a_kafka_user_that_no_kustomization_changes_is_read(tmp_path: Path, text
     assert _read(tmp_path, files) == (True, [])
 
 
+@pytest.mark.parametrize("text", ["namePrefix: x-\npatches: [\n", "{{ if .Values.x }}\nnamePrefix: x-\n"])
+def test_a_kustomization_that_is_not_yaml_is_unread(tmp_path: Path, text: str) -> None:
+    files = {"kustomization.yaml": "resources: [user.yaml]\n" + text, "user.yaml": USER}
+    _, unread = _read(tmp_path, files)
+    assert [each.partition(":")[0] for each in unread] == ["kustomization.yaml"]
+
+
 _BASE = {"base/kustomization.yaml": "resources: [user.yaml]\n", "base/user.yaml": USER}
 
 
