@@ -27,9 +27,9 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     acl_command,
-    acl_object,
     acl_text,
     code_name,
+    object_of_rule,
     origin_object,
     origin_text,
 )
@@ -251,7 +251,7 @@ def _place_text(origin: Origin) -> str:
 
 def located_object(rule: LocatedRule) -> JsonObject:
     """Return a rule with the keys of its first location, and under `also` those of the others."""
-    row = acl_object(rule.acl)
+    row: JsonObject = {**object_of_rule(rule.acl)}
     if rule.origins:
         row |= origin_object(rule.origins[0])
     if rule.origins[1:]:
@@ -370,7 +370,7 @@ class Suppressions:
 
     def _placed(self, rule: LocatedRule) -> PlacedRule:
         return PlacedRule(
-            fields=acl_object(rule.acl),
+            fields=object_of_rule(rule.acl),
             files=tuple(name for origin in rule.files() for each in origin.steps for name in self.names_of(each.file)),
             lines=tuple((each.file, each.line) for origin in rule.files() for each in origin.steps),
         )
@@ -604,7 +604,7 @@ def lint_descriptor(lint: Lint) -> JsonObject:
 
 def fingerprint(located: LocatedFinding) -> str:
     """Return the fingerprint of a finding, independent of its lines: of its lint and the contents of its rules."""
-    contents = sorted(repr(sorted(acl_object(rule.acl).items())) for rule in located.rules)
+    contents = sorted(repr(sorted(object_of_rule(rule.acl).items())) for rule in located.rules)
     return sha256("\n".join((located.finding.lint, *contents)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -24,10 +24,10 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     TwoOrigins,
-    acl_object,
     code_name,
     host_address,
     in_cidr,
+    object_of_rule,
     parse_cidr,
     place_object,
 )
@@ -490,7 +490,7 @@ def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIG
     """
     if not isinstance(rule, StandardAcl):
         return rule
-    return {**acl_object(rule), **place_object(rule, origins)}
+    return {**object_of_rule(rule), **place_object(rule, origins)}
 
 
 def witness_object(request: Request, *, legal: bool) -> JsonObject:

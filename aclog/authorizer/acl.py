@@ -281,13 +281,6 @@ class StandardAclWithId:
         return {**row, **_symbols_as_texts(acl)} if is_symbolic(acl) else row
 
 
-def acl_object(acl: StandardAcl) -> dict[str, object]:
-    """Return the object of an ACL without an id: the keys of `aclog acls list --format jsonl`, except `id`."""
-    row: dict[str, object] = {**StandardAclWithId(id=None, acl=acl).to_dict()}
-    del row["id"]
-    return row
-
-
 @frozen(kw_only=True)
 class AclBindingFilter:
     """A filter for ACLs (AclBindingFilter): None and the ANY codes match everything.
@@ -318,6 +311,13 @@ class AclBindingFilter:
             operation=acl.operation,
             permission_type=acl.permission_type,
         )
+
+
+def deciding_filter(resource_type: int, name: str | None, pattern_type: int) -> AclBindingFilter:
+    """Return a filter that matches all ACLs which may decide on a name (LITERAL), a prefix, or any name (None)."""
+    if name is not None and pattern_type == PatternType.LITERAL:
+        return AclBindingFilter(resource_type=resource_type, resource_name=name, pattern_type=PatternType.MATCH)
+    return AclBindingFilter(resource_type=resource_type)
 
 
 def resource_of(acl: StandardAcl) -> ResourcePattern:

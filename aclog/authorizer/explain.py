@@ -25,7 +25,6 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
     acl_command,
-    acl_object,
     acl_text,
     code_name,
     host_address,
@@ -33,6 +32,7 @@ from aclog.authorizer.acl import (
     in_cidr,
     is_cidr,
     looks_like_cidr,
+    object_of_rule,
     place_object,
     places_text,
 )
@@ -110,7 +110,7 @@ class Change:
 
     def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
-        rule = {**acl_object(self.acl), **place_object(self.acl, origins)}
+        rule = {**object_of_rule(self.acl), **place_object(self.acl, origins)}
         return {"change": "add" if self.add else "remove", "rule": rule, "command": self.command}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Self, TypeAlias
 
 from attrs import asdict, evolve, field, frozen
 
@@ -225,12 +225,13 @@ def list_(
 
     how = output.choose(format_, pipe=OutputFormat.KAFKA, terminal=OutputFormat.TABLE)
     resources.warn_of_topics()
-    choice = source.choose()
+    choice, filters = source.choose(), AclFilters.of(resources, principal or ())
+    choice.restrict(filters.all())
     image = choice.image()
     listed = ListedAcls(
         acls=image.acls, kafka=deciding_kafka(image, None), origins=choice.origins, with_origins=origins
     )
-    print_acls(listed, resources, principal or (), how)
+    print_acls(listed, filters, how)
 
 
 @app.command()
@@ -398,35 +399,54 @@ class ListedAcls:
     """Whether every format has the origins."""
 
 
-def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequence[str], output: Output) -> None:
+@frozen(kw_only=True)
+class AclFilters:
+    """The selected resources, or all; and the selected principals, if not all."""
+
+    resources: Sequence[AclBindingFilter]
+    principals: Sequence[str]
+
+    @classmethod
+    def of(cls, resources: ResourceFlags, principals: Iterable[str]) -> Self:
+        """Return those that the flags select. Raises ConfigError: a principal without a colon."""
+        return cls(
+            resources=[resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()],
+            principals=list(dict.fromkeys(map(parse_principal, principals))),
+        )
+
+    def of_principal(self, principal: str) -> list[AclBindingFilter]:
+        """Return the filters of one of the principals."""
+        return [evolve(each, principal=principal) for each in self.resources]
+
+    def all(self) -> Sequence[AclBindingFilter]:
+        """Return the filters of all selected ACLs."""
+        by_principal = [each for principal in self.principals for each in self.of_principal(principal)]
+        return by_principal or self.resources
+
+
+def print_acls(listed: ListedAcls, filters: AclFilters, output: Output) -> None:
     """Print the selected ACLs; warn about those with a CIDR range as host.
 
     Raises:
-        ConfigError: a principal without a colon, or a chosen column does not exist.
+        ConfigError: a chosen column does not exist.
 
     """
-    filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
-    subjects = list(dict.fromkeys(map(parse_principal, principals)))
     ranges = RangeWatch(listed.origins)
     watch = partial(ranges.watch, kafka=listed.kafka)
     if output.form is OutputFormat.KAFKA:
-        print_lines(_kafka_lines(listed.acls, filters, principals=subjects, watch=watch))
+        print_lines(_kafka_lines(listed.acls, filters, watch))
     else:
-        if subjects:
-            filters = [evolve(each, principal=principal) for each in filters for principal in subjects]
-        rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
+        rules = tracked(_sorted(listed.acls, filters.all()), "listing", "ACLs", streams=True)
         _print_rows(listed, watch(rules), output)
     ranges.report()
 
 
-def _kafka_lines(
-    acls: AclsImage, filters: Sequence[AclBindingFilter], *, principals: Sequence[str], watch: Watch
-) -> Iterator[str]:
-    if not principals:
-        yield from listed(watch(_sorted(acls, filters)))
-    for principal in principals:  # kafka-acls.sh prints a section for each
+def _kafka_lines(acls: AclsImage, filters: AclFilters, watch: Watch) -> Iterator[str]:
+    if not filters.principals:
+        yield from listed(watch(_sorted(acls, filters.resources)))
+    for principal in filters.principals:  # kafka-acls.sh prints a section for each
         yield f"ACLs for principal `{value_formatter()(principal)}`"
-        yield from listed(watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
+        yield from listed(watch(_sorted(acls, filters.of_principal(principal))))
 
 
 def _print_rows(listed: ListedAcls, rules: Iterable[StandardAclWithId], output: Output) -> None:

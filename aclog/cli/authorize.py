@@ -4,7 +4,7 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from aclog.authorizer.acl import PatternType
+from aclog.authorizer.acl import PatternType, deciding_filter
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
 from aclog.cli.flags.question import PANEL, AnswerFlags, RequestFlags
 from aclog.cli.options import Group, Option
@@ -60,6 +60,7 @@ def authorize(
     choice = source.choose()
     if requests is None:
         question = request.request()
+        choice.restrict([deciding_filter(question.resource_type, question.name, question.pattern_type)])
         image = choice.image()
         refuse_symbols(image, choice.origins, "no decision is known")
         premises = read_premises(choice, authorizer.configs())

@@ -25,7 +25,7 @@ from aclog.analysis.lint_report import (
 )
 from aclog.analysis.policy import Policy
 from aclog.analysis.rows.report import markdown_text
-from aclog.authorizer.acl import acl_object
+from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.acls_image import Action, RuleChange, changed_acls
 from aclog.cli.answers import rules_text
 from aclog.cli.flags.common import Columns, NoPager, Output, OutputFlags, SourceFlags, check_one_stdin, format_option
@@ -358,7 +358,7 @@ def write_fix(path: Path, policies: Sequence[Policy], findings: Sequence[Located
 
 
 def _line(change: RuleChange) -> str:
-    return change_line(Action.ADD if change.added else Action.REMOVE, acl_object(change.acl))
+    return change_line(Action.ADD if change.added else Action.REMOVE, object_of_rule(change.acl))
 
 
 # Lints a source, and prints what was found.

@@ -39,6 +39,7 @@ def who_can(
     """
     from aclog.analysis.regions import EVERYONE
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
+    from aclog.authorizer.acl import deciding_filter
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions
     from aclog.ops.policies import policies_of, read_premises
@@ -47,6 +48,8 @@ def who_can(
     how = output.choose()
     needs, query = action.needs(), action.query(EVERYONE, host)
     choice = source.choose()
+    if not needs:
+        choice.restrict([deciding_filter(each.resource_type, each.name, each.pattern_type) for each in query.resources])
     policies = policies_of(choice.image(), authorizer, action.requests())
     premises = read_premises(choice, authorizer.configs())
     answers = {

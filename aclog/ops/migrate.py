@@ -20,8 +20,8 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
-    acl_object,
     code_name,
+    object_of_rule,
 )
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.interface import InvalidRequestError
@@ -81,7 +81,7 @@ class Preview:
             "tokensChanged": len(change.tokens),
         }
         yield from ({"kind": "leftOut", "path": each.path, "reason": each.reason} for each in self.left_out)
-        yield from ({"kind": "remove", **acl_object(acl)} for acl in change.removed_acls)
+        yield from ({"kind": "remove", **object_of_rule(acl)} for acl in change.removed_acls)
         yield from ({"kind": "obstacle", "reason": text} for text in self.obstacles)
 
 
@@ -95,8 +95,8 @@ def comparison_objects(comparison: Comparison) -> Iterator[Row]:
         "differing": len(comparison.disagreements) - expected,
         "known": expected,
     }
-    yield from ({"kind": "onlyInZooKeeper", **acl_object(acl)} for acl in change.added_acls)
-    yield from ({"kind": "notInZooKeeper", **acl_object(acl)} for acl in change.removed_acls)
+    yield from ({"kind": "onlyInZooKeeper", **object_of_rule(acl)} for acl in change.added_acls)
+    yield from ({"kind": "notInZooKeeper", **object_of_rule(acl)} for acl in change.removed_acls)
     yield from ({"kind": "credential", "name": each.name, "mechanism": each.mechanism} for each in change.credentials)
     yield from ({"kind": "token", "tokenId": each.token_id} for each in change.tokens)
     for each in comparison.disagreements:

@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from aclog.analysis.policy import generation_object, merged
 from aclog.analysis.regions import JsonObject
-from aclog.authorizer.acl import acl_object
+from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
@@ -392,7 +392,8 @@ class DeniedRequests:
     def additions(self) -> list[JsonObject]:
         """Return the ACLs that would allow what no DENY blocks, in the order of their text."""
         missing = {rule for attempt in self.attempts for rule in attempt.missing}
-        return sorted(map(acl_object, missing), key=lambda row: tuple(map(str, row.values())))
+        rows = sorted(map(object_of_rule, missing), key=lambda row: tuple(row.values()))
+        return [{**row} for row in rows]
 
     def warn(self) -> None:
         """Warn of accesses that are not decided."""
@@ -458,7 +459,7 @@ def _attempt_object(attempt: Attempt, rules: Rules) -> JsonObject:
         "accesses": attempt.accesses,
         "firstAt": None if attempt.first is None else attempt.first // 1000,
         "lastAt": None if attempt.last is None else attempt.last // 1000,
-        "missing": [acl_object(rule) for rule in attempt.missing],
+        "missing": [object_of_rule(rule) for rule in attempt.missing],
         "denies": blocking_denies(attempt, rules),
     }
 
@@ -579,13 +580,13 @@ def suggest_least(
 def _suggested_object(rule: SuggestedRule) -> JsonObject:
     evidence = rule.evidence
     return {
-        **acl_object(rule.acl),
+        **object_of_rule(rule.acl),
         "accesses": evidence.accesses,
         "names": rule.names,
         "firstAt": shown_time(evidence.first),
         "lastAt": shown_time(evidence.last),
         "intents": [intent.value for intent in rule.intents],
-        "replaces": [acl_object(acl) for acl in rule.replaces],
+        "replaces": [object_of_rule(acl) for acl in rule.replaces],
         "why": rule.why or None,
     }
 

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import NO_ORIGINS, ChangePlace, Origins, StandardAcl
+from aclog.authorizer.acl import NO_ORIGINS, AclBindingFilter, ChangePlace, Origins, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import ALL_KNOWN, ClusterSettings, NodeSettings, Premise, Premises
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, ReplayError
@@ -251,6 +251,10 @@ class ReplayedSource(Protocol):
         ...
 
 
+_MOST_FILTERS = 16
+"""Each filter is a request: a broker sends all of its ACLs sooner than the answers to many."""
+
+
 @define
 class ChosenSource:
     """A source, and the moment to read it at."""
@@ -335,6 +339,17 @@ class ChosenSource:
         """The commit and path that are read; None if it is no commit."""
         is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
         return parse_git_place(self.source.name) if is_ref else None
+
+    def restrict(self, filters: Sequence[AclBindingFilter]) -> None:
+        """Have a broker send only the ACLs that match one of some filters: nothing else of the images will be read.
+
+        Other sources are read as a whole.
+        """
+        if self.is_live and len(filters) <= _MOST_FILTERS:
+            from aclog.sources.live import AdminSource
+
+            if isinstance(self.source, AdminSource):
+                self.source.filters = tuple(filters)
 
     def topic_names(self) -> list[str]:
         """Return the topics that the source has besides its images: those of an admin API; else empty.

@@ -34,13 +34,14 @@ from aclog.client.requests import (
     describe_scram,
     node_configs,
     topic_names,
+    version_for,
 )
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
-from aclog.protocol.headers import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
+from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, RequestError
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     NodeKafkas,
@@ -426,6 +427,8 @@ class AdminSource:
     """The file that `security` comes from."""
     max_age: float | None = None
     """The longest read of a state, in seconds; a slower one is refused."""
+    filters: tuple[AclBindingFilter, ...] = field(default=(), init=False)
+    """The returned states have only the ACLs that match one of these, and no users; all of both if it is empty."""
     _notified: set[str] = field(factory=set, init=False)
     _read: tuple[str, float] | None = field(default=None, init=False)
     """The broker of the newest state, and the time of the request (aclog.metalog.primitives.elapsed_seconds)."""
@@ -500,9 +503,10 @@ class AdminSource:
     async def _request(self) -> tuple[set[bytes], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security, Role.BROKER) as connection:
             requested_at = elapsed_seconds()
-            answer = await _all_contents(connection), await self._users(connection)
+            contents = await _contents(connection, self.filters)
+            users = () if self.filters else await self._users(connection)
             self._read = str(connection.address), requested_at
-            return answer
+            return contents, users
 
     async def _users(self, connection: Connection) -> tuple[UserCredentials, ...]:
         try:
@@ -542,12 +546,22 @@ async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
     return list(dict.fromkeys(rules))
 
 
-async def _all_contents(connection: Connection) -> set[bytes]:
-    """Return all ACLs of the cluster, as image_of takes them. Raises as describe_all_acls."""
+async def _contents(connection: Connection, filters: Sequence[AclBindingFilter]) -> set[bytes]:
+    """Return the ACLs that match a filter, or all without a filter, as image_of takes them.
+
+    All are requested from a server that is too old for a filter. Raises as describe_all_acls.
+    """
     try:
-        return await acl_contents(connection, AclBindingFilter(), _RESPONSE_SECONDS)
-    except RequestError as error:
-        raise _explained(connection, "DescribeAcls", error) from None
+        version_for(connection, DESCRIBE_ACLS, [each.resource_type for each in filters])
+    except ConfigError:
+        filters = ()
+    contents = set[bytes]()
+    for each in filters or (AclBindingFilter(),):
+        try:
+            contents |= await acl_contents(connection, each, _RESPONSE_SECONDS)
+        except RequestError as error:
+            raise _explained(connection, "DescribeAcls", error) from None
+    return contents
 
 
 async def describe_scram_users(connection: Connection) -> tuple[UserCredentials, ...]:

@@ -3,11 +3,13 @@
 from uuid import UUID
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+from aclog.authorizer.acl import PatternType, ResourcePattern, StandardAclWithId, deciding_filter
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.queries import filter_matches
 from aclog.authorizer.interface import Action, InvalidRequestError, RequestContext
 from aclog.authorizer.settings import parse_allow_everyone, parse_super_users
 from aclog.authorizer.standard import StandardAuthorizer
@@ -79,3 +81,19 @@ def test_same_answers(data, odd, cidr, documented):
     for request in requests:
         ours = answer_or_error(answer_of_engine, authorizer, request)
         assert ours == answer_or_error(answer_of_model, model, request), request
+
+
+@pytest.mark.parametrize(("cidr", "documented"), [(False, False), (True, False), (False, True)])
+@settings(max_examples=examples(60), deadline=None)
+@given(data=st.data())
+def test_the_acls_that_a_filter_selects_for_a_request_decide_as_all_do(data, cidr, documented):
+    """A command requests no others of a running cluster."""
+    estate = data.draw(estates.estates(cidr=cidr))
+    authorizer = authorizer_of(estate, documented=documented, cidr=cidr)
+    for request in data.draw(st.lists(estates.requests(), min_size=8, max_size=8)):
+        selection = deciding_filter(request.resource_type, request.resource_name, PatternType.LITERAL)
+        own = evolve(estate, acls=[each for each in estate.acls if filter_matches(selection, each)])
+        narrow = authorizer_of(own, documented=documented, cidr=cidr)
+        assert answer_or_error(answer_of_engine, narrow, request) == answer_or_error(
+            answer_of_engine, authorizer, request
+        ), request
