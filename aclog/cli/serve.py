@@ -32,11 +32,12 @@ from aclog.client.requests import cluster_id_of
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.filelog.meta_properties import MetaProperties, read_meta_properties
 from aclog.server.controller.shared import check_installed
 from aclog.server.loops import loop_for
 from aclog.server.node import Node, check_certificates
 from aclog.server.node_log import configure_logging
-from aclog.server.storage import MetaProperties, ensure_formatted, read_meta_properties, require_formatted
+from aclog.server.storage import ensure_formatted, require_formatted
 from aclog.terminal.output import say
 
 # The `aclog serve` command.

@@ -22,12 +22,13 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.metalog.filelog.files import METADATA_DIRECTORY, list_checkpoints, list_segments, replace_durably
+from aclog.metalog.filelog.meta_properties import META_PROPERTIES
 from aclog.metalog.primitives import RandomIds, current_time_ms
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.protocol.headers import CREATE_ACLS, RequestError
 from aclog.server.controller.activation import formatted_log, is_begun
 from aclog.server.feature_levels import METADATA_VERSIONS, feature_levels
-from aclog.server.storage import META_PROPERTIES, READ_ONLY
+from aclog.server.storage import READ_ONLY
 from aclog.snapshots.checkpoints import (
     BOOTSTRAP_NAME,
     FIRST_CHECKPOINT,

@@ -48,6 +48,7 @@ from aclog.config.listeners import (
 from aclog.config.node_config import HostPort, Listener, LogKind, NodeConfig
 from aclog.config.properties import SslPrincipalMapper
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import BrokerEndpoint
 from aclog.protocol.headers import Handler
@@ -77,7 +78,7 @@ from aclog.server.loops import running_loop
 from aclog.server.network.admission import Admission
 from aclog.server.network.dispatch import Dispatcher, NodeIdentity
 from aclog.server.network.listeners import ListenerServer
-from aclog.server.storage import MetaProperties, check_unchanged, watch_storage
+from aclog.server.storage import check_unchanged, watch_storage
 from aclog.server.telemetry import CountingAuthorizer, Metrics
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.compaction import FoldInProcess

@@ -7,12 +7,10 @@ import re
 import secrets
 from base64 import b64decode
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
 
-import javaproperties
 from attrs import evolve, frozen
 
 from aclog.authorizer.settings import Generation
@@ -54,15 +52,19 @@ from aclog.metalog.filelog.files import (
     fsync_directory,
     list_segments,
     log_error,
-    read_small,
     replace_durably,
     write_all,
     written_whole,
 )
 from aclog.metalog.filelog.locks import LOCK_FILE
+from aclog.metalog.filelog.meta_properties import (
+    META_PROPERTIES,
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from aclog.metalog.primitives import current_time_ms, parse_uuid, random_uuid, uuid_text
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
-from aclog.metalog.text_forms import parse_properties
 from aclog.server.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
 
 # The voter of `--initial-controllers`: `id@host:port:directory id` (org.apache.kafka.raft.DynamicVoter).
@@ -114,81 +116,6 @@ def parse_initial_voter(text: str) -> InitialVoter:
         address=HostPort(host=match[2] or match[3], port=int(match[4])),
         directory_id=parse_uuid(match[5]),
     )
-
-
-# The file `meta.properties`: the cluster and node that a log directory belongs to (MetaProperties, version 1).
-
-
-META_PROPERTIES = "meta.properties"
-_VERSION = "1"
-
-
-@frozen(kw_only=True)
-class MetaProperties:
-    """The file's contents; `directory_id` is None if a Kafka before 3.7 wrote it."""
-
-    cluster_id: str
-    node_id: int
-    directory_id: UUID | None
-
-
-def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """Read a directory's meta.properties; None without one: the directory is not formatted.
-
-    Raises:
-        ConfigError: not as Kafka in KRaft mode writes it.
-        LogError: it cannot be read.
-
-    """
-    path = directory / META_PROPERTIES
-    data = read_small(path)
-    if data is None:
-        return None
-    try:
-        values = parse_properties(data)
-    except ValueError as error:
-        raise ConfigError(f"{path}: a malformed \\u escape") from error
-    version = values.get("version", "0")
-    if version != _VERSION:
-        raise ConfigError(f"{path}: version {version!r}: expected {_VERSION}, as kafka-storage writes it")
-    cluster_id, node_id = values.get("cluster.id"), values.get("node.id", "")
-    if not cluster_id:
-        raise ConfigError(f"{path}: cluster.id is missing")
-    if not (node_id.isascii() and node_id.isdigit()):
-        raise ConfigError(f"{path}: node.id {node_id!r}: expected a number from 0")
-    return MetaProperties(
-        cluster_id=cluster_id, node_id=int(node_id), directory_id=_directory_id(path, values.get("directory.id"))
-    )
-
-
-def _directory_id(path: Path, text: str | None) -> UUID | None:
-    if text is None:
-        return None
-    try:
-        return parse_uuid(text)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: directory.id: {error}") from error
-
-
-def encode_meta_properties(properties: MetaProperties, *, now_ms: int) -> bytes:
-    """Encode the file as Kafka writes it."""
-    values = {"node.id": str(properties.node_id)}
-    if properties.directory_id is not None:
-        values["directory.id"] = uuid_text(properties.directory_id)
-    # Kafka writes java.util.Properties: the keys' order is that of Java's hash table.
-    values |= {"version": _VERSION, "cluster.id": properties.cluster_id}
-    written = datetime.fromtimestamp(now_ms // 1000, UTC)
-    return javaproperties.dumps(values, comments="", timestamp=written, ensure_ascii=True).encode("ascii")
-
-
-def write_meta_properties(directory: Path, properties: MetaProperties, *, now_ms: int) -> None:
-    """Write the file durably, replacing an existing one; `now_ms` is the timestamp in its header.
-
-    Raises:
-        LogError: the disk is full, or the directory cannot be written.
-
-    """
-    replace_durably(directory / META_PROPERTIES, encode_meta_properties(properties, now_ms=now_ms))
 
 
 # The files of a formatted log directory, byte for byte as kafka-storage writes them (Formatter.doFormat).

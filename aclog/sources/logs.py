@@ -27,10 +27,10 @@ from aclog.metalog.filelog.files import (
     replace_durably,
 )
 from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
 from aclog.metalog.records import AccessControlEntryRecord, RecordType
 from aclog.metalog.text_forms import format_properties, parse_properties
-from aclog.server.storage import read_meta_properties
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
 from aclog.snapshots.image import Image, NewerKafka, StateSource

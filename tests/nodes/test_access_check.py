@@ -15,9 +15,9 @@ from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
 from aclog.config.listeners import KINDS
 from aclog.config.node_config import Role
+from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.server.controller.activation import LOG_DIRECTORY
 from aclog.server.node import AccessCheck, Node
-from aclog.server.storage import MetaProperties
 from aclog.server.telemetry import Metrics
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.acls import acl, acl_record

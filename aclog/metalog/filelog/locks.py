@@ -19,10 +19,10 @@ from attrs import define, field
 
 from aclog.metalog.errors import LockedError, LogError
 from aclog.metalog.filelog.files import FILE_MODE, NamedFile, log_error
+from aclog.metalog.filelog.meta_properties import META_PROPERTIES
 
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
-_META_PROPERTIES = "meta.properties"
 _FLOCK = "hhqqi4x"
 """Linux's struct flock: type, whence, start, length, process."""
 
@@ -35,13 +35,13 @@ _OWNERS_GUARD = threading.Lock()
 def kafka_log_dir(directory: Path) -> Path | None:
     """Return the Kafka log directory (with meta.properties) that `directory` belongs to: itself or its parent."""
     candidates = (directory, directory.resolve().parent)
-    return next((candidate for candidate in candidates if (candidate / _META_PROPERTIES).is_file()), None)
+    return next((candidate for candidate in candidates if (candidate / META_PROPERTIES).is_file()), None)
 
 
 def belongs_to_kafka(directory: Path, kafka: Path) -> LogError:
     """Return the error about a write without `force` to a log in this Kafka log directory."""
     return LogError(
-        f"{directory}: belongs to a Kafka node ({kafka / _META_PROPERTIES} exists); "
+        f"{directory}: belongs to a Kafka node ({kafka / META_PROPERTIES} exists); "
         "to write to it anyway, stop that node and use --force"
     )
 

@@ -26,6 +26,7 @@ from aclog.metalog.filelog.files import (
     write_quorum_state,
 )
 from aclog.metalog.filelog.locks import WriterLock, belongs_to_kafka
+from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.primitives import compact_string, current_time_ms
 from aclog.metalog.records import (
     AbortTransactionRecord,
@@ -37,7 +38,6 @@ from aclog.metalog.records import (
     RecordType,
 )
 from aclog.server.controller.snapshot_generator import remove_partial_checkpoints
-from aclog.server.storage import read_meta_properties
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoints import find_bootstrap, read_checkpoint, uncommitted_bootstrap
 from aclog.snapshots.image import METADATA_VERSION, TRANSACTIONS_SINCE, Image, Provenance

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.server.node import Node
-from aclog.server.storage import MetaProperties
 from tests.nodes.config.test_server_properties import error_of, parsed
 from tests.support.nodes.node_properties import COMBINED
 

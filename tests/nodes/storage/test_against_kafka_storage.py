@@ -6,7 +6,8 @@ import pytest
 
 from aclog.config.server_properties import parse_config
 from aclog.metalog.errors import ConfigError
-from aclog.server.storage import FormatOptions, FormatResult, format_storage, read_meta_properties
+from aclog.metalog.filelog.meta_properties import read_meta_properties
+from aclog.server.storage import FormatOptions, FormatResult, format_storage
 from aclog.snapshots.image import KAFKA_VERSION_CONFIG
 from tests.support.kafka.configs import ask
 from tests.support.kafka.format_bytes import without_ids, without_times

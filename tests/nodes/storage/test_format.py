@@ -8,17 +8,10 @@ from aclog.metalog.control_records import KRaftVersion, KRaftVoters
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
+from aclog.metalog.filelog.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from aclog.metalog.primitives import parse_uuid, uuid_text
 from aclog.server import storage
-from aclog.server.storage import (
-    FormatOptions,
-    MetaProperties,
-    ensure_formatted,
-    format_storage,
-    read_meta_properties,
-    require_formatted,
-    write_meta_properties,
-)
+from aclog.server.storage import FormatOptions, ensure_formatted, format_storage, require_formatted
 from tests.support.kafka.format_bytes import control_records, values_of
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 

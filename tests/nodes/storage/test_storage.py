@@ -4,8 +4,8 @@ from uuid import UUID
 import pytest
 
 from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from aclog.metalog.primitives import parse_uuid
-from aclog.server.storage import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.kafka.jvm import ROOT
 
 KAFKAS = sorted((ROOT / "tests" / "data").glob("kafka-*/meta.properties"))

@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 
 from aclog.authorizer.standard import KAFKAS_STANDARD_AUTHORIZER, StandardAuthorizer
+from aclog.metalog.filelog.meta_properties import MetaProperties
 from aclog.server.controller.activation import LOG_DIRECTORY
 from aclog.server.node import Node
-from aclog.server.storage import MetaProperties
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.long_log import batch, begin_log
 from tests.support.nodes.controllers import DIRECTORY_ID, formatted
