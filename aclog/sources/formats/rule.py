@@ -491,6 +491,8 @@ class ReadContext:
     """Returns the files among some that are not part of the repository, such as build output."""
     may_be_empty: bool = False
     """Whether a tree without a file of rules is a state without rules."""
+    is_output: bool = False
+    """Whether the tree is the output of a command, which has to be read as a whole."""
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
