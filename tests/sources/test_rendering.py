@@ -5,10 +5,11 @@ import posixpath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.sources.rendering import _stays_inside
+from tests.support.runs.profiles import examples
 
 _NAMES = ("a", "b", "c")
 _DIRECTORIES = ("", "a", "a/b", "a/b/c", "b", "b/c")
@@ -19,6 +20,7 @@ _TARGETS = st.builds(
 _LINKS = st.lists(st.tuples(st.sampled_from(_DIRECTORIES), _TARGETS), min_size=1, max_size=3)
 
 
+@settings(max_examples=examples(300))
 @given(_LINKS)
 def test_links_that_are_made_lead_to_the_copy_alone(links: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as outer:
