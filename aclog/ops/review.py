@@ -62,7 +62,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError, plural
-from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
+from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result, with_declared
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
 from aclog.planning.plan import PatternSet
@@ -975,7 +975,7 @@ def _gaps(side: Side) -> Premises:
 def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     if side.choice is None:
         return LintReport(findings=(), rules=0)
-    policies = sides.policies(side)
+    policies, inputs = sides.policies(side), with_declared(inputs, side.choice)
     policy, premises = next(iter(policies.values())), _gaps(side)
     return run_lint(side.choice, side.image, policy, inputs, policies=policies, premises=premises)
 

@@ -153,6 +153,8 @@ class AclsSource:
     """Why no file was read, where that is no error; None before there is an image."""
     unions: tuple[str, ...] = field(default=(), init=False)
     """What may be the rules of several clusters, which are read as those of one."""
+    topic_names: frozenset[str] = field(default=frozenset(), init=False)
+    """The topics that the files declare; a name with an unknown part is a symbol. Empty before there is an image."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -200,6 +202,7 @@ class AclsSource:
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
             self.nothing_read, self.unions = rules.nothing_read, rules.unions
+            self.topic_names = rules.topic_names
         return self._image
 
     def _rules(self) -> FoundRules:

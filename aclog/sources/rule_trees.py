@@ -103,6 +103,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         unread=files.unread,
         nothing_read=files.nothing_read,
         unions=files.unions,
+        topic_names=files.topic_names,
     )
 
 

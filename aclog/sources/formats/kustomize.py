@@ -64,6 +64,8 @@ class Kustomizations:
         every = [each for path in files if (each := self._of_file(path)) is not None]
         if not every:
             return frozenset()
+        if any(each.node.get(key) is not None for each in every for key in (*_PATCHES, *_CHANGES, "components")):
+            self.context.declare_topic(None)  # the name of a KafkaTopic in a cluster may be another one
         patches = {path for each in every for path in self._patch_files(each)}
         entries = {each.path(item.raw) for each in every for _, item in each.entries()}
         roots = [each for each in every if each.directory not in entries]

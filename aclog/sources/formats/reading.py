@@ -168,6 +168,8 @@ class ReadFiles:
     """Why no file was read, where that is no error."""
     unions: tuple[str, ...]
     """What may be the rules of several clusters, which are read as those of one; among the notes as well."""
+    topic_names: frozenset[str]
+    """The topics that the files declare."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -209,6 +211,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         unread=tuple(context.unread),
         nothing_read=nothing,
         unions=unions,
+        topic_names=frozenset(context.topic_names),
     )
 
 

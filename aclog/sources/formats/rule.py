@@ -30,6 +30,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.control import malformed
+from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.unread import Located, Unread, UnreadKind
@@ -506,11 +507,17 @@ class ReadContext:
     """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
+    topic_names: set[str] = field(factory=set, init=False)
+    """The names of the topics that files declare; one with an unknown part is a symbol (aclog.authorizer.symbols)."""
     _clusters: dict[str, set[str]] = field(factory=dict, init=False)
 
     def of_cluster(self, kind: str, name: str) -> None:
         """Report that rules are of a cluster: `kind` is what distinguishes clusters, such as `root module`."""
         self._clusters.setdefault(kind, set()).add(name)
+
+    def declare_topic(self, name: str | None) -> None:
+        """Report a topic that a file declares; None: its name is not known."""
+        self.topic_names.add(symbol_part("a topic") if name is None else name)
 
     def several_clusters(self) -> dict[str, list[str]]:
         """Return the names of the clusters whose rules are read as one, by what distinguishes them."""
