@@ -227,6 +227,9 @@ class _Copy:
                 self.leave_out(UnreadKind.LINK, path, why)
 
 
+_LONGEST_LINK = 1_000
+
+
 def _stays_inside(path: str, target: str) -> bool:
     """Return whether a link leads to another file of the tree, no matter which other links are on the way.
 
@@ -234,7 +237,8 @@ def _stays_inside(path: str, target: str) -> bool:
     """
     steps = [each for each in target.split("/") if each not in ("", ".")]
     ups = next((at for at, each in enumerate(steps) if each != ".."), len(steps))
-    return not target.startswith("/") and ups <= path.count("/") and ".." not in steps[ups:]
+    is_name = bool(target) and "\0" not in target and len(target) <= _LONGEST_LINK
+    return is_name and not target.startswith("/") and ups <= path.count("/") and ".." not in steps[ups:]
 
 
 def _copy_commit(copy: _Copy, ref: str) -> None:
@@ -249,13 +253,19 @@ def _copy_commit(copy: _Copy, ref: str) -> None:
 
 
 def _below(files: GitFiles, top: TreeNode) -> Iterator[TreeNode]:
-    """Yield all entries under a directory that are no directories."""
-    waiting = [top]
+    """Yield all entries under a directory that are no directories.
+
+    A directory may occur many times, so that few objects have endlessly many entries.
+    """
+    waiting, number = [top], 0
     while waiting:
         directory = waiting.pop()
         if directory.path.count("/") >= DEEPEST:
             raise ConfigError(f"{files.display(directory.path)}: more than {DEEPEST} levels of directories")
         for name, entry in files.directory(directory).items():
+            number += 1
+            if number > MOST_FILES:
+                raise ConfigError(f"{files.display(directory.path)}: more than {MOST_FILES:,} files and directories")
             node = TreeNode(path=posixpath.join(directory.path, name), entry=entry)
             if entry.is_directory:
                 waiting.append(node)

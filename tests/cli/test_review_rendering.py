@@ -399,6 +399,20 @@ def test_what_the_command_did_not_have_is_unread(repository: Repository) -> None
     assert aclog("review", "--base", "main~1", "--render", command, *accepted).code == 0
 
 
+def test_a_tree_of_endlessly_many_directories_is_refused(repository: Repository) -> None:
+    tree = repository.git("hash-object", "-t", "tree", "-w", os.devnull)
+    for _ in range(40):
+        listed = f"040000 tree {tree}\ta\n040000 tree {tree}\tb\n"
+        done = subprocess.run(["git", "mktree"], input=listed, capture_output=True, text=True, check=True)
+        tree = done.stdout.strip()
+    commit = repository.git("commit-tree", tree, "-p", "main", "-m", "bomb")
+    result = aclog(
+        "review", "../../a", "--base", "main", "--head", commit, "--render", f"{_program(repository)} prod.txt"
+    )
+    assert "more than 200,000 files and directories" in result.complaint
+    assert _temporary(repository) == []
+
+
 def test_other_output_may_be_of_any_format_and_what_may_hold_rules_is_unread(repository: Repository) -> None:
     rule = {
         "resourceType": "TOPIC",
