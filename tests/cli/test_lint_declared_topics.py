@@ -129,6 +129,11 @@ def test_no_rule_is_a_finding_that_a_topic_may_match_which_is_not_known(tmp_path
     assert _findings(tmp_path, _UNKNOWN[name]) == []
 
 
+def test_a_topic_that_programs_create_need_not_be_declared(tmp_path: Path) -> None:
+    user = USER.replace("name: order.v1", "name: _schemas")
+    assert _findings(tmp_path, {"user.yaml": user, "topic.yaml": _strimzi("orders.v1")}) == []
+
+
 def test_a_topic_with_another_beginning_cannot_be_the_missing_one(tmp_path: Path) -> None:
     more = 'resource "kafka_topic" "b" {\n  name = "b"\n}\n'
     files = {"main.tf": _terraform("kafka_topic", "name", '"pay-${random_id.x.hex}"') + more}

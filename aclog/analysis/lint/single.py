@@ -740,8 +740,8 @@ class NoSuchName(Lint):
     details = (
         "Rules that allow CREATE are excluded. A topic that the same files declare counts as existing: a topic of "
         "Terraform, Strimzi, JulieOps or kafka-gitops. Without `--topics`, a rule that covers none of these is `info`, "
-        "unless content is unread: others may exist. No rule is a finding that a declared name may match whose "
-        "value is not known."
+        "unless content is unread or its name begins with `_`: others may exist. No rule is a finding that a declared "
+        "name may match whose value is not known."
     )
     example = "`ALLOW READ topic order.v1`, where the topic is `orders.v1`."
     fix = "Correct the name, or remove the rule."
@@ -765,6 +765,8 @@ class NoSuchName(Lint):
             for names in (existing, None if declared is None else declared.names):
                 if names is not None:
                     uncovered &= ~_covers_one(table, names, relevant)
+            if existing is None:  # programs create these, such as `_schemas`
+                uncovered &= ~texts_matching(table.names, r"\A_")
             if declared is not None and declared.beginnings:
                 uncovered &= ~_may_cover(table, declared, uncovered)
             rows = uncovered[table.resource_of]
