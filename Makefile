@@ -292,6 +292,15 @@ bench-pdp: venv $(CORE) build/opa/opa  ## the decision point beside OPA and pyca
 campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
 	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
 
+KUSTOMIZE := 5.8.1
+
+build/kustomize/kustomize:
+	GOBIN=$(CURDIR)/build/kustomize go install sigs.k8s.io/kustomize/kustomize/v5@v$(KUSTOMIZE)
+
+.PHONY: campaign-kustomize
+campaign-kustomize: venv build/kustomize/kustomize  ## 600 random overlays beside `kustomize build`: equal or unread, never different; needs Go; kept
+	$(BIN)/python -m tests.sources.formats.kustomize_campaign --kustomize build/kustomize/kustomize --overlays 600 --out benchmarks/results/kustomize.txt
+
 .PHONY: campaign-edits
 campaign-edits: venv build/jvm/.ready  ## a consumer on real Kafkas, one with a ZooKeeper, through 60 edits of its rules, by plans and as others make them; kept
 	$(BIN)/python -m tests.planning.edits_campaign --edits 60 --out benchmarks/results/edits.txt

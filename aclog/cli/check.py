@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Annotated
 
+from attrs import frozen
 from click.exceptions import Exit
 
 from aclog.analysis.comparison import rows_of_each
@@ -23,7 +25,8 @@ from aclog.cli.flags.question import (
     SubjectFlags,
     asked_principals,
 )
-from aclog.cli.options import Group
+from aclog.cli.flags.target import FailOnUnread
+from aclog.cli.options import Group, Option
 from aclog.metalog.errors import printable
 from aclog.ops.check import (
     EQUAL,
@@ -37,9 +40,32 @@ from aclog.ops.check import (
     prove_none,
     question_of,
 )
+from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column, OutputFormat
 from aclog.terminal.output import say
 from aclog.terminal.tables import print_rows
+
+# The exit code of a proof.
+
+
+PROVED, NOT_PROVED = 0, 1
+"""Exit codes: what an unknown premise could turn is no proof."""
+
+
+@frozen(kw_only=True)
+class ProofExitFlags:
+    """What makes the exit code 1 besides a claim that is not proved."""
+
+    fail_on: Annotated[
+        FailOnUnread | None,
+        Option("--fail-on", help="Exit with 1 while content is [cyan]unread[/], regardless of the claim."),
+    ] = None
+
+    def of(self, verdict: Verdict, sources: Iterable[ChosenSource]) -> int:
+        """Return the exit code of a verdict on the state of some sources, which have been read."""
+        is_whole = self.fail_on is None or not any(each.unread for each in sources)
+        return PROVED if verdict.is_proved and is_whole else NOT_PROVED
+
 
 # `aclog check`: proofs about states, over all principals, hosts and names; nothing is sampled.
 
@@ -60,6 +86,7 @@ def no_new_access(
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
     output: AnswerFlags,
+    exit_code: ProofExitFlags,
 ) -> None:
     """Prove that a second state allows no request that the first one denies.
 
@@ -68,7 +95,7 @@ def no_new_access(
       aclog check no-new-access --log DIR --change change.jsonl
     """
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise Exit(print_comparison(NO_NEW_ACCESS, flags, output.choose(), direction=Direction.GAINED))
+    raise Exit(print_comparison(NO_NEW_ACCESS, flags, output.choose(), exit_code, direction=Direction.GAINED))
 
 
 @app.command()
@@ -78,6 +105,7 @@ def equal(
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
     output: AnswerFlags,
+    exit_code: ProofExitFlags,
 ) -> None:
     """Prove that two states decide every request the same, regardless of how their ACLs are written.
 
@@ -86,7 +114,7 @@ def equal(
       aclog check equal --acls tidied.jsonl --to-bootstrap-server HOST:9092
     """
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    raise Exit(print_comparison(EQUAL, flags, output.choose(), direction=None))
+    raise Exit(print_comparison(EQUAL, flags, output.choose(), exit_code, direction=None))
 
 
 @app.command("not-granted")
@@ -96,6 +124,7 @@ def not_granted(
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
+    exit_code: ProofExitFlags,
 ) -> None:
     """Prove that no principal, or none of these, is allowed an operation on any of the resources.
 
@@ -109,7 +138,7 @@ def not_granted(
     """
     action.check()
     question = _question("not-granted", action, subjects)
-    raise Exit(print_question(question, source, authorizer, output.choose()))
+    raise Exit(print_question(question, source, authorizer, output.choose(), exit_code))
 
 
 @app.command()
@@ -119,6 +148,7 @@ def only(
     subjects: SubjectFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
+    exit_code: ProofExitFlags,
 ) -> None:
     """Prove that only these principals are allowed an operation on any of the resources, or hold an intent.
 
@@ -128,7 +158,7 @@ def only(
     """
     action.check()
     question = _question("only", action, subjects)
-    raise Exit(print_question(question, source, authorizer, output.choose()))
+    raise Exit(print_question(question, source, authorizer, output.choose(), exit_code))
 
 
 @app.command("no-public")
@@ -137,6 +167,7 @@ def no_public(
     action: AskedFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
+    exit_code: ProofExitFlags,
 ) -> None:
     """Prove that a principal that no rule names is allowed nothing, or none of the requests that the flags describe.
 
@@ -147,7 +178,7 @@ def no_public(
     """
     action.check_one()
     question = _question("no-public", action, SubjectFlags())
-    raise Exit(print_question(question, source, authorizer, output.choose()))
+    raise Exit(print_question(question, source, authorizer, output.choose(), exit_code))
 
 
 def _question(check: str, action: AskedFlags, subjects: SubjectFlags) -> Question:
@@ -171,14 +202,13 @@ REFUTATION_COLUMNS = (
 )
 """Of the refutations of a question."""
 
-PROVED, NOT_PROVED = 0, 1
-"""Exit codes: what an unknown premise could turn is no proof."""
-
 _MAX_PARTS = 20
 """Refuting rows or regions as text; the JSON lines have all."""
 
 
-def print_comparison(claim: Claim, flags: SideFlags, output: Output, *, direction: Direction | None) -> int:
+def print_comparison(
+    claim: Claim, flags: SideFlags, output: Output, exit_code: ProofExitFlags, *, direction: Direction | None
+) -> int:
     """Prove that two policies do not differ in a direction, or at all; print it, and return the exit code.
 
     Raises:
@@ -187,18 +217,22 @@ def print_comparison(claim: Claim, flags: SideFlags, output: Output, *, directio
 
     """
     flags.check({})
-    proof = prove_comparison(claim, flags.states(), direction=direction)
+    states = flags.states()
+    proof = prove_comparison(claim, states, direction=direction)
     if output.is_rows:
         _print_rows(proof, difference_columns(proof.compared), output)
     else:
         _say(claim, proof.verdict, [list(row_lines(row)) for row in rows_of_each(proof.compared)])
-    return PROVED if proof.verdict.is_proved else NOT_PROVED
+    return exit_code.of(proof.verdict, [each for each in (states.first, states.second) if each is not None])
 
 
-def print_question(question: Question, source: SourceFlags, authorizer: AuthorizerFlags, output: Output) -> int:
+def print_question(
+    question: Question, source: SourceFlags, authorizer: AuthorizerFlags, output: Output, exit_code: ProofExitFlags
+) -> int:
     """Prove the claim of a question; print the proof, and return the exit code. Raises as prove_none."""
     names = source.topics()
-    proof = prove_none(question, source.choose(topics=names), authorizer, topics=names)
+    choice = source.choose(topics=names)
+    proof = prove_none(question, choice, authorizer, topics=names)
     if output.is_rows:
         _print_rows(proof, with_generation(REFUTATION_COLUMNS, proof.policies), output)
     else:
@@ -208,7 +242,7 @@ def print_question(question: Question, source: SourceFlags, authorizer: Authoriz
             [list(_lines(proof, *each)) for each in islice(proof.counterexamples, _MAX_PARTS)],
             count=len(proof.counterexamples),
         )
-    return PROVED if proof.verdict.is_proved else NOT_PROVED
+    return exit_code.of(proof.verdict, [choice])
 
 
 def _print_rows(proof: ComparisonProof | PermissionProof, columns: Sequence[Column], output: Output) -> None:

@@ -1,6 +1,7 @@
 """`aclog review`: a pull request against a repository of ACLs."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from enum import StrEnum
 from importlib.metadata import version
 from itertools import chain
@@ -15,10 +16,12 @@ from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, tex
 from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
+from aclog.cli.signals import sigterm_interrupts
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.lint import merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.rendering import PATIENCE_S
 from aclog.sources.repository import RepositorySettings
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import emit, say
@@ -27,6 +30,7 @@ from aclog.terminal.output import emit, say
 
 
 _CLUSTER_PANEL = "What is known of the cluster"
+_RENDER_PANEL = "Rules that a command writes"
 
 
 class ReviewFormat(StrEnum):
@@ -83,8 +87,56 @@ class ChangeFlags:
     exclude: Exclude = field(factory=list)
     accept_unread: AcceptUnread = field(factory=list)
 
-    def change(self) -> ReviewedChange:
-        """Return what is reviewed. Raises ConfigError: a module without its directory."""
+    render: Annotated[
+        str | None,
+        Option(
+            "--render",
+            metavar="COMMAND",
+            help="Run a command in a copy of each side, and read the rules that it writes to stdout: "
+            "[cyan]kustomize build ...[/], [cyan]helm template ...[/].",
+            rich_help_panel=_RENDER_PANEL,
+        ),
+    ] = None
+    render_configured: Annotated[
+        bool,
+        Option(
+            "--render-configured",
+            help="Run the command of aclog.toml (key render), as the base has it.",
+            rich_help_panel=_RENDER_PANEL,
+        ),
+    ] = False
+    render_timeout: Annotated[
+        float,
+        Option(
+            "--render-timeout",
+            metavar="SECONDS",
+            min=1,
+            max=3600,
+            help="How long the command may take on a side.",
+            rich_help_panel=_RENDER_PANEL,
+        ),
+    ] = PATIENCE_S
+
+    @property
+    def renders(self) -> bool:
+        """Whether a command may run."""
+        return self.render is not None or self.render_configured
+
+    def change(self, cluster: str) -> ReviewedChange:
+        """Return what is reviewed, of a cluster of aclog.toml or of an empty name.
+
+        Raises:
+            ConfigError: a module without its directory, or rendering flags that do not go together.
+
+        """
+        if self.render is not None and (self.render_configured or cluster):
+            raise ConfigError(
+                "--render and --render-configured: expected one of them"
+                if self.render_configured
+                else "--render: one command for several clusters: expected PATH, or --render-configured"
+            )
+        if self.render_configured and self.path is not None:
+            raise ConfigError("--render-configured: the command is for source.acls of aclog.toml: expected no PATH")
         return ReviewedChange(
             path=self.path,
             base=self.base,
@@ -94,6 +146,10 @@ class ChangeFlags:
             exclude=tuple(self.exclude),
             accept_unread=tuple(self.accept_unread),
             inputs=module_inputs(self.var_files, self.variables, self.workspace),
+            render=self.render,
+            render_configured=self.render_configured,
+            render_timeout=self.render_timeout,
+            cluster=cluster,
         )
 
 
@@ -186,8 +242,10 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
       aclog review kafka --base main --accesses accesses.parquet --format markdown
       aclog review --base origin/main --out markdown=review.md --out sarif=review.sarif
       aclog review kafka --base HEAD~1 --head HEAD --fail-on gained,tests
+      aclog review overlays/prod --render 'kustomize build overlays/prod'
     """
-    raise Exit(print_review(change, flags, repository))
+    with sigterm_interrupts() if change.renders else nullcontext():
+        raise Exit(print_review(change, flags, repository))
 
 
 # Prints a review.
@@ -208,7 +266,7 @@ def print_review(change: ChangeFlags, flags: ReviewFlags, repository: Repository
     files, settings = flags.files(), flags.over(repository.load())
     each_cluster = {"": settings} if change.path is not None else settings.by_cluster()
     reviewed = {
-        name: review_change(change.change(), each, settings_win=repository.overrides())
+        name: review_change(change.change(name), each, settings_win=repository.overrides())
         for name, each in each_cluster.items()
     }
     for path, form in files.items():

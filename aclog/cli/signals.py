@@ -69,6 +69,16 @@ class Stop:
 
 
 @contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Handle SIGTERM as Ctrl-C during the `with`, so that temporary files are removed; in the main thread."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` at SIGTERM or SIGINT; a second signal has its previous action.
 

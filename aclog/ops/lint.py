@@ -11,7 +11,7 @@ from uuid import UUID
 from attrs import evolve, frozen
 
 from aclog.analysis.comparison import opened
-from aclog.analysis.lint.finding import SEPARATORS, Facts, Finding, LintContext
+from aclog.analysis.lint.finding import SEPARATORS, DeclaredTopics, Facts, Finding, LintContext
 from aclog.analysis.lint.related import DeadDeny
 from aclog.analysis.lint.single import GROWN_REACH, TopicTimes, grown_reach, judged_rules
 from aclog.analysis.lint_report import (
@@ -109,6 +109,15 @@ class LintInputs:
         """Return the selected lints that have what they need."""
         facts = Facts(context=self.context, allow_everyone=self.allow_everyone, history=history)
         return frozenset(each for each in self.select if BY_ID[each].is_ready(facts))
+
+
+def with_declared(inputs: LintInputs, choice: ChosenSource) -> LintInputs:
+    """Return the inputs with the topics that the files of a source declare, which has been read."""
+    source = choice.source
+    if not isinstance(source, AclsSource) or not source.topic_names:
+        return inputs
+    declared = DeclaredTopics.of(source.topic_names, is_whole=not source.unread)
+    return evolve(inputs, context=evolve(inputs.context, declared=declared))
 
 
 def lint_inputs(
@@ -234,7 +243,7 @@ def lint_source(
 
     """
     image = choice.image()
-    inputs = lint_inputs(settings, existing_topics(topics, [image], [choice]), ignore=ignore)
+    inputs = with_declared(lint_inputs(settings, existing_topics(topics, [image], [choice]), ignore=ignore), choice)
     stated = _decided_by(settings)
     policies = policies_of(image, stated)
     policy = next(iter(policies.values()))

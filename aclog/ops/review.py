@@ -62,7 +62,7 @@ from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
 from aclog.metalog.errors import ConfigError, plural
-from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
+from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result, with_declared
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
 from aclog.planning.plan import PatternSet
@@ -89,8 +89,10 @@ from aclog.sources.git import (
 )
 from aclog.sources.named_source import NamedSource
 from aclog.sources.read_options import NO_INPUTS, ModuleInputs
-from aclog.sources.repository import SETTINGS_FILE, RepositorySettings
+from aclog.sources.rendering import PATIENCE_S, RenderCommand, Rendered, parse_command, render
+from aclog.sources.repository import SETTINGS_FILE, RepositorySettings, render_commands
 from aclog.sources.rule_tests import RuleTestFile, read_test_file
+from aclog.sources.toml import parse_toml
 from aclog.terminal.output import note, warn
 
 # What is reviewed, and what makes a review fail.
@@ -119,6 +121,14 @@ class ReviewedChange:
     """Content that may stay unread, as `--accept-unread` takes it."""
     inputs: ModuleInputs = NO_INPUTS
     """What the root modules of Terraform get, besides that of the settings."""
+    render: str | None = None
+    """A command whose output is the rules of a side."""
+    render_configured: bool = False
+    """Whether to run the command in the aclog.toml of the base, if it has one."""
+    render_timeout: float = PATIENCE_S
+    """How long the command may take on a side, in seconds."""
+    cluster: str = ""
+    """The name of the cluster in aclog.toml, if there are several."""
 
 
 def fail_on_kinds(settings: "RepositorySettings") -> frozenset[Kind]:
@@ -400,6 +410,8 @@ class Side:
     """None if the path is not there: no rules."""
     image: Image
     authorizer: StatedSettings
+    output: str | None = None
+    """What locations name the output of a command, in whose lines rules are; None without one."""
 
     @property
     def unread(self) -> Sequence[Unread]:
@@ -413,8 +425,11 @@ class Side:
             return Placement()
         ref = self.ref
         if ref is None:
-            return Placement(origins=self.choice.origins, path_of=cache(partial(path_from_top, top=top_directory())))
+            return Placement(origins=self.choice.origins, path_of=cache(partial(self._path, top=top_directory())))
         return Placement(origins=self.choice.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
+
+    def _path(self, file: str, top: Path) -> str:
+        return file if file == self.output else path_from_top(file, top=top)
 
 
 @frozen(eq=False, kw_only=True)
@@ -430,6 +445,8 @@ class ReviewSides:
     """None for the working tree."""
     doubts: tuple[str, ...] = ()
     """Why the sides may not be what people think they are."""
+    command: RenderCommand | None = None
+    """The command whose output is the rules of both sides."""
 
     @cached_property
     def generations(self) -> tuple[Generation, ...]:
@@ -490,8 +507,11 @@ class SideReader:
         head_ref = self.change.head
         head_commit = None if head_ref is None else _commit(head_ref)
         base_ref, doubts = _parted(self.change.base or default_base(), head_commit or "HEAD", head_ref or "HEAD")
-        base = self._side(GitPlace(ref=base_ref, path=path))
-        head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
+        command = self._command(base_ref, doubts)
+        base = self._side(GitPlace(ref=base_ref, path=path), command)
+        head = (
+            self._working_tree(command) if head_ref is None else self._side(GitPlace(ref=head_ref, path=path), command)
+        )
         if base.choice is head.choice is None:
             raise ConfigError(f"{self.path}: neither {base.name} nor {head.name} has it")
         for side in (base, head):
@@ -512,24 +532,50 @@ class SideReader:
             base_commit=_commit(base_ref),
             head_commit=head_commit,
             doubts=tuple(doubts),
+            command=command,
         )
 
-    def _side(self, place: GitPlace) -> Side:
+    def _command(self, base_ref: str, doubts: list[str]) -> RenderCommand | None:
+        """Return the command whose output is the rules; None: they are read from the files."""
+        change, own = self.change, self.settings.source.render
+        if change.render is not None:
+            return parse_command(change.render, path_from_top(os.curdir), change.render_timeout)
+        if not change.render_configured:
+            return None
+        file, directory, commands = configured_commands(self.settings, base_ref)
+        text = commands.get(change.cluster)
+        if text is not None and text != own:
+            doubts.append(f"{file}: {text[:200]!r} was run, that of the base: the change modifies its key render")
+        elif text is None and (own is not None or not commands):
+            doubts.append(f"{file}: no key render{_of_cluster(change.cluster)}, so files are read as they are")
+        return None if text is None else parse_command(text, directory, change.render_timeout)
+
+    def _side(self, place: GitPlace, command: RenderCommand | None) -> Side:
         commit = _commit(place.ref)
         name = place.ref if commit.startswith(place.ref) else f"{place.ref} ({commit[:_SHORT]})"
         if not exists(place):
             return _without_rules(name, self.settings.authorizer)
+        if command is not None:
+            return self._rendered(name, command, place.ref)
         return self._read(name, self._selection(ref=place.name), place.ref)
 
-    def _working_tree(self) -> Side:
+    def _rendered(self, name: str, command: RenderCommand, ref: str | None) -> Side:
+        side = self._read(name, self._selection(rendered=render(command, ref, name)), ref)
+        return evolve(side, output=command.text)
+
+    def _working_tree(self, command: RenderCommand | None) -> Side:
         if not Path(self.path).exists():
             return _without_rules("the working tree", self.settings.authorizer)
+        if command is not None:
+            return self._rendered("the working tree", command, None)
         # Its directory is empty in a clone without submodules: a review of no files would pass.
         for each in submodules(path_from_top(self.path)):
             raise ConfigError(f"{each}: a submodule: its files are in another repository")
         return self._read("the working tree", self._selection(acls=self.path), None)
 
-    def _selection(self, *, ref: str | None = None, acls: str | None = None) -> SourceSelection:
+    def _selection(
+        self, *, ref: str | None = None, acls: str | None = None, rendered: Rendered | None = None
+    ) -> SourceSelection:
         source, form = self.settings.source, self.change.form
         if form is None and self.change.path is None and source.format is not None:  # it is that of source.acls
             form = AclsFormat(source.format)
@@ -537,6 +583,7 @@ class SideReader:
         return SourceSelection(
             acls=acls,
             ref=ref,
+            rendered=rendered,
             form=form or AclsFormat.AUTO,
             modules={**{name: directory for name, _, directory in of_settings}, **self.change.modules},
             exclude=(*source.exclude, *self.change.exclude),
@@ -550,6 +597,46 @@ class SideReader:
         choice = choose_source(selection)
         image = choice.image()
         return Side(name=name, ref=ref, choice=choice, image=image, authorizer=self.settings.authorizer)
+
+
+def configured_commands(settings: RepositorySettings, base_ref: str) -> tuple[str, str, Mapping[str, str]]:
+    """Return the name of the settings file of the base, its directory, and its key `render` by cluster.
+
+    The file of the change is not read: a pull request may have written it, and would run what it likes. A file that a
+    flag names outside of the repository is no part of a change.
+
+    Raises:
+        ConfigError: the file of the base is not TOML, or the key is no text.
+
+    """
+    files = list(_settings_files())
+    named = files[0] if settings.file is None else _stated_inside(settings.file)
+    if named is None:
+        commands = {} if settings.document is None else render_commands(settings.document)
+        return str(settings.file), path_from_top(os.curdir), commands
+    for file in files if named in files else [named]:
+        content = file_content(base_ref, file)
+        if content is not None:
+            display = f"{base_ref}:{file}"
+            return display, os.path.dirname(file), render_commands(parse_toml(content, display))  # noqa: PTH120
+    return f"{base_ref}:{named}", "", {}
+
+
+def _stated_inside(file: Path) -> str | None:
+    """Return the path of a file from the top of the repository; None if it does not lead through the repository.
+
+    Symbolic links in the repository are not followed: the change may have them.
+    """
+    top, path = top_directory().resolve(), Path(os.path.normpath(Path.cwd() / file))
+    for directory in reversed(path.parents):
+        real = directory.resolve()
+        if real.is_relative_to(top):
+            return (real.relative_to(top) / path.relative_to(directory)).as_posix()
+    return None
+
+
+def _of_cluster(name: str) -> str:
+    return f" of the cluster {name}" if name else ""
 
 
 def _without_rules(name: str, authorizer: StatedSettings) -> Side:
@@ -609,6 +696,8 @@ class PlaceLinks:
 
     def _step(self, place: FileOrigin | ModuleCall) -> LinkedPlace:
         """Return a line; without an address if the site is unknown, or no commit has the line."""
+        if place.file in (self.sides.base.output, self.sides.head.output):
+            return LinkedPlace(file=place.file, line=place.line)
         commits = {self.sides.base.ref: self.sides.base_commit, self.sides.head.ref: self.sides.head_commit}
         for ref, commit in commits.items():
             if ref is not None and commit is not None and place.file.startswith(f"{ref}:"):
@@ -828,8 +917,9 @@ def review_change(
     """
     fail_on, resources = fail_on_kinds(settings), untouched(settings)
     path = change.path or settings.source.acls
-    if path is None:
+    if path is None and change.render is None:
         raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
+    path = path or os.curdir
     if settings.source.accesses is not None:
         need_file(settings.source.accesses, "a review reads the accesses twice, which a pipe cannot be")
     names = None if settings.source.topics is None else NameFile(settings.source.topics)
@@ -885,7 +975,7 @@ def _gaps(side: Side) -> Premises:
 def _lint(sides: ReviewSides, side: Side, inputs: LintInputs) -> LintReport:
     if side.choice is None:
         return LintReport(findings=(), rules=0)
-    policies = sides.policies(side)
+    policies, inputs = sides.policies(side), with_declared(inputs, side.choice)
     policy, premises = next(iter(policies.values())), _gaps(side)
     return run_lint(side.choice, side.image, policy, inputs, policies=policies, premises=premises)
 
@@ -929,6 +1019,8 @@ def _addresses(side: Side) -> Addresses:
 def _foot(sides: ReviewSides, settings: RepositorySettings) -> Iterator[str]:
     before, after = len(sides.base.image.acls), len(sides.head.image.acls)
     yield f"{sides.head.name}: {plural(after, 'rule')}; {sides.base.name}: {plural(before, 'rule')}"
+    if sides.command is not None:
+        yield f"the rules are the output of {sides.command.text}, run in a copy of each side"
     yield from () if sides.head.choice is None else sides.head.choice.unions
     authorizer = settings.authorizer
     if authorizer.super_users:

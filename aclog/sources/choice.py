@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from attrs import define, evolve, field, frozen
 
@@ -27,6 +27,9 @@ from aclog.sources.read_options import NO_INPUTS, FoundRules, ModuleInputs, Read
 from aclog.terminal.moment import take_moment
 from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note
+
+if TYPE_CHECKING:
+    from aclog.sources.rendering import Rendered
 
 # ACLs from files: JSON lines and GitOps files, of a directory or a commit.
 
@@ -139,6 +142,8 @@ class AclsSource:
     notify: Notify | None = None
     is_ref: bool = field(default=False, kw_only=True)
     """Whether they are read as of a git commit."""
+    rendered: "Rendered | None" = field(default=None, kw_only=True)
+    """The output of a command with the ACLs; then there is no path."""
     _image: Image | None = field(default=None, init=False)
     _origins: Origins = field(default=NO_ORIGINS, init=False)
     _symbolic: tuple[StandardAcl, ...] = field(default=(), init=False)
@@ -148,6 +153,8 @@ class AclsSource:
     """Why no file was read, where that is no error; None before there is an image."""
     unions: tuple[str, ...] = field(default=(), init=False)
     """What may be the rules of several clusters, which are read as those of one."""
+    topic_names: frozenset[str] = field(default=frozenset(), init=False)
+    """The topics that the files declare; a name with an unknown part is a symbol. Empty before there is an image."""
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -183,8 +190,7 @@ class AclsSource:
 
         """
         if self._image is None:
-            find = ref_rules if self.is_ref else find_rules
-            rules = find(self.path, self.options, self.check)
+            rules = self._rules()
             if self.notify is not None:
                 for text in rules.notes:
                     self.notify(text)
@@ -196,7 +202,16 @@ class AclsSource:
             self._symbolic = acls.symbolic()
             self._unread = not_accepted(rules.unread, self.options.accept_unread)
             self.nothing_read, self.unions = rules.nothing_read, rules.unions
+            self.topic_names = rules.topic_names
         return self._image
+
+    def _rules(self) -> FoundRules:
+        if self.rendered is not None:
+            from aclog.sources.rule_trees import rendered_rules
+
+            return rendered_rules(self.rendered, self.options, self.check)
+        find = ref_rules if self.is_ref else find_rules
+        return find(self.path, self.options, self.check)
 
     def freshness(self) -> None:
         """Return None: a file is read as it is."""
@@ -415,6 +430,8 @@ class SourceSelection:
     acls: str | None = None
     ref: str | None = None
     """GITREF:PATH: files of ACLs as of a commit."""
+    rendered: "Rendered | None" = None
+    """The output of a command with the ACLs."""
     form: AclsFormat = AclsFormat.AUTO
     """The format of the files of `acls` or `ref`."""
     modules: Mapping[str, str] = field(factory=dict)
@@ -480,6 +497,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
         selection.snapshot,
         selection.acls,
         selection.ref,
+        selection.rendered,
         selection.bootstrap_controller,
         selection.bootstrap_server,
         selection.authorizer_properties or None,
@@ -489,7 +507,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT; or a context: -c NAME"
         )
-    if selection.acls is not None or selection.ref is not None:
+    if selection.acls is not None or selection.ref is not None or selection.rendered is not None:
         return ChosenSource(_acls_source(selection, notify), selection.as_of)
     if selection.log is None and selection.snapshot is None:
         return ChosenSource(_live_source(selection, notify), selection.as_of)
@@ -514,6 +532,8 @@ def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
         accept_unread=selection.accept_unread,
         may_be_empty=selection.may_be_empty,
     )
+    if selection.rendered is not None:
+        return AclsSource(selection.rendered.name, options=options, notify=notify, rendered=selection.rendered)
     if selection.ref is not None:
         return AclsSource(selection.ref, options=options, notify=notify, is_ref=True)
     return AclsSource(selection.acls or "", options=options, notify=notify)

@@ -752,7 +752,7 @@ class HostedLines:
 # A directory or a file, as of a commit or as in the index, as a FileTree.
 
 
-_POINTERS = {
+POINTERS = {
     b"version https://git-lfs.github.com/spec/": "a pointer to Git LFS, which has its content",
     b"\0GITCRYPT": "encrypted by git-crypt",
 }
@@ -826,7 +826,7 @@ class GitTree:
         if node.entry.is_directory:
             raise ConfigError(f"{self.display(path)}: not a regular file")
         content = self._files.content(node)
-        for start, what in _POINTERS.items():
+        for start, what in POINTERS.items():
             if content.startswith(start):
                 raise ConfigError(f"{self.display(path)}: {what}")
         return content

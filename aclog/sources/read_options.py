@@ -94,6 +94,8 @@ class FoundRules:
     """Why no file was read, where that is no error (ReadOptions.may_be_empty)."""
     unions: tuple[str, ...] = ()
     """What may be the rules of several clusters, which are read as those of one."""
+    topic_names: frozenset[str] = frozenset()
+    """The topics that the files declare; a name with an unknown part is a symbol."""
 
 
 def line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:

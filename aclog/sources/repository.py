@@ -108,6 +108,8 @@ class SourceSettings:
     topics: str | None = None
     groups: str | None = None
     accesses: str | None = None
+    render: str | None = None
+    """A command whose output is the rules; it runs on request only, as the base of a review has it."""
 
     def inputs(self) -> ModuleInputs:
         """Return what the root modules of Terraform get."""
@@ -235,6 +237,8 @@ def inline_suppressions(source: AclsSource) -> Iterator[Suppression]:
         ConfigError: one without a lint or without a reason, with file and line; OSError: a file cannot be read.
 
     """
+    if source.rendered is not None:
+        return  # its lines are not those of the files in which its rules are
     if source.is_ref:
         with GitTree(place=parse_git_place(source.path)) as tree:
             yield from _of_tree(tree)
@@ -380,6 +384,7 @@ _SOURCE = (
     "topics",
     "groups",
     "accesses",
+    "render",
 )
 _AUTHORIZER = ("super-users", "allow-everyone-if-no-acl-found", "semantics", "kafka-version", "cidr")
 _LINT = ("broker-version", "broker-principals", "separators", "principal-types", "select", "fail-on", IGNORE)
@@ -417,6 +422,7 @@ def settings_of(document: TomlDocument, file: Path, repository: Path | None = No
     root = TomlTable(document=document, values=document.values)
     paths = _Paths(directory=file.parent, repository=repository)
     root.only(("source", "clusters", "authorizer", "lint", "test", "review"))
+    render_commands(document)
     return RepositorySettings(
         file=file,
         source=_source(root.table("source"), paths),
@@ -466,6 +472,7 @@ def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
         topics=_path(table, "topics", paths),
         groups=_path(table, "groups", paths),
         accesses=_path(table, "accesses", paths),
+        render=table.text("render"),
     )
 
 
@@ -475,6 +482,23 @@ def _clusters(table: TomlTable, paths: _Paths) -> dict[str, SourceSettings]:
         if source.acls is None:
             raise table.error(name, "expected the key acls: the file or directory with the rules of this cluster")
     return clusters
+
+
+def render_commands(document: TomlDocument) -> dict[str, str]:
+    """Return the key `render` of each cluster by its name, of `source` by an empty name, from an aclog.toml.
+
+    No other key is read: the file may be that of another commit, whose other files are not here.
+
+    Raises:
+        ConfigError: a value that is no text; that of `source` with several clusters, which would have equal rules.
+
+    """
+    root = TomlTable(document=document, values=document.values)
+    source, clusters = root.table("source"), root.table("clusters")
+    commands = {"": source.text("render"), **{name: clusters.table(name).text("render") for name in clusters.values}}
+    if commands[""] is not None and clusters.values:
+        raise source.error("render", "the clusters would have the same rules: expected render in their own tables")
+    return {name: command for name, command in commands.items() if command is not None}
 
 
 def _accepted(table: TomlTable) -> tuple[str, ...]:

@@ -5,14 +5,23 @@ from functools import partial
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import StandardAcl, origin_text
+from aclog.authorizer.acl import FileOrigin, StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
-from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
+from aclog.sources.formats.rule import (
+    AbsentFileError,
+    DirectoryTree,
+    FileTree,
+    LocatedRule,
+    ReadContext,
+    SourceFile,
+    StatedRules,
+)
 from aclog.sources.git import GitTree, ignored_files
 from aclog.sources.read_options import FoundRules, ReadOptions, line_rules, root_inputs, with_modules
+from aclog.sources.rendering import Rendered
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Suffixes of files that hold no JSON lines."""
@@ -36,6 +45,32 @@ def content_rules(
     return tree_rules(claimed, options, check)
 
 
+def rendered_rules(
+    rendered: Rendered, options: ReadOptions, check: Callable[[StandardAcl], None] = accept
+) -> FoundRules:
+    """Return the rules in the output of a command, with their locations in the files that it names.
+
+    Raises:
+        ConfigError: as content_rules; a document that is not YAML, or has a template in it.
+
+    """
+    found = tree_rules(_Output(rendered), options, check)
+    stated = [
+        LocatedRule(acl=each.acl, id=each.id, origin=_placed(origin, rendered))
+        for each in found.rules
+        for origin in found.origins.of(each.acl)
+        if isinstance(origin, FileOrigin)
+    ]
+    places = [rendered.place(each.line) for each in found.unread]
+    unread = [evolve(each, file=file, line=line) for each, (file, line) in zip(found.unread, places, strict=True)]
+    return evolve(found, origins=StatedRules.of_rules(stated), unread=(*rendered.left_out, *unread))
+
+
+def _placed(origin: FileOrigin, rendered: Rendered) -> FileOrigin:
+    file, line = rendered.place(origin.line)
+    return evolve(origin, file=file, line=line)
+
+
 def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
     """Return the rules of a tree. Raises as content_rules."""
     source = tree.beside if isinstance(tree, _OneFile) else tree
@@ -50,6 +85,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         exclude=_excluded(options.exclude),
         ignored_files=partial(_ignored_by_git, source, options),
         may_be_empty=options.may_be_empty,
+        is_output=isinstance(tree, _Output),
         strict=options.strict,
     )
     context.notes.extend(notes)
@@ -67,6 +103,7 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         unread=files.unread,
         nothing_read=files.nothing_read,
         unions=files.unions,
+        topic_names=files.topic_names,
     )
 
 
@@ -119,3 +156,35 @@ class _OneFile:
 
     def display(self, path: str) -> str:
         return self.name if path == self.paths()[0] else self.beside.display(path)
+
+
+@frozen
+class _Output:
+    """What a command wrote, as a tree of one file; no other file is within reach."""
+
+    rendered: Rendered
+
+    @property
+    def name(self) -> str:
+        return self.rendered.name
+
+    def paths(self) -> list[str]:
+        return [_OUTPUT]
+
+    def read(self, path: str) -> bytes:
+        if path != _OUTPUT:
+            raise AbsentFileError(f"{self.display(path)}: no file of the output of {self.name}")
+        return self.rendered.output
+
+    def is_file(self, path: str) -> bool:
+        return path == _OUTPUT
+
+    def entries(self, path: str) -> list[str]:  # noqa: ARG002  # FileTree
+        return []
+
+    def display(self, path: str) -> str:
+        return self.name if path == _OUTPUT else path
+
+
+_OUTPUT = "output.yaml"
+"""Formats check the suffix before the content; JSON is YAML."""

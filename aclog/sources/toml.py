@@ -76,7 +76,11 @@ def read_toml(path: Path, name: str | None = None) -> TomlDocument:
     """
     display = str(path) if name is None else name
     with path.open("rb") as file:
-        content = file.read(_LARGEST + 1)
+        return parse_toml(file.read(_LARGEST + 1), display)
+
+
+def parse_toml(content: bytes, display: str) -> TomlDocument:
+    """Parse the content of a TOML file; `display` is how messages call it. Raises ConfigError as read_toml."""
     if len(content) > _LARGEST:
         raise ConfigError(f"{display}: larger than {_LARGEST:,} bytes: expected a file of settings")
     try:

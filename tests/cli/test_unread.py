@@ -59,6 +59,16 @@ def test_no_proof_holds_while_content_is_unread(repository: Repository) -> None:
     assert refuted.lines[0].startswith("REFUTED")
 
 
+def test_a_check_fails_for_unread_content_on_request(repository: Repository) -> None:
+    asked, other = ("--operation", "READ", "--topic", "other"), ("--to-acls", "kafka/a.jsonl")
+    questions = (("not-granted", *asked), ("only", *asked, "--principal", "User:x"), ("no-public", *asked))
+    for words in (*questions, ("equal", *other), ("no-new-access", *other)):
+        command = ("check", *words, "--acls", "kafka", "--fail-on", "unread")
+        assert fails(*command).lines[0].startswith("UNKNOWN"), words
+        assert aclog(*command, "--accept-unread", "terraform").ok().lines[0].startswith("PROVED"), words
+    assert "'never' is not 'unread'" in aclog("check", *words, "--acls", "kafka", "--fail-on", "never").err
+
+
 def test_both_states_of_a_comparison_may_be_unread(repository: Repository) -> None:
     Path("kafka/b.tf").unlink()
     for words in (("--acls", "kafka", "--to-ref", "HEAD:kafka"), ("--ref", "HEAD:kafka", "--to-acls", "kafka")):

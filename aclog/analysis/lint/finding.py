@@ -29,6 +29,7 @@ from aclog.authorizer.index.layout import OPERATIONS, TYPES, ByteStrings, Int32s
 from aclog.authorizer.index.queries import rules_of
 from aclog.authorizer.index.scan_order import name_ranks, tables_of
 from aclog.authorizer.settings import Settings
+from aclog.authorizer.symbols import is_symbol, known_beginning
 from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
 
 _T = TypeVar("_T")
@@ -344,6 +345,31 @@ SEPARATORS = ".-_"
 
 
 @frozen(eq=False, kw_only=True)
+class DeclaredTopics:
+    """The topics that files declare; others may exist."""
+
+    names: ExistingNames
+    beginnings: tuple[str, ...] = ()
+    """How names begin whose rest is not known."""
+    is_whole: bool = True
+    """Whether all files were read."""
+
+    @staticmethod
+    def of(names: Iterable[str], *, is_whole: bool) -> "DeclaredTopics":
+        """Return those of these names, of which some may be symbols."""
+        names = list(names)
+        return DeclaredTopics(
+            names=ExistingNames.of(each for each in names if not is_symbol(each)),
+            beginnings=tuple(sorted({known_beginning(each) for each in names if is_symbol(each)})),
+            is_whole=is_whole,
+        )
+
+    def may_cover(self, name: str, *, is_literal: bool) -> bool:
+        """Return whether a pattern may cover a declared topic whose name is not known."""
+        return any(name.startswith(each) or (not is_literal and each.startswith(name)) for each in self.beginnings)
+
+
+@frozen(kw_only=True)
 class LintContext:
     """Facts that lints use. A lint whose facts are missing (None, or empty) finds nothing."""
 
@@ -351,6 +377,8 @@ class LintContext:
     """The topics that exist."""
     groups: ExistingNames | None = None
     """The consumer groups that exist."""
+    declared: DeclaredTopics | None = None
+    """The topics that the files of the rules declare; None if they declare none."""
     seen_principals: frozenset[str] = frozenset()
     """Principals that make requests; those of the accesses count as well."""
     accesses: Collection[Request] = ()

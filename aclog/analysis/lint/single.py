@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -12,6 +13,7 @@ from aclog.analysis.lint.finding import (
     PLAIN_HOST,
     SEPARATORS,
     Consequence,
+    DeclaredTopics,
     Facts,
     Finding,
     Lint,
@@ -53,7 +55,7 @@ from aclog.authorizer.acls_image import AclsImage, RuleChange, changed_acls
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.layout import OPERATIONS, TYPES
 from aclog.metalog.columns import Bools, Int64s
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 
 # Resource names: `*` as a prefix, globs, names that trigger a bug of Kafka, names that no topic can have.
 
@@ -735,27 +737,46 @@ class NoSuchName(Lint):
     severity = Severity.WARNING
     exact = False
     rationale = "It is a leftover, or its name has a typo and its principals lack the intended access."
-    details = "Rules that allow CREATE are excluded."
+    details = (
+        "Rules that allow CREATE are excluded. A topic that the same files declare counts as existing: a topic of "
+        "Terraform, Strimzi, JulieOps or kafka-gitops. Without `--topics`, a rule that covers none of these is `info`, "
+        "unless content is unread or its name begins with `_`: others may exist. No rule is a finding that a declared "
+        "name may match whose value is not known."
+    )
     example = "`ALLOW READ topic order.v1`, where the topic is `orders.v1`."
     fix = "Correct the name, or remove the rule."
     needs = "--topics or --groups"
 
     def is_ready(self, facts: Facts) -> bool:
-        """Return whether the existing topics or groups are known."""
-        return facts.context.topics is not None or facts.context.groups is not None
+        """Return whether topics or groups are known."""
+        context = facts.context
+        return context.topics is not None or context.groups is not None or _states_topics(context.declared)
 
     def find(self, table: RuleTable, context: LintContext) -> Iterator[Finding]:
         """Yield these rules."""
         for kind, existing in (ResourceType.TOPIC, context.topics), (ResourceType.GROUP, context.groups):
-            if existing is None:
+            declared = context.declared if kind == ResourceType.TOPIC else None
+            if existing is None and not _states_topics(declared):
                 continue
             relevant = (table.type_of_resource == kind) & ~texts_among(table.names, (WILDCARD,))
             if kind == ResourceType.TOPIC:
                 relevant &= _legal(table)  # the others are findings of 24
-            rows = (relevant & ~_covers_one(table, existing, relevant))[table.resource_of]
+            uncovered = relevant.copy()
+            for names in (existing, None if declared is None else declared.names):
+                if names is not None:
+                    uncovered &= ~_covers_one(table, names, relevant)
+            if existing is None:  # programs create these, such as `_schemas`
+                uncovered &= ~texts_matching(table.names, r"\A_")
+            if declared is not None and declared.beginnings:
+                uncovered &= ~_may_cover(table, declared, uncovered)
+            rows = uncovered[table.resource_of]
             # To create a topic takes the rule before the topic exists.
             rows &= ~(table.allows & (table.operation_of == AclOperation.CREATE))
-            yield from self.findings(table, rows, _absent)
+            if existing is not None:
+                yield from self.findings(table, rows, _absent)
+            elif declared is not None:
+                findings = self.findings(table, rows, partial(_undeclared, len(declared.names)))
+                yield from (evolve(each, severity=Severity.INFO) for each in findings)
 
 
 class PrefixWithoutSeparator(Lint):
@@ -852,6 +873,26 @@ def _absent(rule: StandardAcl) -> Consequence:
     if rule.pattern_type != PatternType.LITERAL:
         absent = f"no {kind} exists whose name starts with {name!r}"
     return Consequence(f"{absent}: today {useless(rule)}")
+
+
+def _undeclared(number: int, rule: StandardAcl) -> Consequence:
+    name = rule.resource_name
+    relation = "is" if rule.pattern_type == PatternType.LITERAL else "begins with"
+    return Consequence(f"these files declare {plural(number, 'topic')}, of which none {relation} {name!r}")
+
+
+def _states_topics(declared: DeclaredTopics | None) -> bool:
+    """Return whether files declare topics, and all were read."""
+    return declared is not None and declared.is_whole and len(declared.names) > 0
+
+
+def _may_cover(table: RuleTable, declared: DeclaredTopics, relevant: Bools) -> Bools:
+    """Return which of the relevant patterns may cover a declared topic whose name is not known."""
+    covers = np.zeros(len(relevant), np.bool_)
+    for number in np.flatnonzero(relevant).tolist():
+        is_literal = bool(table.literal_resource[number])
+        covers[number] = declared.may_cover(table.names[number], is_literal=is_literal)
+    return covers
 
 
 def _legal(table: RuleTable) -> Bools:

@@ -115,7 +115,7 @@ class WantFlags:
     topics_file: TopicsFile = None
 
 
-class PlanFailOn(StrEnum):
+class FailOnUnread(StrEnum):
     """What refuses a plan."""
 
     UNREAD = "unread"
@@ -137,7 +137,7 @@ class OwnershipFlags:
     ] = False
     max_deletes: MaxDeletes = None
     fail_on: Annotated[
-        PlanFailOn | None,
+        FailOnUnread | None,
         Option(
             "--fail-on",
             help="Refuse a plan if content of the source is [cyan]unread[/]. [dim]Default: only one that deletes[/]",

@@ -64,6 +64,8 @@ class Kustomizations:
         every = [each for path in files if (each := self._of_file(path)) is not None]
         if not every:
             return frozenset()
+        if any(each.node.get(key) is not None for each in every for key in (*_PATCHES, *_CHANGES, "components")):
+            self.context.declare_topic(None)  # the name of a KafkaTopic in a cluster may be another one
         patches = {path for each in every for path in self._patch_files(each)}
         entries = {each.path(item.raw) for each in every for _, item in each.entries()}
         roots = [each for each in every if each.directory not in entries]
@@ -174,6 +176,8 @@ class _Ways:
     """The directories that were followed, and by what change."""
     _directories: set[str] = field(factory=set, init=False)
     """The directories of the steps."""
+    _changing: dict[str, bool] = field(factory=dict, init=False)
+    """Whether a component changes KafkaUsers, by its path."""
 
     def follow(self, each: _Kustomization, change: _Change | None) -> None:
         """Follow the resources of a kustomization; `change`: that of the nearest to the root."""
@@ -233,6 +237,21 @@ class _Ways:
             member = each.node.get(key)
             if member is not None and member.value not in ("", (), {}):
                 yield _Change(member, key)
+        for item in each.node.items_of("components"):  # they change the resources of what names them
+            if self._is_changing(each, item):
+                yield _Change(item, "components")
+
+    def _is_changing(self, each: _Kustomization, item: Node) -> bool:
+        """Return whether a component changes KafkaUsers, or is not here."""
+        path = each.path(item.raw)
+        if path not in self._changing:
+            self._changing[path] = True  # one that leads back to itself, which Kustomize refuses
+            try:
+                inner = self.of.at(path) if isinstance(item.value, str) else None
+            except (ConfigError, OSError):
+                inner = None
+            self._changing[path] = inner is None or next(self._changes_of(inner), None) is not None
+        return self._changing[path]
 
     def _report_makers(self, each: _Kustomization) -> None:
         for key in _MAKERS:

@@ -30,7 +30,6 @@ from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.kustomize import Kustomizations
 from aclog.sources.formats.rule import (
     AbsentFileError,
-    FileTree,
     LocatedRule,
     ReadContext,
     SourceFile,
@@ -169,6 +168,8 @@ class ReadFiles:
     """Why no file was read, where that is no error."""
     unions: tuple[str, ...]
     """What may be the rules of several clusters, which are read as those of one; among the notes as well."""
+    topic_names: frozenset[str]
+    """The topics that the files declare."""
 
 
 def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
@@ -185,7 +186,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
     """
     tree, paths = context.tree, context.paths()
     files = [SourceFile(tree, path) for path in paths]
-    is_one = _is_one_file(tree, paths)
+    is_one = _is_one_file(context, paths)
     context.claims = is_claimed
     if context.strict and len(files) > 1:
         _check_not_emptied(files, form)
@@ -210,6 +211,7 @@ def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
         unread=tuple(context.unread),
         nothing_read=nothing,
         unions=unions,
+        topic_names=frozenset(context.topic_names),
     )
 
 
@@ -231,8 +233,8 @@ def _refuse_unread(context: ReadContext) -> None:
             raise ConfigError(f"{each.file}:{each.line}: {each.reason}")
 
 
-def _is_one_file(tree: FileTree, paths: Sequence[str]) -> bool:
-    return paths == [tree.name.rsplit("/", 1)[-1]]
+def _is_one_file(context: ReadContext, paths: Sequence[str]) -> bool:
+    return context.is_output or paths == [context.tree.name.rsplit("/", 1)[-1]]
 
 
 def _without_changed(
@@ -346,7 +348,7 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:
     tree, what = context.tree, "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
-    problem = f"not {what}" if _is_one_file(tree, paths) else f"none of its {len(paths):,} files is {what}"
+    problem = f"not {what}" if _is_one_file(context, paths) else f"none of its {len(paths):,} files is {what}"
     unread = f"; {unread_text(context.unread)}, such as {context.unread[0].text()}" if context.unread else ""
     return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){unread}"
 

@@ -30,6 +30,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.control import malformed
+from aclog.authorizer.symbols import symbol_part
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.nodes import Node
 from aclog.sources.formats.unread import Located, Unread, UnreadKind
@@ -491,6 +492,8 @@ class ReadContext:
     """Returns the files among some that are not part of the repository, such as build output."""
     may_be_empty: bool = False
     """Whether a tree without a file of rules is a state without rules."""
+    is_output: bool = False
+    """Whether the tree is the output of a command, which has to be read as a whole."""
     strict: bool = False
     """Whether a stated rule that the tool makes nothing of is refused, instead of left out as the tool does; and a file
     that was emptied."""
@@ -504,11 +507,17 @@ class ReadContext:
     """Further notes for the user."""
     unread: list[Unread] = field(factory=list, init=False)
     """What may hold rules and was not read, in the order of reading."""
+    topic_names: set[str] = field(factory=set, init=False)
+    """The names of the topics that files declare; one with an unknown part is a symbol (aclog.authorizer.symbols)."""
     _clusters: dict[str, set[str]] = field(factory=dict, init=False)
 
     def of_cluster(self, kind: str, name: str) -> None:
         """Report that rules are of a cluster: `kind` is what distinguishes clusters, such as `root module`."""
         self._clusters.setdefault(kind, set()).add(name)
+
+    def declare_topic(self, name: str | None) -> None:
+        """Report a topic that a file declares; None: its name is not known."""
+        self.topic_names.add(symbol_part("a topic") if name is None else name)
 
     def several_clusters(self) -> dict[str, list[str]]:
         """Return the names of the clusters whose rules are read as one, by what distinguishes them."""

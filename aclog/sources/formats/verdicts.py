@@ -306,7 +306,8 @@ def is_known(resource: Resource) -> bool:
 
 
 def judge_resource(resource: Resource, context: ReadContext) -> None:
-    """Count a resource that no format reads, or report it as unread."""
+    """Count a resource that no format reads, or report it as unread; report the topic that it declares."""
+    _declare_topic(resource, context)
     change = next(_changes_of_users(resource), None)
     if change is not None:
         why = f"a {resource.kind[:_LONGEST]} changes, or may change, KafkaUsers: give what it renders (--acls -)"
@@ -325,6 +326,20 @@ def judge_resource(resource: Resource, context: ReadContext) -> None:
         context.not_read(UnreadKind.EMBEDDED, embedded, why, name=resource.kind[:_LONGEST])
         return
     _count(resource, context)
+
+
+_TOPICS = {("kafka.strimzi.io", "KafkaTopic"): "topicName", ("cluster.redpanda.com", "Topic"): "overwriteTopicName"}
+"""The resources that declare topics, by group and kind, and the key of the name if it is not that of the resource."""
+
+
+def _declare_topic(resource: Resource, context: ReadContext) -> None:
+    key = _TOPICS.get((resource.api_version.partition("/")[0], resource.kind))
+    if key is None:
+        return
+    spec, metadata = resource.node.get("spec"), resource.node.get("metadata")
+    stated = None if spec is None else spec.get(key)
+    name = stated or (None if metadata is None else metadata.get("name"))
+    context.declare_topic(name.value if name is not None and isinstance(name.value, str) else None)
 
 
 _CHANGES = ("namePrefix", "nameSuffix", "components", "postBuild", "patchesStrategicMerge", "patchesJson6902")
@@ -533,6 +548,8 @@ def judge_broken(file: SourceFile, context: ReadContext) -> None:
     """Count the documents of a file that are not YAML; report those that may hold rules as unread. Raises OSError."""
     for document in file.broken_documents:
         is_template = _TEMPLATE.search(document.text) is not None
+        if any(kind in document.text for _, kind in _TOPICS):
+            context.declare_topic(None)
         place = FileOrigin(file=file.name, line=document.error_line)
         if file.base_name in KUSTOMIZATIONS:
             problem = f"{document.problem}, in a kustomization, which may change rules"

@@ -137,6 +137,35 @@ def test_a_change_counts_at_any_depth(tmp_path: Path, depth: int) -> None:
     assert _read(tmp_path, files) == (False, [f"l{depth // 2}/kustomization.yaml:3 nameSuffix"])
 
 
+_COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+
+
+@pytest.mark.parametrize(
+    ("component", "changes"),
+    [
+        ("namePrefix: c-\n", True),
+        ("patches: [{target: {kind: KafkaUser}, patch: '[]'}]\n", True),
+        ("commonAnnotations: {a: b}\n", False),
+        ("patches: [{target: {kind: Service}, patch: '[]'}]\n", False),
+        ("components: [../inner]\n", True),
+        ("components: [../plain]\n", False),
+        ("components: [../c]\n", True),
+        ("components: [../nowhere]\n", True),
+    ],
+)
+def test_a_component_changes_what_names_it(tmp_path: Path, component: str, changes: bool) -> None:
+    files = {
+        **_BASE,
+        "prod/kustomization.yaml": "resources:\n- ../base\ncomponents:\n- ../c\n",
+        "c/kustomization.yaml": _COMPONENT + component,
+        "inner/kustomization.yaml": _COMPONENT + "nameSuffix: -x\n",
+        "plain/kustomization.yaml": _COMPONENT + "labels: []\n",
+    }
+    is_read, unread = _read(tmp_path, files)
+    assert is_read is not changes
+    assert ("prod/kustomization.yaml:4 components" in unread) == changes
+
+
 def test_components_are_unread(tmp_path: Path) -> None:
     files = {
         "kustomization.yaml": "components:\n- c\n",

@@ -280,7 +280,48 @@ def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Ite
     for name in context.inputs.values:
         if roots and name not in declared:
             context.notes.append(f"--var {name}: no root module declares it, so it has no effect")
+    for root in roots:  # last: which variables decide a rule has been reported
+        _declare_topics(root, context)
     _count_others(modules, context)
+
+
+_TOPICS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("kafka_topic", "redpanda_topic", "rhoas_topic", "yandex_mdb_kafka_topic"), "name"),
+        **dict.fromkeys(("confluent_kafka_topic", "confluentcloud_kafka_topic", "aiven_kafka_topic"), "topic_name"),
+        "digitalocean_database_kafka_topic": "name",
+        "google_managed_kafka_topic": "topic_id",
+        "confluent_kafka_mirror_topic": "mirror_topic_name",
+    }
+)
+"""The attributes with the names of topics, by the kinds of resources that declare them."""
+
+
+def _declare_topics(module: Module, context: ReadContext) -> None:
+    """Report the topics that a module and the modules in it declare; one that cannot be evaluated as unknown."""
+    for (kind, _), block in module.source.resources.items():
+        if kind in _TOPICS:
+            for name in _topic_names(module, block, _TOPICS[kind]):
+                context.declare_topic(name)
+    try:
+        for child in module.children():
+            _declare_topics(child, context)
+    except ConfigError:
+        context.declare_topic(None)
+
+
+def _topic_names(module: Module, block: Block, name: str) -> Iterator[str | None]:
+    attribute = block.body.attributes.get(name)
+    if attribute is None:
+        yield None
+        return
+    try:
+        for local in module.instances(block).by_key().values():
+            value = evaluate(attribute.value, module.scope(attribute.file, local))
+            is_text = value.unknown is None and not value.is_null and not value.sensitive
+            yield convert(value, STRING).text if is_text else value.symbol or None
+    except (ConfigError, EvaluationError, TooLargeError, ValueFault):
+        yield None
 
 
 _CALL = re.compile(r'(?m)^\s*"?module"?\s*[":{]')
