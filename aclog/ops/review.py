@@ -416,6 +416,10 @@ class Side:
             return Placement(origins=self.choice.origins, path_of=cache(partial(path_from_top, top=top_directory())))
         return Placement(origins=self.choice.origins, path_of=lambda file: file.removeprefix(f"{ref}:"))
 
+    def without_ref(self, text: str) -> str:
+        """Return a text whose locations do not name the commit, so that it equals that of another side."""
+        return text if self.ref is None else text.replace(f"{self.ref}:", "")
+
 
 @frozen(eq=False, kw_only=True)
 class ReviewSides:
@@ -490,6 +494,7 @@ class SideReader:
         head_ref = self.change.head
         head_commit = None if head_ref is None else _commit(head_ref)
         base_ref, doubts = _parted(self.change.base or default_base(), head_commit or "HEAD", head_ref or "HEAD")
+        self._check_var_files(base_ref, head_ref)
         base = self._side(GitPlace(ref=base_ref, path=path))
         head = self._working_tree() if head_ref is None else self._side(GitPlace(ref=head_ref, path=path))
         if base.choice is head.choice is None:
@@ -513,6 +518,24 @@ class SideReader:
             head_commit=head_commit,
             doubts=tuple(doubts),
         )
+
+    def _check_var_files(self, base: str, head: str | None) -> None:
+        """Refuse a file of variables that neither side has: it is mistyped, and both sides would have defaults.
+
+        Raises:
+            ConfigError: there is such a file.
+
+        """
+        refs = [ref for ref in (base, head) if ref is not None]
+        for name in self.change.inputs.over(self.settings.source.inputs()).var_files:
+            try:
+                path = path_from_top(name)
+            except ConfigError:  # outside of the repository: both sides read it as it is
+                continue
+            in_tree = head is None and Path(name).exists()
+            if not in_tree and not any(exists(GitPlace(ref=ref, path=path)) for ref in refs):
+                sides = f"neither in {base} nor in {head or 'the working tree'}"
+                raise ConfigError(f"--var-file {name}: no such file or directory, {sides}")
 
     def _side(self, place: GitPlace) -> Side:
         commit = _commit(place.ref)
@@ -786,7 +809,7 @@ def unread_items(sides: ReviewSides) -> list[UnreadItem]:
     What only one side has also counts as changed: git lists no submodule of a work tree, nor a file that it ignores.
     """
     head, base = (
-        {(side.placement.path_of(each.file), each.label, each.reason): each for each in side.unread}
+        {(side.placement.path_of(each.file), each.label, side.without_ref(each.reason)): each for each in side.unread}
         for side in (sides.head, sides.base)
     )
     items = []

@@ -848,6 +848,14 @@ class GitTree:
         """Return the path from the top of the repository, after the commit."""
         return self._files.display(self._full(path))
 
+    def flag_value(self, path: str) -> str:
+        """Return the path from the working directory; from the top of the repository if there is no work tree."""
+        full = self._full(path)
+        try:
+            return os.path.relpath(top_directory() / full)
+        except ConfigError:
+            return full
+
     def _full(self, path: str) -> str:
         full = posixpath.normpath(posixpath.join(self._root, path))
         return "" if full == "." else full

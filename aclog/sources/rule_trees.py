@@ -53,7 +53,12 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         strict=options.strict,
     )
     context.notes.extend(notes)
-    files: ReadFiles = read_tree(context, options.form)
+    try:
+        files: ReadFiles = read_tree(context, options.form)
+    except ConfigError as error:
+        if not notes:
+            raise
+        raise ConfigError("; ".join((str(error), *notes))) from error  # a missing file of variables may be the cause
     rules = files.stated.rules()
     for rule in rules:
         try:
@@ -119,3 +124,6 @@ class _OneFile:
 
     def display(self, path: str) -> str:
         return self.name if path == self.paths()[0] else self.beside.display(path)
+
+    def flag_value(self, path: str) -> str:
+        return self.beside.flag_value(path)

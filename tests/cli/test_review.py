@@ -149,7 +149,10 @@ def test_no_effective_change_is_about_what_was_read(repository: Repository) -> N
     Path("kafka/README.md").write_text("x\n")
     assert aclog("review", "kafka", "--base", "main").ok().lines[0].endswith(": no effective change")
     Path("kafka/teams/new.tf").write_text('resource "rhoas_acl" "a" {}\n')
-    head = "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read"
+    head = (
+        "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read "
+        "(fails with --fail-on unread)"
+    )
     listed = "- changed, but not read, so it may change rules: terraform:rhoas_acl 1 ({}kafka/teams/new.tf:1)"
     assert aclog("review", "kafka", "--base", "main").ok().lines[:2] == [head, listed.format("")]
     repository.git("add", ".")

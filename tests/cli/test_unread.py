@@ -179,7 +179,9 @@ def test_a_review_without_rules_on_either_side_is_an_error(repository: Repositor
     assert "none of its 1 files is of a known format" in aclog("review", "new", "--base", "HEAD").complaint
     write_files(Path(), {"new/acls.sh": SCRIPT})
     lines = aclog("review", "new", "--base", "HEAD").ok().lines
-    assert lines[0].endswith("no effective change in what was read, 1 changed object not read")
+    assert lines[0].endswith(
+        "no effective change in what was read, 1 changed object not read (fails with --fail-on unread)"
+    )
 
 
 # Plans.
