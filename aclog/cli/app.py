@@ -24,7 +24,7 @@ from aclog.cli.options import (
     use_context,
     visible,
 )
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, DecodeError, MetadataError, is_newer_kafka, os_error_text
 from aclog.terminal.output import complain, paging, say
 
 if TYPE_CHECKING:
@@ -288,8 +288,16 @@ def _error_text(error: Exception) -> str:
         return _usage(error)
     if isinstance(error, OSError) and error.strerror is not None:
         # Code that writes files names them in its errors: an error without a file name is about stdout.
-        return f"{error.filename or 'standard output'}: {error.strerror}"
-    return str(error)
+        return f"{error.filename or 'standard output'}: {os_error_text(error)}"
+    return f"{error}{_way_to_all_errors(error)}"
+
+
+def _way_to_all_errors(error: Exception) -> str:
+    """Return which command lists all errors of a damaged segment; empty for another error."""
+    if not isinstance(error, DecodeError) or is_newer_kafka(error):
+        return ""
+    is_segment = error.path is not None and error.path.endswith(".log")
+    return f": `aclog log verify {Path(error.path or '').parent}` lists all errors" if is_segment else ""
 
 
 def _usage(error: click.ClickException) -> str:

@@ -18,7 +18,7 @@ any other. The one option of every command is also here: `--context`, with the c
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from enum import Enum
 from functools import wraps
@@ -43,7 +43,7 @@ from click._utils import UNSET
 from click.parser import _OptionParser
 from click.shell_completion import CompletionItem
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, MetadataError
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
@@ -450,10 +450,33 @@ class Command(_Shown):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Print what the command took from a context, confirm it, and run the function."""
+        """Print what the command took from a context, confirm it, and run the function.
+
+        Raises:
+            ConfigError: also a path that does not exist, with the option that names it.
+
+        """
         if (defaults := _defaults(ctx)) is not None:
             defaults.announce(ctx)
-        return super().invoke(ctx)
+        values = dict(ctx.params)
+        try:
+            return super().invoke(ctx)
+        except (FileNotFoundError, MetadataError) as error:
+            text = str(error) if isinstance(error, MetadataError) else f"{error.filename}: {NO_SUCH_PATH}"
+            path, problem, rest = text.partition(f": {NO_SUCH_PATH}")
+            option = self._option_of(path, values) if problem else None
+            if option is None:
+                raise
+            raise ConfigError(f"{option}: {path}{problem}{rest}") from error
+
+    def _option_of(self, path: str, values: Mapping[str, Any]) -> str | None:
+        """Return the option whose value, or one of its values, is a path; None if no option names it."""
+        for each in self.params:
+            value = values.get(each.name or "")
+            paths = [str(one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str | Path)]
+            if isinstance(each, click.Option) and path in paths:
+                return each.opts[0]
+        return None
 
 
 class Group(click.Group, _Shown):

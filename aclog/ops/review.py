@@ -61,7 +61,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
-from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, plural
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
@@ -535,7 +535,7 @@ class SideReader:
             in_tree = head is None and Path(name).exists()
             if not in_tree and not any(exists(GitPlace(ref=ref, path=path)) for ref in refs):
                 sides = f"neither in {base} nor in {head or 'the working tree'}"
-                raise ConfigError(f"--var-file {name}: no such file or directory, {sides}")
+                raise ConfigError(f"--var-file: {name}: {NO_SUCH_PATH}, {sides}")
 
     def _side(self, place: GitPlace) -> Side:
         commit = _commit(place.ref)

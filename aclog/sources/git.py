@@ -47,7 +47,9 @@ def git_arguments(*arguments: str, directory: str = os.curdir) -> list[str]:
     """Return the command line of a git command in a directory. Raises ConfigError: there is no git."""
     program = shutil.which("git")
     if program is None:
-        raise ConfigError("git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref, aclog review)")
+        raise ConfigError(
+            "git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref, aclog review)"
+        )
     return [program, "-C", directory, *_SAFE, *arguments]
 
 
@@ -90,7 +92,9 @@ def ask_git(*arguments: str, directory: str = os.curdir, standard_input: bytes =
     if done.returncode == 0:
         return GitAnswer(output=done.stdout, message=message)
     if "not a git repository" in message:
-        raise ConfigError(f"{Path.cwd()}: not in a git repository: commits are read from the one around the working directory")
+        raise ConfigError(
+            f"{Path.cwd()}: not in a git repository: commits are read from the one around the working directory"
+        )
     if "dubious ownership" in message or "cannot use bare repository" in message:
         raise ConfigError(f"git refuses to read this repository: {_flat(message)}")
     return GitAnswer(output=None, message=message)

@@ -220,7 +220,7 @@ class TestAdd:
 
     def test_a_missing_directory_is_not_created(self, tmp_path):
         refused = aclog("acls", "add", "--log", tmp_path / "no", "--topic", "t", "--allow-principal", "User:x")
-        assert (refused.code, refused.complaint) == (2, f"{tmp_path}/no: no such directory")
+        assert (refused.code, refused.complaint) == (2, f"--log: {tmp_path}/no: no such file or directory")
         assert not (tmp_path / "no").exists()
 
 

@@ -81,6 +81,7 @@ def test_each_cluster_is_reviewed_by_itself(repository: Repository) -> None:
         ("[clusters.dev]\nacl = 1\n", "aclog.toml:2: unknown key 'acl' in [clusters.dev]"),
         ('clusters = "dev"\n', "aclog.toml:1: clusters: expected a table"),
         ('[clusters.dev]\nacls = "../.."\n', "aclog.toml:2: clusters.dev.acls: '../..' leads out"),
+        ('[clusters.dev]\nacls = "no"\n', "aclog.toml:2: clusters.dev.acls: no: no such file or directory"),
     ],
 )
 def test_slips_in_the_table_are_named_with_their_line(repository: Repository, text: str, message: str) -> None:

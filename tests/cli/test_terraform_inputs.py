@@ -129,6 +129,6 @@ def test_a_mistyped_file_of_variables_is_refused(repository: Repository) -> None
     repository.commit({"new.txt": ""})
     for head, name in (((), "the working tree"), (("--head", "HEAD"), "HEAD")):
         message = aclog("review", "kafka", "--base", "HEAD~1", *head, "--var-file", "env/prd.tfvars").complaint
-        assert message == f"--var-file env/prd.tfvars: no such file or directory, neither in HEAD~1 nor in {name}"
+        assert message == f"--var-file: env/prd.tfvars: no such file or directory, neither in HEAD~1 nor in {name}"
     message = aclog("acls", "list", "--ref", "HEAD:kafka", "--var-file", "env/prd.tfvars").complaint
     assert message.endswith("; --var-file HEAD:env/prd.tfvars: there is no such file, so it sets no variable")
