@@ -15,6 +15,7 @@ import click
 from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.options import (
+    CommandOption,
     ContextName,
     Group,
     Option,
@@ -310,14 +311,19 @@ def _usage(error: click.ClickException) -> str:
     return " ".join(what.split()).rstrip(".") + hint
 
 
+_FILES_OF_NAMES = {"--topic": "--topics", "--group": "--groups"}
+"""Options that differ from another one by a letter, and take a file of existing names instead of a name."""
+
+
 def _what(error: click.ClickException) -> str:
     match error:
-        case click.NoSuchOption(option_name=name, possibilities=near):
-            return f"No such option: {visible(name)}" + (
-                f" (Possible options: {', '.join(sorted(near))})" if near else ""
-            )
+        case click.NoSuchOption(option_name=name, possibilities=possibilities):
+            near = sorted(set(possibilities or ()) - {_FILES_OF_NAMES.get(name)})
+            return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
         case NoSuchCommand(command_name=name, possibilities=near):
             return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+        case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
+            return f"{error.format_message().rstrip('.')}: {hint}"
     return error.format_message()
 
 

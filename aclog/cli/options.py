@@ -76,6 +76,8 @@ class Option:
     """Takes the value when it is read."""
     is_eager: bool
     """Whether it is read before all others."""
+    if_missing: str
+    """What the error of a missing required option states besides: how to get a value."""
 
     def __init__(
         self,
@@ -90,12 +92,14 @@ class Option:
         autocompletion: Callable[..., _Words] | None = None,
         callback: Callable[[Any], Any] | None = None,
         is_eager: bool = False,
+        if_missing: str = "",
     ) -> None:
         """Take the flags, and the rest by its name."""
         self.flags, self.help, self.metavar = flags, help, metavar
         self.show_default, self.rich_help_panel = show_default, rich_help_panel
         self.min, self.max, self.parser = min, max, parser
         self.autocompletion, self.callback, self.is_eager = autocompletion, callback, is_eager
+        self.if_missing = if_missing
 
 
 class Argument(NamedTuple):
@@ -259,6 +263,8 @@ class _Described(click.Parameter):
 class CommandOption(_Described, click.Option):
     """An option of a command."""
 
+    if_missing: str = ""
+
     @property
     def type_text(self) -> str:
         """The placeholder of the value: by default its type."""
@@ -336,7 +342,7 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
         if (callback := option.callback) is not None:
             attributes["callback"] = lambda _ctx, _param, value: callback(value)
         made = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
-        made.rich_help_panel = option.rich_help_panel
+        made.rich_help_panel, made.if_missing = option.rich_help_panel, option.if_missing
     made.annotation, made.show_default = annotation, option.show_default
     return made
 

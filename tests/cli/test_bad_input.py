@@ -46,6 +46,11 @@ class TestSources:
         for flag in ("--log", "--snapshot", "--acls"):
             assert read(flag, nowhere) == f"{flag}: {nowhere}: no such file or directory"
 
+    def test_a_missing_file_of_topics(self, read, tmp_path):
+        """It is refused also where no rule needs a topic."""
+        nowhere = tmp_path / "nowhere"
+        assert read("--log", LOG, "--topics", nowhere) == f"--topics: {nowhere}: no such file or directory"
+
     def test_an_empty_directory(self, read, tmp_path):
         assert read("--log", tmp_path) == (
             f"{tmp_path}: not a metadata log: it has no segments (*.log) and no checkpoints"
@@ -156,6 +161,8 @@ class TestFlags:
             ("authorize --semantics odd", "'odd' is not one of 'kafka', 'documented'"),
             ("export --format odd", "'odd' is not one of 'avro', 'jsonl'"),
             ("acls list --wings", "No such option: --wings"),
+            ("acls history --log x --topic t", "No such option: --topic (see"),
+            ("acls history --log x --topcs t", "No such option: --topcs (Possible options: --acls, --topics)"),
             ("acls list surplus", "surplus"),
             ("import", "Missing argument 'FILE'"),
             ("export --log x", "Missing option '--format'"),
