@@ -9,7 +9,7 @@ from aclog.authorizer.acl import StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
+from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree, why_unclaimed
 from aclog.sources.formats.rule import DirectoryTree, FileTree, ReadContext, SourceFile
 from aclog.sources.git import GitTree, ignored_files
 from aclog.sources.read_options import FoundRules, ReadOptions, line_rules, root_inputs, with_modules
@@ -32,6 +32,8 @@ def content_rules(
         return tree_rules(alone, options, check)
     claimed = next((each for each in alone.guesses() if is_claimed(each.file) or is_array(each.file)), None)
     if claimed is None:
+        if (reason := why_unclaimed(alone.file)) is not None:
+            raise ConfigError(reason)
         return line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
     return tree_rules(claimed, options, check)
 

@@ -133,7 +133,7 @@ def test_each_command_reads_a_directory_and_a_commit(repository: Repository, tmp
         ("--log kafka", "kafka: not a metadata log: it has no segments (*.log) and no checkpoints: did you mean"),
         ("--log kafka/a.jsonl", "not a directory: expected --acls for a file of ACLs, --snapshot for a checkpoint"),
         ("--acls none", "none: no such file or directory"),
-        ("--acls empty", "none of its 0 files is of a known format"),
+        ("--acls empty", "empty: no files: expected files of rules"),
         ("--acls kafka --ref main:kafka", "exactly one state source must be given"),
         ("--ref main", "'main': no path in the repository: expected GITREF:PATH"),
         ("--ref main..v1:kafka", "a range of commits"),
