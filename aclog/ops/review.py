@@ -153,7 +153,7 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is Severity.WARNING),
         old=_items(old),
-        resolved=_items(fixed),
+        resolved=_items(fixed, has_fix=False),
         suppressed=_items(suppressed),
     )
 
@@ -163,9 +163,13 @@ def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedF
     return tuple(parted(after.findings, () if before is None else before.findings)[0])
 
 
-def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
-    """Return findings as items; last are those whose fix changes no decision, such as a rule that another implies."""
-    return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
+def _items(findings: Iterable[LocatedFinding], *, has_fix: bool = True) -> tuple[Item, ...]:
+    """Return findings as items; last are those whose fix changes no decision, such as a rule that another implies.
+
+    `has_fix`: False for what the change has fixed.
+    """
+    items = map(_item, sorted(findings, key=lambda each: each.finding.neutral))
+    return tuple(items) if has_fix else tuple(evolve(each, details=each.details[:-1]) for each in items)
 
 
 def _item(finding: LocatedFinding) -> Item:

@@ -37,6 +37,8 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
     heads = [line for line in found.lines if line.startswith("cluster ")]
     assert heads == ["cluster dev", "cluster prod 1"]
     assert found.out.count("principal-without-type") == 1
+    for name in ("dev", "prod 1"):
+        assert f"aclog: note: cluster {name}: skipped checks: " in found.err
     rows = [json.loads(line) for line in aclog("lint", "--format", "jsonl").lines]
     assert {(row["cluster"], row["lint"]) for row in rows} >= {("dev", "13"), ("prod 1", "05")}
     assert json.loads(aclog("lint", "--format", "json").out) == rows

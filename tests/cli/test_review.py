@@ -144,6 +144,19 @@ def test_a_suppression_in_the_change_is_told(repository: Repository) -> None:
     assert any(line.startswith("- suppressed: 02 glob-in-name: ALLOW User:x") for line in lines[:5])
 
 
+def test_a_fixed_finding_has_no_fix(repository: Repository) -> None:
+    rule = "User:x,Topic,LITERAL,orders.*,Read,Allow,*\n"
+    path = Path("kafka/teams/orders.csv")
+    before = path.read_text()
+    path.write_text(before + rule)
+    repository.git("commit", "--quiet", "--all", "--message", "glob")
+    path.write_text(before)
+    lines = aclog("review", "kafka", "--base", "HEAD").lines
+    fixed = lines[lines.index("Fixed lint findings:") + 1 :]
+    assert fixed[0].startswith("  02 glob-in-name: ALLOW User:x")
+    assert not any(line.startswith("    fix:") for line in fixed[: fixed.index("")])
+
+
 def test_no_effective_change_is_about_what_was_read(repository: Repository) -> None:
     Path("kafka/teams/new.properties").write_text("x=1\n")
     Path("kafka/README.md").write_text("x\n")
