@@ -41,13 +41,15 @@ def who_can(
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions
-    from aclog.ops.policies import policies_of, read_premises
+    from aclog.ops.policies import note_unknown_topics, policies_of, read_premises
 
     action.check()
     how = output.choose()
     needs, query = action.needs(), action.query(EVERYONE, host)
     choice = source.choose()
-    policies = policies_of(choice.image(), authorizer, action.requests())
+    image = choice.image()
+    note_unknown_topics(action.resources(), image)
+    policies = policies_of(image, authorizer, action.requests())
     premises = read_premises(choice, authorizer.configs())
     answers = {
         generation: with_extents(

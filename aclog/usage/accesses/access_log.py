@@ -588,8 +588,10 @@ def _explained(log: AccessInput) -> Iterator[UnreadLine]:
             numbered = [(number, line) for number, line in enumerate(block.split(b"\n"), first) if line]
             for number, line in _unread_lines(numbered, part):
                 text = line.decode(errors="replace").rstrip("\r\n")
-                stop = stop_of(text, part.profile) if part.form in _OF_KAFKA else (None, f"an access ({part.form})")
-                yield UnreadLine(path, number, *stop, _reason(line, part), text)
+                column, expected = None, f"an access ({part.form})"
+                if part.form in _OF_KAFKA:
+                    column, expected = stop_of(text, part.profile)
+                yield UnreadLine(path, number, column, expected, _reason(line, part), text)
 
 
 _OF_KAFKA: Final = frozenset((AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON))
