@@ -298,7 +298,7 @@ def _way_to_all_errors(error: Exception) -> str:
     if not isinstance(error, DecodeError) or is_newer_kafka(error):
         return ""
     is_segment = error.path is not None and error.path.endswith(".log")
-    return f": `aclog log verify {Path(error.path or '').parent}` lists all errors" if is_segment else ""
+    return f"; `aclog log verify {Path(error.path or '').parent}` lists all errors" if is_segment else ""
 
 
 def _usage(error: click.ClickException) -> str:

@@ -100,7 +100,7 @@ class TestSources:
         content = bytearray(first.read_bytes())
         content[len(content) // 2] ^= 0xFF
         first.write_bytes(content)
-        assert read("--log", copy).endswith(f": `aclog log verify {copy}` lists all errors")
+        assert read("--log", copy).endswith(f"; `aclog log verify {copy}` lists all errors")
 
     def test_a_truncated_segment_in_the_middle_of_a_log(self, read, tmp_path):
         copy = tmp_path / "log"
