@@ -34,7 +34,7 @@ from aclog.client.connection import Connection, Role
 from aclog.client.requests import describe_features
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.codec import encode_record
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.metalog.primitives import random_uuid
 from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.image import METADATA_VERSION
@@ -515,7 +515,7 @@ def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFla
         results = rules.delete([each for pattern, listed in confirmed.items() for each in filters_of(pattern, listed)])
         _raise_first(results)
     removed = {rule for result in results for rule in result.deleted}
-    note(f"{len(removed)} ACL(s) removed")
+    note(f"{plural(len(removed), 'ACL')} removed")
 
 
 def _raise_first(results: Iterable[AclCreateResult | AclDeleteResult]) -> None:

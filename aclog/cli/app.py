@@ -15,6 +15,7 @@ import click
 from click.exceptions import Exit, NoSuchCommand
 
 from aclog.cli.options import (
+    CommandOption,
     ContextName,
     Group,
     Option,
@@ -24,7 +25,7 @@ from aclog.cli.options import (
     use_context,
     visible,
 )
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, DecodeError, MetadataError, is_newer_kafka, os_error_text
 from aclog.terminal.output import complain, paging, say
 
 if TYPE_CHECKING:
@@ -288,8 +289,16 @@ def _error_text(error: Exception) -> str:
         return _usage(error)
     if isinstance(error, OSError) and error.strerror is not None:
         # Code that writes files names them in its errors: an error without a file name is about stdout.
-        return f"{error.filename or 'standard output'}: {error.strerror}"
-    return str(error)
+        return f"{error.filename or 'standard output'}: {os_error_text(error)}"
+    return f"{error}{_way_to_all_errors(error)}"
+
+
+def _way_to_all_errors(error: Exception) -> str:
+    """Return which command lists all errors of a damaged segment; empty for another error."""
+    if not isinstance(error, DecodeError) or is_newer_kafka(error):
+        return ""
+    is_segment = error.path is not None and error.path.endswith(".log")
+    return f"; `aclog log verify {Path(error.path or '').parent}` lists all errors" if is_segment else ""
 
 
 def _usage(error: click.ClickException) -> str:
@@ -302,14 +311,19 @@ def _usage(error: click.ClickException) -> str:
     return " ".join(what.split()).rstrip(".") + hint
 
 
+_FILES_OF_NAMES = {"--topic": "--topics", "--group": "--groups"}
+"""Options that differ from another one by a letter, and take a file of existing names instead of a name."""
+
+
 def _what(error: click.ClickException) -> str:
     match error:
-        case click.NoSuchOption(option_name=name, possibilities=near):
-            return f"No such option: {visible(name)}" + (
-                f" (Possible options: {', '.join(sorted(near))})" if near else ""
-            )
+        case click.NoSuchOption(option_name=name, possibilities=possibilities):
+            near = sorted(set(possibilities or ()) - {_FILES_OF_NAMES.get(name)})
+            return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
         case NoSuchCommand(command_name=name, possibilities=near):
             return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
+        case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
+            return f"{error.format_message().rstrip('.')}: {hint}"
     return error.format_message()
 
 

@@ -207,9 +207,7 @@ def _of_log(flags: CoverageFlags) -> tuple[Coverage, UnreadAccesses]:
     covered = Coverage.sum(parts)
     warn_of_rejects(rejects)
     if not len(covered):
-        raise ConfigError(
-            f"{', '.join(flags.accesses)}: no access has a timestamp: the period that it covers is unknown"
-        )
+        raise log.error("no access has a timestamp: the period that it covers is unknown")
     return covered, UnreadAccesses.sum_of(unread)
 
 

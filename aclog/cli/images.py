@@ -21,7 +21,7 @@ from aclog.authorizer.control import failure_in_kafka, refusal
 from aclog.authorizer.explain import located_text
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.symbols import is_symbolic, symbol_refusal
-from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun
+from aclog.metalog.errors import ConfigError, MetadataError, is_newer_kafka, noun, plural
 from aclog.metalog.primitives import uuid_text
 from aclog.snapshots.deciding_kafka import DecidingKafka, deciding_kafka
 from aclog.snapshots.image import Image
@@ -98,20 +98,19 @@ class RangeWatch:
         for kind, tally in self._tallies.items():
             place = places_text(tally.first, self._origins)
             why = f" ({tally.reason})" if kind is _Warning.BY_GENERATION and tally.reason else ""
-            number = f"{tally.count} ACL(s), {tally.denying} of them DENY"
-            warn(f"{number}, {kind.value}{why}. The first: {tally.first}{place}")
+            have = "has" if tally.count == 1 else "have"
+            number = f"{plural(tally.count, 'ACL')}, {tally.denying:,} of them DENY"
+            warn(f"{number}, {have} {kind.value}{why}. The first: {tally.first}{place}")
 
 
 class _Warning(Enum):
     """What is wrong with the host of an ACL."""
 
-    NEVER = "have a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
+    NEVER = "a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
     BY_GENERATION = (
-        "have a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
+        "a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
     )
-    NO_RANGE = (
-        "have a host that looks like a CIDR range, but is not: it matches no client, so such a DENY does not deny"
-    )
+    NO_RANGE = "a host that looks like a CIDR range, but is not: it matches no client, so such a DENY does not deny"
 
 
 @define(eq=False)
@@ -227,14 +226,15 @@ class WrittenRules:
         """Print a warning for each kind, if there is any. `image`: the state that they are written into."""
         if self._odd:
             warn(
-                f"{self._odd} ACL(s) that CreateAcls refuses, on {self._failing} of which Kafka 4.3.1 throws. "
+                f"{plural(self._odd, 'ACL')} that CreateAcls refuses, on {self._failing} of which Kafka 4.3.1 throws. "
                 f"The first: {self._first_odd}"
             )
         has_ranges = image is not None and matches_ranges(image)
         unmatched = self._without_ranges if has_ranges else self._unmatched
         if unmatched.count:
+            match = "matches" if unmatched.count == 1 else "match"
             warn(
-                f"{unmatched.count} ACL(s), {unmatched.denying} of them DENY, probably match no principal. "
+                f"{plural(unmatched.count, 'ACL')}, {unmatched.denying:,} of them DENY, probably {match} no principal. "
                 f"The first: {unmatched.first}"
             )
 

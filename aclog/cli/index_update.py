@@ -12,7 +12,7 @@ from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import SETTLED
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
-from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
@@ -203,10 +203,11 @@ def _print(output: Output, new: NewAccesses, totals: _Totals, acls: int) -> None
 
 
 def _lines(row: Row) -> Iterator[str]:
-    yield f"{row['files']:,} files, {row['newFiles']:,} of them new, {row['grownFiles']:,} grown"
+    yield f"{plural(row['files'], 'file')}, {row['newFiles']:,} of them new, {row['grownFiles']:,} grown"
     if row["first"] is None:
         yield "nothing new"
         return
     brokers = f", of brokers {', '.join(row['brokers'])}" if row["brokers"] else ""
-    yield f"{row['accesses']:,} accesses from {time_text(row['first'])} to {time_text(row['last'])}{brokers}"
-    yield f"judged by {row['acls']:,} ACLs"
+    accesses = "1 access" if row["accesses"] == 1 else f"{row['accesses']:,} accesses"
+    yield f"{accesses} from {time_text(row['first'])} to {time_text(row['last'])}{brokers}"
+    yield f"judged by {plural(row['acls'], 'ACL')}"

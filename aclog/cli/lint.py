@@ -392,11 +392,12 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     linted = {name: _lint(source, flags, each) for name, each in each_cluster.items()}
     _print(linted, output)
     fails = False
-    for each in linted.values():
+    for name, each in linted.items():
+        cluster = printable(f"cluster {name}: ") if name else ""
         for text in each.report.notes():
-            warn(text)
+            warn(f"{cluster}{text}")
         if each.not_judged is not None:
-            note(each.not_judged)
+            note(f"{cluster}{each.not_judged}")
         fails |= each.report.fails(settings.lint.fail_on or FailOn.ERROR)
         fails |= settings.lint.fail_on_unread and bool(each.unread)
     return FINDINGS if fails else CLEAN

@@ -18,7 +18,7 @@ any other. The one option of every command is also here: `--context`, with the c
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from enum import Enum
 from functools import wraps
@@ -43,7 +43,7 @@ from click._utils import UNSET
 from click.parser import _OptionParser
 from click.shell_completion import CompletionItem
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, MetadataError
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
@@ -76,6 +76,8 @@ class Option:
     """Takes the value when it is read."""
     is_eager: bool
     """Whether it is read before all others."""
+    if_missing: str
+    """What the error of a missing required option states besides: how to get a value."""
 
     def __init__(
         self,
@@ -90,12 +92,14 @@ class Option:
         autocompletion: Callable[..., _Words] | None = None,
         callback: Callable[[Any], Any] | None = None,
         is_eager: bool = False,
+        if_missing: str = "",
     ) -> None:
         """Take the flags, and the rest by its name."""
         self.flags, self.help, self.metavar = flags, help, metavar
         self.show_default, self.rich_help_panel = show_default, rich_help_panel
         self.min, self.max, self.parser = min, max, parser
         self.autocompletion, self.callback, self.is_eager = autocompletion, callback, is_eager
+        self.if_missing = if_missing
 
 
 class Argument(NamedTuple):
@@ -259,6 +263,8 @@ class _Described(click.Parameter):
 class CommandOption(_Described, click.Option):
     """An option of a command."""
 
+    if_missing: str = ""
+
     @property
     def type_text(self) -> str:
         """The placeholder of the value: by default its type."""
@@ -336,7 +342,7 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
         if (callback := option.callback) is not None:
             attributes["callback"] = lambda _ctx, _param, value: callback(value)
         made = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
-        made.rich_help_panel = option.rich_help_panel
+        made.rich_help_panel, made.if_missing = option.rich_help_panel, option.if_missing
     made.annotation, made.show_default = annotation, option.show_default
     return made
 
@@ -450,10 +456,33 @@ class Command(_Shown):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Print what the command took from a context, confirm it, and run the function."""
+        """Print what the command took from a context, confirm it, and run the function.
+
+        Raises:
+            ConfigError: also a path that does not exist, with the option that names it.
+
+        """
         if (defaults := _defaults(ctx)) is not None:
             defaults.announce(ctx)
-        return super().invoke(ctx)
+        values = dict(ctx.params)
+        try:
+            return super().invoke(ctx)
+        except (FileNotFoundError, MetadataError) as error:
+            text = str(error) if isinstance(error, MetadataError) else f"{error.filename}: {NO_SUCH_PATH}"
+            path, problem, rest = text.partition(f": {NO_SUCH_PATH}")
+            option = self._option_of(path, values) if problem else None
+            if option is None:
+                raise
+            raise ConfigError(f"{option}: {path}{problem}{rest}") from error
+
+    def _option_of(self, path: str, values: Mapping[str, Any]) -> str | None:
+        """Return the option whose value, or one of its values, is a path; None if no option names it."""
+        for each in self.params:
+            value = values.get(each.name or "")
+            paths = [str(one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str | Path)]
+            if isinstance(each, click.Option) and path in paths:
+                return each.opts[0]
+        return None
 
 
 class Group(click.Group, _Shown):

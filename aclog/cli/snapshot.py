@@ -15,7 +15,7 @@ from aclog.cli.flags.common import KeepOddRules, Output, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.images import COUNT_COLUMNS, Findings, RangeWatch, Verdict, WrittenRules, counts, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
-from aclog.metalog.errors import CheckpointError, DecodeError, LogError, MetadataError, printable
+from aclog.metalog.errors import NO_SUCH_PATH, CheckpointError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import (
     CHECKPOINT_SUFFIX,
     IMAGE_SUFFIX,
@@ -264,7 +264,8 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
     rows = []
     for path in paths:
         if not path.is_file():
-            raise LogError(f"{path}: not a file: expected a checkpoint")
+            problem = "not a file: expected a checkpoint" if path.exists() else NO_SUCH_PATH
+            raise LogError(f"{path}: {problem}")
         image, row, line = _verified(path, tally)
         rows.append(row)
         if not output.is_rows:

@@ -17,7 +17,7 @@ from aclog.cli.options import Group, Option
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.client.errors import LoginError
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.errors import ConfigError, LogError, MetadataError, printable
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, plural, printable
 from aclog.metalog.primitives import uuid_text
 from aclog.ops.export_rows import change_row, row_line
 from aclog.ops.removal_limit import RemovalLimit
@@ -278,8 +278,8 @@ class _Sync:
     def _summary(self) -> str:
         end = "nothing recorded" if self._log is None else f"ends at offset {self._log.end_offset()}"
         return (
-            f"{self._polls} poll(s), {self._failed} failed; {self._added} ACL(s) added, {self._removed} removed; "
-            f"{self.options.directory}: {end}"
+            f"{plural(self._polls, 'poll')}, {self._failed:,} failed; {plural(self._added, 'ACL')} added, "
+            f"{self._removed:,} removed; {self.options.directory}: {end}"
         )
 
 

@@ -39,7 +39,13 @@ class UnusedFlags:
 
     index: Annotated[
         Path,
-        Option("--index", metavar="DIR", help="The index that [cyan]aclog usage-index[/] keeps.", show_default=False),
+        Option(
+            "--index",
+            metavar="DIR",
+            help="The index that [cyan]aclog usage-index[/] keeps.",
+            show_default=False,
+            if_missing="`aclog usage-index` makes one of --accesses; `aclog usage` needs none",
+        ),
     ]
     days: Annotated[
         int,

@@ -42,7 +42,7 @@ def who_can(
     from aclog.authorizer.acl import deciding_filter
     from aclog.authorizer.settings import is_set
     from aclog.cli.answers import print_permissions
-    from aclog.ops.policies import policies_of, read_premises
+    from aclog.ops.policies import note_unknown_topics, policies_of, read_premises
 
     action.check()
     how = output.choose()
@@ -50,7 +50,12 @@ def who_can(
     choice = source.choose()
     if not needs:
         choice.restrict([deciding_filter(each.resource_type, each.name, each.pattern_type) for each in query.resources])
-    policies = policies_of(choice.image(), authorizer, action.requests())
+    image = choice.image()
+    if not len(image.acls):  # near names are among the other ACLs
+        choice.restrict(())
+        image = choice.image()
+    note_unknown_topics(action.resources(), image)
+    policies = policies_of(image, authorizer, action.requests())
     premises = read_premises(choice, authorizer.configs())
     answers = {
         generation: with_extents(

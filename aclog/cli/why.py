@@ -50,7 +50,14 @@ from aclog.cli.flags.question import AnswerFlags, Request
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
+from aclog.ops.policies import (
+    StatedSettings,
+    each_generation,
+    note_unknown_topics,
+    policy_of,
+    read_premises,
+    settings_of,
+)
 from aclog.ops.why import Since, answer_since
 from aclog.shell.commands import parse_resource
 from aclog.snapshots.image import Image
@@ -405,6 +412,7 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
     choice = source.choose()
     image = choice.image()
     principal = principal_of(typed_text(request.principal), image)
+    note_unknown_topics(question.resources, image)
     premises = read_premises(choice, authorizer.configs())
     options = ExplainOptions(
         allow_everyone=authorizer.allow_everyone,
@@ -481,6 +489,7 @@ def _line(label: str, text: str, *, verdict: bool = False) -> str:
     if not verdict:
         return f"{styled(f'{label:<{_WIDTH}}', dim=True)} {printable(text)}"
     color = "green" if label.startswith("ALLOWED") else "red"
+    label = label if len(label) <= _WIDTH else f"{label}:"  # with what may change it
     return f"{styled(f'{printable(label):<{_WIDTH}}', fg=color, bold=True)} {printable(text)}"
 
 
@@ -536,9 +545,10 @@ def _age(timestamp: int) -> str:
 
 
 def _fix_lines(shown: Why, intent: Intent | None) -> Iterator[str]:
-    remedy = shown.remedy
-    for change in remedy.changes:
-        yield _line("fix", _change_text(change, shown.explanation))
+    # Where only a resource of the intent is missing, the remedy reverses a request that is allowed.
+    remedy = shown.remedy if shown.denied or shown.missing is None else Remedy()
+    for place, change in enumerate(remedy.changes):  # all of them are needed
+        yield _line("and" if place else "fix", _change_text(change, shown.explanation))
         if change.command is not None:
             yield _line("", change.command)
     if remedy.left_off:
@@ -547,7 +557,8 @@ def _fix_lines(shown: Why, intent: Intent | None) -> Iterator[str]:
         yield _line("" if remedy.changes else "fix", text)
     if shown.missing is not None:
         kind = code_name(ResourceType, shown.missing.resource_type).lower()
-        yield _line("fix", f"aclog grant --intent {intent} with --{kind} NAME adds the rules that it needs")
+        label = "and" if remedy.changes or remedy.notes else "fix"
+        yield _line(label, f"aclog grant --intent {intent} with --{kind} NAME adds the rules that it needs")
 
 
 def _change_text(change: Change, explanation: Explanation) -> str:

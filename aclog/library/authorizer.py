@@ -36,7 +36,7 @@ from aclog.authorizer.explain import ExplainOptions, Explanation, explain, expla
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
-from aclog.metalog.errors import ConfigError, LogError, printable
+from aclog.metalog.errors import ConfigError, LogError, os_error_text, printable
 from aclog.metalog.primitives import current_time_ms, uuid_text
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping
@@ -353,7 +353,7 @@ def told_as_log_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LogError(f"{error.filename or name}: {error.strerror or error}") from error
+        raise LogError(f"{error.filename or name}: {os_error_text(error)}") from error
 
 
 # An authorizer on one state.

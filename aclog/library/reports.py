@@ -295,7 +295,7 @@ test.__test__ = False  # type: ignore[attr-defined]  # no test of pytest
 
 
 def _tested(rules: Rules | None, settings: RepositorySettings) -> tuple[ChosenSource, RepositorySettings] | None:
-    named = settings.source.acls if rules is None else rules
+    named = settings.existing_acls() if rules is None else rules
     return None if named is None else (chosen_source("rules", named), settings)
 
 

@@ -5,6 +5,7 @@ characters such as bidirectional ones, blanks other than a space, surrogates, an
 """
 
 from collections.abc import Callable
+from errno import ENOENT
 from typing import Self
 
 
@@ -62,6 +63,15 @@ def _json_escape(character: str) -> str:
         return character
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[begin : begin + 4]}" for begin in range(0, len(units), 4))
+
+
+NO_SUCH_PATH = "no such file or directory"
+"""What errors state of a path that does not exist."""
+
+
+def os_error_text(error: OSError) -> str:
+    """Return what the operating system states of a failure, without its number and file."""
+    return NO_SUCH_PATH if error.errno == ENOENT else error.strerror or str(error)
 
 
 # The exceptions of aclog, one tree. A message states what is wrong, where (path, offset, byte) and what was expected.

@@ -26,7 +26,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.config.properties import read_properties
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.migration_targets import LogTarget, Target, TargetContents, TargetWriter
 from aclog.ops.removal_limit import RemovalLimit
 from aclog.sources.live import opened_zookeeper
@@ -459,7 +459,9 @@ class _Run:
             if not count:
                 return
             self._writer.commit()
-            warn(f"ZooKeeper was modified during the switchover: {count} change(s) were copied too; stop all writers")
+            warn(
+                f"ZooKeeper was modified during the switchover: {plural(count, 'change')} copied too; stop all writers"
+            )
         raise ConfigError(
             "ZooKeeper is still being modified after the switchover; stop all writers, then run the command again"
         )

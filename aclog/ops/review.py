@@ -61,7 +61,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
-from aclog.metalog.errors import ConfigError, plural
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, plural
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result, with_declared
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
@@ -163,7 +163,7 @@ def lint_outcome(before: LintReport | None, after: LintReport | None) -> LintOut
         new_errors=_items(each for each in new if each.finding.severity is Severity.ERROR),
         new_warnings=_items(each for each in new if each.finding.severity is Severity.WARNING),
         old=_items(old),
-        resolved=_items(fixed),
+        resolved=_items(fixed, has_fix=False),
         suppressed=_items(suppressed),
     )
 
@@ -173,9 +173,13 @@ def new_findings(before: LintReport | None, after: LintReport) -> tuple[LocatedF
     return tuple(parted(after.findings, () if before is None else before.findings)[0])
 
 
-def _items(findings: Iterable[LocatedFinding]) -> tuple[Item, ...]:
-    """Return findings as items; last are those whose fix changes no decision, such as a rule that another implies."""
-    return tuple(map(_item, sorted(findings, key=lambda each: each.finding.neutral)))
+def _items(findings: Iterable[LocatedFinding], *, has_fix: bool = True) -> tuple[Item, ...]:
+    """Return findings as items; last are those whose fix changes no decision, such as a rule that another implies.
+
+    `has_fix`: False for what the change has fixed.
+    """
+    items = map(_item, sorted(findings, key=lambda each: each.finding.neutral))
+    return tuple(items) if has_fix else tuple(evolve(each, details=each.details[:-1]) for each in items)
 
 
 def _item(finding: LocatedFinding) -> Item:
@@ -431,6 +435,10 @@ class Side:
     def _path(self, file: str, top: Path) -> str:
         return file if file == self.output else path_from_top(file, top=top)
 
+    def without_ref(self, text: str) -> str:
+        """Return a text whose locations do not name the commit, so that it equals that of another side."""
+        return text if self.ref is None else text.replace(f"{self.ref}:", "")
+
 
 @frozen(eq=False, kw_only=True)
 class ReviewSides:
@@ -507,6 +515,7 @@ class SideReader:
         head_ref = self.change.head
         head_commit = None if head_ref is None else _commit(head_ref)
         base_ref, doubts = _parted(self.change.base or default_base(), head_commit or "HEAD", head_ref or "HEAD")
+        self._check_var_files(base_ref, head_ref)
         command = self._command(base_ref, doubts)
         base = self._side(GitPlace(ref=base_ref, path=path), command)
         head = (
@@ -534,6 +543,24 @@ class SideReader:
             doubts=tuple(doubts),
             command=command,
         )
+
+    def _check_var_files(self, base: str, head: str | None) -> None:
+        """Refuse a file of variables that neither side has: it is mistyped, and both sides would have defaults.
+
+        Raises:
+            ConfigError: there is such a file.
+
+        """
+        refs = [ref for ref in (base, head) if ref is not None]
+        for name in self.change.inputs.over(self.settings.source.inputs()).var_files:
+            try:
+                path = path_from_top(name)
+            except ConfigError:  # outside of the repository: both sides read it as it is
+                continue
+            in_tree = head is None and Path(name).exists()
+            if not in_tree and not any(exists(GitPlace(ref=ref, path=path)) for ref in refs):
+                sides = f"neither in {base} nor in {head or 'the working tree'}"
+                raise ConfigError(f"--var-file: {name}: {NO_SUCH_PATH}, {sides}")
 
     def _command(self, base_ref: str, doubts: list[str]) -> RenderCommand | None:
         """Return the command whose output is the rules; None: they are read from the files."""
@@ -875,7 +902,7 @@ def unread_items(sides: ReviewSides) -> list[UnreadItem]:
     What only one side has also counts as changed: git lists no submodule of a work tree, nor a file that it ignores.
     """
     head, base = (
-        {(side.placement.path_of(each.file), each.label, each.reason): each for each in side.unread}
+        {(side.placement.path_of(each.file), each.label, side.without_ref(each.reason)): each for each in side.unread}
         for side in (sides.head, sides.base)
     )
     items = []

@@ -22,7 +22,7 @@ from aclog.authorizer.acl import object_of_rule
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import SUPER_USERS_CONFIG, Generation, GenerationPair, Settings
 from aclog.authorizer.standard import ALL_KNOWN, Premises
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises, refuse_unless_known
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
@@ -122,11 +122,12 @@ _EXCERPT: Final = 300
 
 
 def note_unread_lines(accesses: AccessInput, most: int) -> None:
-    """Note lines with unread accesses, each with the column at which it differs from a readable line."""
+    """Note lines with unread accesses, of text with the column at which it differs from a readable line."""
     for line in explain_unread(accesses, most):
-        start = max(0, line.column - 1 - _EXCERPT // 2)
+        start = max(0, (line.column or 1) - 1 - _EXCERPT // 2)
         text = line.text[start : start + _EXCERPT]
-        note(f"{line.path}: {line.reason}: column {line.column}: expected {line.expected}: {text}")
+        column = "" if line.column is None else f"column {line.column}: "
+        note(f"{line.path}:{line.line}: {line.reason}: {column}expected {line.expected}: {text}")
 
 
 @frozen(eq=False, kw_only=True)
@@ -136,6 +137,10 @@ class AccessLog:
     accesses: AccessInput
     each: Each = field(repr=False)
     """What does pieces of work: processes of this machine, or Spark."""
+    names: str
+    """The paths, as they were given."""
+    form: str | None
+    """The stated form or layout; None: it is detected."""
 
     @classmethod
     def of(cls, flags: ReadAccesses, each: Each | None = None, *, explain: int = 0) -> Self:
@@ -153,7 +158,13 @@ class AccessLog:
         if explain:
             note_unread_lines(accesses, explain)
         workers = flags.workers or (1 if accesses.size < _SMALL else os.cpu_count() or 1)
-        return cls(accesses=accesses, each=each or partial(each_in_processes, workers=workers))
+        each = each or partial(each_in_processes, workers=workers)
+        return cls(accesses=accesses, each=each, names=", ".join(flags.accesses), form=flags.accesses_format)
+
+    def error(self, what: str) -> ConfigError:
+        """Return the error of a log without an access that counts; a stated form may be the wrong one."""
+        hint = "" if self.form is None else f"; --accesses-format {self.form} may be wrong: without it, it is detected"
+        return ConfigError(f"{self.names}: {what}{hint}")
 
     def count(self, how: HowToCount) -> CountedLog:
         """Count the rows. Raises ConfigError, OSError: as count_log."""
@@ -184,7 +195,7 @@ class AccessLog:
         counted = self.count(judged.how(window, with_coverage=with_coverage))
         if window is None:
             if counted.earliest is None or counted.latest is None:
-                raise ConfigError("no access has a timestamp: expected one, or the end of the window (--until)")
+                raise self.error("no access has a timestamp: expected one, or the end of the window (--until)")
             # an access that could not be read also counts: without it, the window would leave it out
             latest = max(counted.latest, counted.unread.latest or counted.latest)
             window = Window.ending(of_micros(latest), days)
@@ -267,10 +278,10 @@ def warn_of_unknown_kafka(rules: Rules) -> None:
 
 
 def warn_of_rejects(rejects: Counter[Reason]) -> None:
-    """Warn of lines that are not accesses, with their number and the reasons."""
+    """Warn of lines of which no access was read, with their number and the reasons."""
     if rejects:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
-        warn(f"{sum(rejects.values()):,} lines are not accesses and were skipped: {reasons}")
+        warn(f"{plural(sum(rejects.values()), 'line')} skipped: {reasons}")
 
 
 def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
@@ -428,7 +439,7 @@ def denied_requests(
     counted = log.count(judging.how(None, timeless=True))
     warn_of_rejects(counted.rejects)
     if not len(counted.accesses):
-        raise ConfigError("--accesses: no line is an access: expected one at least")
+        raise log.error("no line is an access: expected one at least")
     tally = _of_principals(refusals(counted.accesses, rules, settings), principals)
     unread = UnreadAccesses.sum_of((counted.unread.but_of(settings.super_users).may_be_refusals(), tally.unread))
     return DeniedRequests(

@@ -30,7 +30,7 @@ from aclog.client.requests import (
 )
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.installation import install_command
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, MetadataError, os_error_text
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE, holder_of, kafka_log_dir
 from aclog.metalog.filelog.verify import verify_checkpoint
@@ -83,7 +83,7 @@ def fail(check: str, text: str, todo: str = "") -> Finding:
 def text_of(error: Exception) -> str:
     """Return an error as one line; one of the operating system has its file, and no number."""
     if isinstance(error, OSError) and error.strerror is not None:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return f"{error.filename}: {os_error_text(error)}" if error.filename else os_error_text(error)
     return str(error)
 
 
@@ -193,7 +193,7 @@ _CHECKED_CHECKPOINTS = 3
 def log_health(directory: Path, source: ChosenSource, notes: list[str]) -> Iterator[Finding]:
     """Yield the findings about a directory of segments and checkpoints; `notes` collects the notes of reading it."""
     if not directory.is_dir():
-        yield fail("log", f"{directory}: no such directory")
+        yield fail("log", f"{directory}: {'not a directory' if directory.exists() else NO_SUCH_PATH}")
         return
     if not os.access(directory, os.R_OK | os.X_OK):
         yield fail("log", f"{directory}: not readable by this user", "run as its owner, or copy the directory")
@@ -214,7 +214,8 @@ def state_health(
     try:
         image = source.image()
     except (MetadataError, OSError) as error:
-        yield fail(check, text_of(error), "" if check != "log" else f"`aclog log verify {name}` lists all errors")
+        is_damage = check == "log" and isinstance(error, DecodeError)
+        yield fail(check, text_of(error), f"`aclog log verify {name}` lists all errors" if is_damage else "")
         return None
     yield ok(check, f"{name}: {_contents(image)}, read in {time.monotonic() - began:.1f} s")
     for text in notes:

@@ -47,7 +47,9 @@ def git_arguments(*arguments: str, directory: str = os.curdir) -> list[str]:
     """Return the command line of a git command in a directory. Raises ConfigError: there is no git."""
     program = shutil.which("git")
     if program is None:
-        raise ConfigError("git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref)")
+        raise ConfigError(
+            "git is not on the PATH: it is needed to read files as of a commit (--ref, --to-ref, aclog review)"
+        )
     return [program, "-C", directory, *_SAFE, *arguments]
 
 
@@ -90,7 +92,9 @@ def ask_git(*arguments: str, directory: str = os.curdir, standard_input: bytes =
     if done.returncode == 0:
         return GitAnswer(output=done.stdout, message=message)
     if "not a git repository" in message:
-        raise ConfigError(f"{Path.cwd()}: not in a git repository: --ref and --to-ref read the one around it")
+        raise ConfigError(
+            f"{Path.cwd()}: not in a git repository: commits are read from the one around the working directory"
+        )
     if "dubious ownership" in message or "cannot use bare repository" in message:
         raise ConfigError(f"git refuses to read this repository: {_flat(message)}")
     return GitAnswer(output=None, message=message)
@@ -847,6 +851,14 @@ class GitTree:
     def display(self, path: str) -> str:
         """Return the path from the top of the repository, after the commit."""
         return self._files.display(self._full(path))
+
+    def flag_value(self, path: str) -> str:
+        """Return the path from the working directory; from the top of the repository if there is no work tree."""
+        full = self._full(path)
+        try:
+            return os.path.relpath(top_directory() / full)
+        except ConfigError:
+            return full
 
     def _full(self, path: str) -> str:
         full = posixpath.normpath(posixpath.join(self._root, path))

@@ -14,7 +14,7 @@ from aclog.authorizer.standard import Premise
 from aclog.metalog.batches import decode_batch, last_batch, read_header
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.control_records import LeaderChange, decode_control
-from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
 from aclog.metalog.filelog.files import (
@@ -423,12 +423,16 @@ class LogSource:
 
 def _what_is_there(directory: Path) -> str:
     if not directory.exists():
-        return "no such directory"
+        return NO_SUCH_PATH
     if (directory / METADATA_PARTITION).is_dir():
         return f"it has no segments: did you mean its {METADATA_PARTITION}?"
-    if any(_may_hold_rules(path) for path in islice(directory.rglob("*"), _LOOKED_AT)):
-        return f"it has no segments (*.log) and no checkpoints: did you mean --acls {directory}?"
-    return "it has no segments (*.log) and no checkpoints"
+    return f"it has no segments (*.log) and no checkpoints{_rules_hint(directory)}"
+
+
+def _rules_hint(path: Path) -> str:
+    """Return the flag for files of rules, if a file, or one of a directory, may be one by its name; else empty."""
+    files = islice(path.rglob("*"), _LOOKED_AT) if path.is_dir() else [path]
+    return f": did you mean --acls {path}?" if any(map(_may_hold_rules, files)) else ""
 
 
 def _may_hold_rules(path: Path) -> bool:
@@ -517,8 +521,12 @@ class CheckpointSource:
         return self._recover(moment)
 
     def _recover(self, moment: Moment | None) -> Image:
+        if not self.path.exists():
+            raise LogError(f"{self.path}: {NO_SUCH_PATH}")
         if not self.path.is_file():
-            raise LogError(f"{self.path}: not a file: expected a checkpoint")
+            raise LogError(f"{self.path}: not a file: expected a checkpoint{_rules_hint(self.path)}")
+        if hint := _rules_hint(self.path):
+            raise LogError(f"{self.path}: not a checkpoint file name{hint}")
         recovered = recover(self.path, moment, strict=False)
         for note in recovered.notes:
             self.notify(note)

@@ -144,6 +144,11 @@ class ModuleTree:
         tree, relative = self._place(path)
         return tree.display(relative)
 
+    def flag_value(self, path: str) -> str:
+        """Return a path as flags name it."""
+        tree, relative = self._place(path)
+        return tree.flag_value(relative)
+
     def _place(self, path: str) -> tuple[FileTree, str]:
         if not path.startswith("/"):
             return self.tree, path
@@ -206,7 +211,7 @@ def root_inputs(inputs: ModuleInputs, *, commit: GitTree | None) -> tuple[RootIn
         elif commit.is_file(inside):
             files.append((_shown(commit, inside), commit.read(inside)))
         else:
-            notes.append(f"{_shown(commit, inside)}: there is no such file, so it sets no variable")
+            notes.append(f"--var-file {_shown(commit, inside)}: there is no such file, so it sets no variable")
     return RootInputs(files=files, values=inputs.values, workspace=inputs.workspace or "default"), notes
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, field, fields, frozen
 
 from aclog.analysis.lint_report import RULE_FIELDS, Suppression, parse_lints
 from aclog.authorizer.settings import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Generation
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats.format import AclsFormat
@@ -110,6 +110,8 @@ class SourceSettings:
     accesses: str | None = None
     render: str | None = None
     """A command whose output is the rules; it runs on request only, as the base of a review has it."""
+    table: tuple[str, ...] = ()
+    """The keys that lead to these settings: `source`, or `clusters` and a name."""
 
     def inputs(self) -> ModuleInputs:
         """Return what the root modules of Terraform get."""
@@ -207,6 +209,13 @@ class RepositorySettings:
             stated = {each.name: value for each in fields(SourceSettings) if (value := getattr(source, each.name))}
             settings[name] = evolve(self, source=evolve(self.source, **stated), clusters={})
         return settings or {"": self}
+
+    def existing_acls(self) -> str | None:
+        """Return the path of the rules, if one is named. Raises ConfigError: it does not exist, with file and line."""
+        acls = self.source.acls
+        if acls is not None and not Path(acls).exists():
+            raise self.error(*self.source.table, "acls", what=f"{acls}: {NO_SUCH_PATH}")
+        return acls
 
     def error(self, *keys: str, what: str) -> ConfigError:
         """Return an error about a setting, for checks in commands: file, line, key, and the problem."""
@@ -462,6 +471,7 @@ def _source(table: TomlTable, paths: _Paths) -> SourceSettings:
     modules = table.mapping("modules")
     return SourceSettings(
         acls=_path(table, "acls", paths),
+        table=tuple(map(str, table.path)),
         format=table.choice("format", tuple(AclsFormat)),
         modules=tuple(f"{source}={paths.joined(table, 'modules', path)}" for source, path in modules.items()),
         exclude=table.texts("exclude") or (),

@@ -55,7 +55,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.audit import Basis
 from aclog.authorizer.settings import Generation, Settings, named_generation, parse_super_users
 from aclog.authorizer.standard import ALL_KNOWN, Premises
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, os_error_text
 from aclog.metalog.json_object import parse_object, text_field
 from aclog.snapshots.image import Image
 from aclog.sources.accesses import read_accesses
@@ -96,7 +96,7 @@ class SourcePolicy:
                 self._image, self._premises = source.image(), source.premises(frozenset())
                 source.source.close()
             except OSError as error:
-                raise ConfigError(f"{self.source.place}: {error.strerror or error}: {error.filename}") from error
+                raise ConfigError(f"{self.source.place}: {error.filename}: {os_error_text(error)}") from error
             except MetadataError as error:
                 raise ConfigError(f"{self.source.place}: {error}") from error
         if self._last is None or self._last.settings != settings:
@@ -131,7 +131,7 @@ class AccessesFile:
             try:
                 accesses = read_accesses(self.path)
             except OSError as error:
-                raise ConfigError(f"{self.place}: {error.strerror or error}: {self.path}") from error
+                raise ConfigError(f"{self.place}: {self.path}: {os_error_text(error)}") from error
             if accesses.malformed:
                 raise ConfigError(f"{self.place}: {self.path}: {accesses.malformed:,} lines or rows are not accesses")
             if not accesses.counts:

@@ -9,7 +9,7 @@ from aclog.authorizer.acl import FileOrigin, StandardAcl, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import accept
 from aclog.sources.formats.format import AclsFormat
-from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree
+from aclog.sources.formats.reading import ReadFiles, is_array, is_claimed, read_tree, why_unclaimed
 from aclog.sources.formats.rule import (
     AbsentFileError,
     DirectoryTree,
@@ -41,6 +41,8 @@ def content_rules(
         return tree_rules(alone, options, check)
     claimed = next((each for each in alone.guesses() if is_claimed(each.file) or is_array(each.file)), None)
     if claimed is None:
+        if (reason := why_unclaimed(alone.file)) is not None:
+            raise ConfigError(reason)
         return line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
     return tree_rules(claimed, options, check)
 
@@ -89,7 +91,12 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
         strict=options.strict,
     )
     context.notes.extend(notes)
-    files: ReadFiles = read_tree(context, options.form)
+    try:
+        files: ReadFiles = read_tree(context, options.form)
+    except ConfigError as error:
+        if not notes:
+            raise
+        raise ConfigError("; ".join((str(error), *notes))) from error  # a missing file of variables may be the cause
     rules = files.stated.rules()
     for rule in rules:
         try:
@@ -157,6 +164,9 @@ class _OneFile:
     def display(self, path: str) -> str:
         return self.name if path == self.paths()[0] else self.beside.display(path)
 
+    def flag_value(self, path: str) -> str:
+        return self.beside.flag_value(path)
+
 
 @frozen
 class _Output:
@@ -184,6 +194,9 @@ class _Output:
 
     def display(self, path: str) -> str:
         return self.name if path == _OUTPUT else path
+
+    def flag_value(self, path: str) -> str:
+        return self.display(path)
 
 
 _OUTPUT = "output.yaml"

@@ -23,7 +23,7 @@ from aclog.metalog.batches import MAX_BATCH_BYTES, grouped
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import Appended
 from aclog.metalog.control_records import ControlRecord
-from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log, open_reader
 from aclog.metalog.filelog.files import PARTIAL_SUFFIX, fsync_directory, list_checkpoints, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, holder_of
@@ -196,7 +196,7 @@ def open_writer(
 
     """
     if not create and not directory.is_dir():
-        raise LogError(f"{directory}: no such directory")
+        raise LogError(f"{directory}: {'not a directory' if directory.exists() else NO_SUCH_PATH}")
     if not for_sync:
         refuse_other_writers(directory)
     formatted = formatted_log(directory) if create else None

@@ -114,7 +114,7 @@ class TestOne:
             ("--principal User:a --operation READ --topic t --host=", "'' is not an IPv4 or IPv6 address"),
             ("--principal User:a --requests -", "--requests FILE excludes --principal"),
             ("--host 10.0.0.1 --requests -", "--requests FILE excludes --principal, --operation, --host"),
-            ("--requests nowhere.jsonl", "nowhere.jsonl: No such file or directory"),
+            ("--requests nowhere.jsonl", "nowhere.jsonl: no such file or directory"),
         ],
     )
     def test_bad_flags_are_one_line_and_exit_code_2(self, flags, message):

@@ -43,18 +43,20 @@ def read(request):
 class TestSources:
     def test_a_missing_path(self, read, tmp_path):
         nowhere = tmp_path / "nowhere"
-        assert read("--log", nowhere).startswith(f"{nowhere}: ")
-        assert read("--snapshot", nowhere).startswith(f"{nowhere}: ")
-        assert read("--acls", nowhere) == f"{nowhere}: No such file or directory"
+        for flag in ("--log", "--snapshot", "--acls"):
+            assert read(flag, nowhere) == f"{flag}: {nowhere}: no such file or directory"
+
+    def test_a_missing_file_of_topics(self, read, tmp_path):
+        """It is refused also where no rule needs a topic."""
+        nowhere = tmp_path / "nowhere"
+        assert read("--log", LOG, "--topics", nowhere) == f"--topics: {nowhere}: no such file or directory"
 
     def test_an_empty_directory(self, read, tmp_path):
         assert read("--log", tmp_path) == (
             f"{tmp_path}: not a metadata log: it has no segments (*.log) and no checkpoints"
         )
         assert read("--snapshot", tmp_path) == f"{tmp_path}: not a file: expected a checkpoint"
-        assert read("--acls", tmp_path).startswith(
-            f"{tmp_path}: none of its 0 files is of a known format: expected one"
-        )
+        assert read("--acls", tmp_path) == f"{tmp_path}: no files: expected files of rules"
 
     def test_a_directory_that_is_not_a_log(self, read, tmp_path):
         (tmp_path / "README").write_text("hello")
@@ -80,6 +82,25 @@ class TestSources:
         for size in (0, 60, 5000, CHECKPOINT.stat().st_size - 1):
             cut.write_bytes(CHECKPOINT.read_bytes()[:size])
             assert read("--snapshot", cut).startswith(f"{cut}: ")
+
+    def test_files_of_rules_are_named_by_their_flag(self, read, tmp_path):
+        """Also where they are given as a log or a checkpoint."""
+        rules = tmp_path / "rules.csv"
+        rules.write_text("")
+        assert read("--log", tmp_path).endswith(f": did you mean --acls {tmp_path}?")
+        for path in (tmp_path, rules):
+            assert read("--snapshot", path).endswith(f": did you mean --acls {path}?")
+
+    def test_a_damaged_log_names_the_command_that_verifies_it(self, read, tmp_path):
+        copy = tmp_path / "log"
+        shutil.copytree(LOG, copy)
+        for checkpoint in copy.glob("*.checkpoint"):
+            checkpoint.unlink()
+        first = copy / "00000000000000000000.log"
+        content = bytearray(first.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        first.write_bytes(content)
+        assert read("--log", copy).endswith(f"; `aclog log verify {copy}` lists all errors")
 
     def test_a_truncated_segment_in_the_middle_of_a_log(self, read, tmp_path):
         copy = tmp_path / "log"
@@ -138,6 +159,8 @@ class TestFlags:
             ("authorize --semantics odd", "'odd' is not one of 'kafka', 'documented'"),
             ("export --format odd", "'odd' is not one of 'avro', 'jsonl'"),
             ("acls list --wings", "No such option: --wings"),
+            ("acls history --log x --topic t", "No such option: --topic (see"),
+            ("acls history --log x --topcs t", "No such option: --topcs (Possible options: --acls, --topics)"),
             ("acls list surplus", "surplus"),
             ("import", "Missing argument 'FILE'"),
             ("export --log x", "Missing option '--format'"),
@@ -218,7 +241,7 @@ class TestWriting:
 
     def test_an_export_into_a_missing_directory(self, tmp_path):
         said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "no" / "export")
-        assert said == f"{tmp_path}/no/export: No such file or directory"
+        assert said == f"--out: {tmp_path}/no/export: no such file or directory"
         assert list(tmp_path.iterdir()) == []
 
     def test_an_export_over_a_directory(self, tmp_path):
@@ -246,5 +269,5 @@ class TestWriting:
 
     def test_an_import_of_a_missing_file(self, tmp_path):
         said = refused("import", tmp_path / "nowhere", "--log", tmp_path / "log")
-        assert said == f"{tmp_path}/nowhere: No such file or directory"
+        assert said == f"{tmp_path}/nowhere: no such file or directory"
         assert list(tmp_path.iterdir()) == []

@@ -183,7 +183,7 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
         ("check not-granted --acls - --operation READ --topic t --principal User:*", "no client has that name"),
         ("check not-granted --acls - --operation READ --topic t --host here", "'here' is not an IPv4 or IPv6 address"),
         ("check not-granted --operation READ --topic t", "exactly one state source must be given"),
-        ("check not-granted --acls - --operation READ --topic t --topics none", "none: No such file or directory"),
+        ("check not-granted --acls - --operation READ --topic t --topics none", "none: no such file or directory"),
         (
             "check only --acls - --operation READ --topic t",
             "--principal is missing: expected the principals that may do it",
@@ -193,11 +193,11 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
         ("check equal --acls - --to-super-users= --topics -", "--acls - and --topics -: only one of them can be stdin"),
         ("diff --acls a --change - --accesses -", "--change - and --accesses -: only one of them can be stdin"),
         ("check no-new-access --acls -", "no second state is given"),
-        ("check equal --acls - --to-acls none", "none: No such file or directory"),
+        ("check equal --acls - --to-acls none", "none: no such file or directory"),
         ("who-can --acls - --intent fly --topic t", "--intent"),
         ("who-can --acls - --operation READ --topic=", "a TOPIC with an empty name"),
         ("what-can --acls -", "--principal"),
-        ("what-can --acls none --principal User:a", "none: No such file or directory"),
+        ("what-can --acls none --principal User:a", "none: no such file or directory"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words, said):

@@ -37,6 +37,8 @@ def test_each_cluster_is_linted_by_itself(repository: Repository) -> None:
     heads = [line for line in found.lines if line.startswith("cluster ")]
     assert heads == ["cluster dev", "cluster prod 1"]
     assert found.out.count("principal-without-type") == 1
+    for name in ("dev", "prod 1"):
+        assert f"aclog: note: cluster {name}: skipped checks: " in found.err
     rows = [json.loads(line) for line in aclog("lint", "--format", "jsonl").lines]
     assert {(row["cluster"], row["lint"]) for row in rows} >= {("dev", "13"), ("prod 1", "05")}
     assert json.loads(aclog("lint", "--format", "json").out) == rows
@@ -81,6 +83,7 @@ def test_each_cluster_is_reviewed_by_itself(repository: Repository) -> None:
         ("[clusters.dev]\nacl = 1\n", "aclog.toml:2: unknown key 'acl' in [clusters.dev]"),
         ('clusters = "dev"\n', "aclog.toml:1: clusters: expected a table"),
         ('[clusters.dev]\nacls = "../.."\n', "aclog.toml:2: clusters.dev.acls: '../..' leads out"),
+        ('[clusters.dev]\nacls = "no"\n', "aclog.toml:2: clusters.dev.acls: no: no such file or directory"),
     ],
 )
 def test_slips_in_the_table_are_named_with_their_line(repository: Repository, text: str, message: str) -> None:

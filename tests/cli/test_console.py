@@ -94,7 +94,7 @@ def get(port: int) -> tuple[int, str]:
         (("--as-of", "0"), "the console shows the newest state"),
         (("--login", "oidc"), "ACLOG_OIDC_ISSUER is not set"),
         (("--login", "oidc:none.toml"), "No such file"),
-        (("--login", "none"), "No such file"),
+        (("--login", "none"), "--login: none: no such file or directory"),
         (("--edit",), "--edit: expected --journal FILE"),
         (
             ("--edit", "--base-url", "https://acls.example"),

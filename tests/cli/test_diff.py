@@ -234,13 +234,13 @@ def test_names_of_another_cluster(write):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--to-acls", "none"], "none: No such file or directory"),
+        (["--to-acls", "none"], "none: no such file or directory"),
         (["--to-acls", "-"], "--acls - and --to-acls -: only one of them can be stdin"),
         ([], "no second state is given"),
         (["--to-as-of", "7"], "a file of ACLs has one state only"),
         (["--to-super-users", "root"], "super.users: expected a string in format"),
-        (["--to-super-users", "", "--topics", "none"], "none: No such file or directory"),
-        (["--to-super-users", "", "--accesses", "none"], "none: No such file or directory"),
+        (["--to-super-users", "", "--topics", "none"], "none: no such file or directory"),
+        (["--to-super-users", "", "--accesses", "none"], "none: no such file or directory"),
         (["--to-super-users", "", "--accesses", "none.parquet"], "none.parquet"),
         (["--to-super-users", "", "--map-names", "a"], "--map-names 'a': expected OLD=NEW"),
         (["--to-semantics", "other"], "--to-semantics"),

@@ -151,4 +151,4 @@ def test_who_holds_a_lock_is_told_without_taking_it(tmp_path):
 def test_an_error_of_the_system_is_told_without_its_number(tmp_path):
     result = aclog("doctor", "--acls", tmp_path / "none")
     assert result.code == 1
-    assert f"fail  rules: {tmp_path / 'none'}: No such file or directory" in result.lines
+    assert f"fail  rules: {tmp_path / 'none'}: no such file or directory" in result.lines

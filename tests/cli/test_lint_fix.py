@@ -90,5 +90,5 @@ def test_a_file_is_never_replaced_by_another_change(write, tmp_path):
     assert "change.jsonl: exists already, and is not this change" in other.complaint
     assert (tmp_path / "change.jsonl").read_bytes() == before
     assert "exists already" in aclog(*flags[:-1], tmp_path).complaint
-    assert "No such file" in aclog(*flags[:-1], tmp_path / "no/where").complaint
+    assert "no such file" in aclog(*flags[:-1], tmp_path / "no/where").complaint
     assert not list(tmp_path.glob("*.part"))

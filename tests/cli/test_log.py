@@ -89,7 +89,8 @@ def test_a_truncated_segment_is_dumped_up_to_its_end(tmp_path):
     dump = aclog("log", "dump", cut)
     assert dump.code == 2
     assert len(dump.lines) > 40
-    assert re.fullmatch(rf"{cut}: byte \d+: \d+ bytes that are not a whole batch: truncated\?", dump.complaint)
+    problem = rf"{cut}: byte \d+: \d+ bytes that are not a whole batch: truncated\?"
+    assert re.fullmatch(rf"{problem}; `aclog log verify {tmp_path}` lists all errors", dump.complaint)
 
 
 def test_a_flipped_bit_is_reported_with_its_position(tmp_path):
@@ -156,7 +157,7 @@ class TestVerify:
             b'"host":"10.0.0.0/8","operation":"READ","permissionType":"DENY"}'
         )
         aclog("import", "-", "--log", tmp_path / "log", stdin=rule).ok()
-        assert "have a CIDR range as host" in aclog("log", "verify", tmp_path / "log").ok().err
+        assert "has a CIDR range as host" in aclog("log", "verify", tmp_path / "log").ok().err
 
 
 class TestSnapshot:

@@ -54,7 +54,7 @@ def test_an_existing_log_is_left_as_it_is(tmp_path):
 
 
 def test_the_export_of_a_log_that_has_some_can_be_imported(tmp_path):
-    counted = "2 ACL(s) that CreateAcls refuses, on 1 of which Kafka 4.3.1 throws"
+    counted = "2 ACLs that CreateAcls refuses, on 1 of which Kafka 4.3.1 throws"
     keep, avro, acls = "--keep-odd-rules", tmp_path / "avro", tmp_path / "acls"
     written = aclog("import", "-", "--log", tmp_path / "a", keep, stdin=lines(GOOD, MATCH, acl_row(""))).ok()
     assert f"{counted}. The first: ALLOW User:alice" in written.err
@@ -66,7 +66,7 @@ def test_the_export_of_a_log_that_has_some_can_be_imported(tmp_path):
     acls.write_text(listed[0])
     assert counted in aclog("snapshot", "create", "--acls", acls, "--out", tmp_path / "c", keep).ok().err
     replayed = aclog("import", "--history", "-", "--log", tmp_path / "d", keep, stdin=history(GOOD, MATCH)).ok()
-    assert "1 ACL(s) that CreateAcls refuses, on 1 of which Kafka 4.3.1 throws" in replayed.err
+    assert "1 ACL that CreateAcls refuses, on 1 of which Kafka 4.3.1 throws" in replayed.err
 
 
 VERIFIED = f"""\
@@ -92,7 +92,7 @@ def test_verify_tells_each_and_on_what_kafka_throws(tmp_path):
         told = [line for line in done.err.splitlines() if line.startswith(f"aclog: warning: {place}: ")]
         assert sorted(line.partition("): ")[2] for line in told) == VERIFIED.splitlines()
         assert all(" (id " in line for line in told)
-        assert "1 ACL(s), 0 of them DENY, have a CIDR range as host" in done.err
+        assert "1 ACL, 0 of them DENY, has a CIDR range as host" in done.err
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_an_import_counts_the_rules_that_match_nobody(tmp_path):
     rows = lines(GOOD, acl_row("t", host="localhost"), acl_row("t", host="::1", permissionType="DENY"))
     told = aclog("import", "-", "--log", tmp_path / "log", stdin=rows).ok().err
     assert told.startswith(
-        "aclog: warning: 2 ACL(s), 1 of them DENY, probably match no principal. The first: ALLOW User:alice READ"
+        "aclog: warning: 2 ACLs, 1 of them DENY, probably match no principal. The first: ALLOW User:alice READ"
     )

@@ -49,7 +49,7 @@ def test_acls_are_listed_added_and_removed(broker):
     assert "already exists" in aclog("acls", "add", *place(broker), *flags).ok().out
     assert broker.rules == [ORDERS, PREFIXED, DENIED]
     gone = aclog("acls", "remove", *place(broker), "--topic", "pay.eu", "--resource-pattern-type", "match", "--force")
-    assert "2 ACL(s) removed" in gone.ok().err
+    assert "2 ACLs removed" in gone.ok().err
     assert broker.rules == [ORDERS]
     assert {broker.versions[key] for key in ACL_APIS} == {broker.newest}
 

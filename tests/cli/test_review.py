@@ -144,12 +144,28 @@ def test_a_suppression_in_the_change_is_told(repository: Repository) -> None:
     assert any(line.startswith("- suppressed: 02 glob-in-name: ALLOW User:x") for line in lines[:5])
 
 
+def test_a_fixed_finding_has_no_fix(repository: Repository) -> None:
+    rule = "User:x,Topic,LITERAL,orders.*,Read,Allow,*\n"
+    path = Path("kafka/teams/orders.csv")
+    before = path.read_text()
+    path.write_text(before + rule)
+    repository.git("commit", "--quiet", "--all", "--message", "glob")
+    path.write_text(before)
+    lines = aclog("review", "kafka", "--base", "HEAD").lines
+    fixed = lines[lines.index("Fixed lint findings:") + 1 :]
+    assert fixed[0].startswith("  02 glob-in-name: ALLOW User:x")
+    assert not any(line.startswith("    fix:") for line in fixed[: fixed.index("")])
+
+
 def test_no_effective_change_is_about_what_was_read(repository: Repository) -> None:
     Path("kafka/teams/new.properties").write_text("x=1\n")
     Path("kafka/README.md").write_text("x\n")
     assert aclog("review", "kafka", "--base", "main").ok().lines[0].endswith(": no effective change")
     Path("kafka/teams/new.tf").write_text('resource "rhoas_acl" "a" {}\n')
-    head = "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read"
+    head = (
+        "aclog review: no blocking check failed: no effective change in what was read, 1 changed object not read "
+        "(fails with --fail-on unread)"
+    )
     listed = "- changed, but not read, so it may change rules: terraform:rhoas_acl 1 ({}kafka/teams/new.tf:1)"
     assert aclog("review", "kafka", "--base", "main").ok().lines[:2] == [head, listed.format("")]
     repository.git("add", ".")

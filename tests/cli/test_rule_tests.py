@@ -114,7 +114,7 @@ def test_only_selected_tests_run(home):
 
 def test_what_cannot_be_run_is_trouble(home):
     assert aclog("test").code == 2
-    assert aclog("test", "missing.yaml").complaint.startswith("missing.yaml: No such file")
+    assert aclog("test", "missing.yaml").complaint.startswith("missing.yaml: no such file")
     (home / "free.yaml").write_text("tests: [{who_can: {READ topic:t: []}}]")
     assert "which rules does it test?" in aclog("test", "free.yaml").complaint
     assert aclog("test", home).complaint.endswith("a directory: expected a file of tests")

@@ -106,7 +106,7 @@ def test_acls_are_added_listed_and_removed(place):
     assert "already exists" in aclog("acls", "add", *place, *rule).out
     assert names(aclog("acls", "list", *place, "--topic", topic, "--format", "jsonl")) == {topic}
     removed = aclog("acls", "remove", *place, "--topic", topic, "--force")
-    assert removed.err == "aclog: note: 1 ACL(s) removed\n"
+    assert removed.err == "aclog: note: 1 ACL removed\n"
     assert aclog("acls", "list", *place, "--topic", topic, "--format", "jsonl").out == ""
 
 

@@ -88,7 +88,7 @@ class TestPolls:
         assert recorded_acls(directory).keys() == set(RULES)
         assert read_sync_properties(directory).cluster_id == "the-cluster"
         assert result.err == (
-            f"aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added, 0 removed; {directory}: ends at offset 4\n"
+            f"aclog: note: 1 poll, 0 failed; 3 ACLs added, 0 removed; {directory}: ends at offset 4\n"
         )
 
     def test_an_unchanged_poll_writes_nothing(self, broker, directory):
@@ -376,7 +376,7 @@ class TestOtherBrokers:
             broker.rules = answers.get(number, broker.rules)
 
         result = running(broker, directory, 6, each=each).ok()
-        assert "1 failed; 0 ACL(s) added, 0 removed" in result.err
+        assert "1 failed; 0 ACLs added, 0 removed" in result.err
         assert recorded_acls(directory).keys() == set(MANY)
 
 
@@ -776,7 +776,7 @@ class TestEnds:
             process.terminate()
             out, err = process.communicate(timeout=300)
         assert (process.returncode, out) == (0, "")
-        assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added")
+        assert err.startswith("aclog: note: 1 poll, 0 failed; 3 ACLs added")
 
     @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "86401", "1e400"])
     def test_an_invalid_interval(self, broker, directory, seconds):

@@ -1,5 +1,6 @@
 """Values of Terraform's variables by flags and by aclog.toml, of both sides of a review."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,44 @@ def test_settings_are_checked(repository: Repository, line: str, what: str) -> N
     linted = aclog("lint")
     assert linted.code == 2
     assert what in linted.err
+
+
+REQUIRED = MAIN.replace(' { default = "User:default" }', " {}").replace(
+    "{\n  resource_name ", "{\n  for_each            = toset([var.who])\n  resource_name ", 1
+)
+
+
+def test_the_fix_of_an_unread_file_of_variables_works(repository: Repository) -> None:
+    """The path of the flag is from the working directory, and names no commit; a file is one object."""
+    repository.commit({"kafka/prod.tfvars": 'who = "User:a"\n'})
+    repository.commit({"kafka/prod.tfvars": 'who = "User:b"\n'})
+    words = ("--base", "HEAD~1", "--head", "HEAD")
+    for path, file in (("kafka", "kafka/prod.tfvars"), (".", "prod.tfvars")):
+        with contextlib.chdir(repository.path if path == "kafka" else repository.path / "kafka"):
+            lines = aclog("review", path, *words).ok().lines
+            assert lines[0].endswith("1 changed object not read (fails with --fail-on unread)")
+            assert any(line.endswith(f": expected --var-file {file}") for line in lines)
+            assert "GAINED  User:b" in aclog("review", path, *words, "--var-file", file).ok().out
+    assert aclog("review", "kafka", *words, "--fail-on", "unread").lines[0].endswith("1 changed object not read")
+
+
+def test_a_variable_without_a_value_has_a_fix(repository: Repository) -> None:
+    repository.commit({"kafka/main.tf": REQUIRED})
+    for words in (("--acls", "kafka"), ("--ref", "HEAD:kafka")):
+        assert aclog("acls", "list", *words).complaint.endswith(": expected --var who=VALUE, or --var-file FILE")
+    repository.commit({"kafka/env/prod.tfvars": 'who = "User:a"\n', "kafka/other.tfvars": "x = 1\n"})
+    for words in (("--acls", "kafka"), ("--ref", "HEAD:kafka")):
+        message = aclog("acls", "list", *words).complaint
+        assert message.endswith(": expected --var-file kafka/env/prod.tfvars, or --var who=VALUE")
+        assert aclog("acls", "list", *words, "--var-file", "kafka/env/prod.tfvars").ok()
+        assert aclog("acls", "list", *words, "--var", "who=User:a").ok()
+
+
+def test_a_mistyped_file_of_variables_is_refused(repository: Repository) -> None:
+    repository.commit({"kafka/main.tf": REQUIRED})
+    repository.commit({"new.txt": ""})
+    for head, name in (((), "the working tree"), (("--head", "HEAD"), "HEAD")):
+        message = aclog("review", "kafka", "--base", "HEAD~1", *head, "--var-file", "env/prd.tfvars").complaint
+        assert message == f"--var-file: env/prd.tfvars: no such file or directory, neither in HEAD~1 nor in {name}"
+    message = aclog("acls", "list", "--ref", "HEAD:kafka", "--var-file", "env/prd.tfvars").complaint
+    assert message.endswith("; --var-file HEAD:env/prd.tfvars: there is no such file, so it sets no variable")

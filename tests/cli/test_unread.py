@@ -186,10 +186,12 @@ def test_the_first_file_of_rules_and_the_last_one_are_reviewed(repository: Repos
 def test_a_review_without_rules_on_either_side_is_an_error(repository: Repository) -> None:
     repository.commit({"new/README.md": "about\n"})
     write_files(Path(), {"new/README.md": "more\n"})
-    assert "none of its 1 files is of a known format" in aclog("review", "new", "--base", "HEAD").complaint
+    assert "its only file is not of a known format" in aclog("review", "new", "--base", "HEAD").complaint
     write_files(Path(), {"new/acls.sh": SCRIPT})
     lines = aclog("review", "new", "--base", "HEAD").ok().lines
-    assert lines[0].endswith("no effective change in what was read, 1 changed object not read")
+    assert lines[0].endswith(
+        "no effective change in what was read, 1 changed object not read (fails with --fail-on unread)"
+    )
 
 
 # Plans.

@@ -113,14 +113,14 @@ def test_what_is_said_for_people(tmp_path, acls):
             "aclog: warning: no accesses on 2 of 3 calendar days (2026-11-19 to 2026-11-20): the cluster was idle, "
             "or the log is incomplete"
         ),
-        "aclog: warning: 1 lines are not accesses and were skipped: MALFORMED 1",
+        "aclog: warning: 1 line skipped: MALFORMED 1",
     ]
 
 
 def test_refusals(tmp_path, acls):
     log = written(tmp_path / "log", [{**ACCESS, "timestamp": None}])
     for arguments, complaint in (
-        (("--accesses", log), "no access has a timestamp"),
+        (("--accesses", log), f"{log}: no access has a timestamp"),
         (("--accesses", tmp_path / "nothing"), "no such file"),
         (("--accesses", log, "--accesses-format", "xml"), "expected parquet, jsonl, kafka-log"),
         (("--accesses", log, "--accesses-timezone", "Mars"), "zone"),

@@ -57,12 +57,12 @@ def test_takes_what_is_new_once(tmp_path, acls):
     log, where = written(tmp_path / "a.log", days(10, 11)), index_of(tmp_path)
     said = aclog("usage-index", "--accesses", log, "--acls", acls, *where).ok()
     assert said.lines == [
-        "1 files, 1 of them new, 0 grown",
+        "1 file, 1 of them new, 0 grown",
         "2 accesses from 2026-11-10T10:00:00.000Z to 2026-11-11T10:00:00.000Z",
         "judged by 3 ACLs",
     ]
     again = aclog("usage-index", "--accesses", log, "--acls", acls, *where).ok()
-    assert again.lines == ["1 files, 0 of them new, 0 grown", "nothing new"]
+    assert again.lines == ["1 file, 0 of them new, 0 grown", "nothing new"]
     (tmp_path / "a.log.gz").write_bytes(gzip.compress(log.read_bytes()))
     written(log, days(10, 11, 12))
     grown = aclog("usage-index", "--accesses", f"{log}*", "--acls", acls, *where, "--format", "jsonl").ok()

@@ -87,6 +87,7 @@ def test_intents_need_all_their_requests(log):
     text = aclog("why", "alice", "orders", "--consume", "--log", log).lines
     assert text[1] == "needs    READ and DESCRIBE on a GROUP: the principal has them on no GROUP"
     assert text[-1].startswith("fix      aclog grant --intent consume")
+    assert not any("add DENY" in line for line in text)
     row = answer(log, "alice", "orders", "--consume", "--group", "g")
     assert (row["resourceType"], row["resourceName"], row["missing"]) == ("GROUP", "g", None)
     row = answer(log, "alice", "orders", "--produce")
@@ -98,13 +99,14 @@ def test_the_fix_of_an_intent_is_that_of_all_its_requests(tmp_path):
         tmp_path / "log", [acl(1, name="x"), acl(2, name="t", operation=8, permission=DENY, principal="User:bob")]
     )
     lines = aclog("why", "alice", "t", "--consume", "--group", "g", "--log", log).lines
-    assert [line.split("ALLOW ")[1] for line in lines if line.startswith("fix")] == [
+    assert [line.split("ALLOW ")[1] for line in lines if line.startswith(("fix ", "and "))] == [
         "User:alice READ on TOPIC LITERAL 't' from *",
         "User:alice READ on GROUP LITERAL 'g' from *",
     ]
     assert sum(line.startswith("also") for line in lines) == 1
     lines = aclog("why", "alice", "t", "--consume", "--log", log).lines
-    assert [line[:15] for line in lines if line.startswith("fix")] == ["fix      add AL", "fix      aclog "]
+    of_fix = [line[:15] for line in lines if line.startswith(("fix ", "and "))]
+    assert of_fix == ["fix      add AL", "and      aclog "]  # both are needed
     changes = answer(log, "bob", "t", "--produce")["opposite"]["changes"]
     assert [(each["change"], each["rule"]["operation"]) for each in changes] == [
         ("add", "WRITE"),
@@ -223,3 +225,17 @@ def test_since_is_the_last_state_that_was_decided_otherwise(tmp_path_factory, st
     assert row["since"]["endOffset"] == (states[changed[-1]][0] if changed else 0)
     assert (row["since"]["change"] is None) is not bool(changed)
     assert (row["before"] or {}).get("decision") == (None if not changed else "DENIED" if now else "ALLOWED")
+
+
+@pytest.mark.parametrize(
+    ("topic", "near"), [("ordres", "orders"), ("orders", None), ("pay-x", None), ("*", None), ("unlike", None)]
+)
+def test_a_mistyped_topic_is_noted(tmp_path, topic, near):
+    """Unless the source has it, an ACL covers it by its prefix, or no name is similar."""
+    rules = tmp_path / "rules.csv"
+    head = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host"
+    rows = ["User:bob,Topic,LITERAL,orders,Read,Allow,*", "User:bob,Topic,PREFIXED,pay-,Read,Allow,*"]
+    rules.write_text("\n".join((head, *rows, "User:bob,Topic,LITERAL,pay,Read,Allow,*")) + "\n")
+    for words in (("why", "bob", topic), ("who-can", "--operation", "READ", "--topic", topic)):
+        noted = [line for line in aclog(*words, "--acls", rules).err.splitlines() if "did you mean" in line]
+        assert noted == ([f"aclog: note: no ACL has the name {topic!r}: did you mean {near}?"] if near else [])

@@ -117,7 +117,7 @@ def test_a_report_is_not_taken_for_its_outcome() -> None:
     [
         (lambda: aclog.lint("nowhere"), "nowhere: no such file or directory"),
         (lambda: aclog.lint(3), "rules 3: expected a path"),
-        (lambda: aclog.lint("kafka", config="nowhere.toml"), "nowhere.toml: No such file"),
+        (lambda: aclog.lint("kafka", config="nowhere.toml"), "nowhere.toml: no such file"),
         (lambda: aclog.lint("kafka", select=["99"]), "99"),
         (lambda: aclog.lint("kafka", semantics="odd"), "'odd' is neither"),
         (lambda: aclog.lint("kafka", super_users="alice"), "alice"),

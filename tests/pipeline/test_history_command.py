@@ -89,7 +89,7 @@ def test_a_log_is_checked_before_a_session_starts(tmp_path, capsys):
     assert len(said) == 2
     assert said[0].startswith(f"aclog: note: {log}: the end of this Kafka log, offset 2, is treated as committed")
     assert "ignored 4 bytes that are not a whole batch" in said[1]
-    with pytest.raises(LogError, match="nowhere: no such directory"):
+    with pytest.raises(LogError, match="nowhere: no such file or directory"):
         check_log(tmp_path / "nowhere")
     of_checkpoints_only(tmp_path / "checkpoints")
     with pytest.raises(LogError, match="not a metadata log: no segment"):

@@ -87,4 +87,4 @@ def test_a_malformed_question_is_refused_before_a_session_starts(log, arguments,
 
 
 def test_no_log(tmp_path):
-    assert "nowhere: no such directory" in aclog("spark", "when", "--log", tmp_path / "nowhere", *ASK).complaint
+    assert "nowhere: no such file or directory" in aclog("spark", "when", "--log", tmp_path / "nowhere", *ASK).complaint

@@ -60,7 +60,7 @@ def test_no_new_access_but_in_the_sandbox(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_trouble_and_never_a_pass(tmp_path: Path) -> None:
     there = other(tmp_path / "there", rule("t"))
     missing = SourcePolicy(source=NamedSource(kind="acls", value=str(tmp_path / "none"), place="tests.yaml:3"))
-    with pytest.raises(MetadataError, match=r"tests\.yaml:3: .*No such file"):
+    with pytest.raises(MetadataError, match=r"tests\.yaml:3: .*no such file"):
         NoNewAccess(test="", origin=ORIGIN, than=missing).run(there.policy(Settings()))
     broken = tmp_path / "broken.jsonl"
     for text, complaint in (("", "no access"), (f"{access('t')}\n{{}}", "1 lines or rows are not accesses")):

@@ -692,8 +692,13 @@ def counts_of(review: Review) -> Iterator[str]:
     unread = review.unread
     yield f"{gained:,} gained, {lost:,} lost" if review.rows else NOTHING_READ if unread else NOTHING
     changed = sum(each.is_changed for each in unread)
-    yield from _counted(changed, "changed object not read", "changed objects not read")
-    yield from _counted(len(unread) - changed, "object not read", "objects not read")
+    not_read = [
+        *_counted(changed, "changed object not read", "changed objects not read"),
+        *_counted(len(unread) - changed, "object not read", "objects not read"),
+    ]
+    if not_read and Kind.UNREAD not in review.fail_on:
+        not_read[-1] += f" (fails with --fail-on {Kind.UNREAD})"
+    yield from not_read
     if Kind.EVERYONE in review.kinds:
         yield "everyone gains access"
     refuted = sum(not proof.holds for proof in review.proofs)

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
 from aclog.authorizer.settings import Generation, named_generation
 from aclog.cli.options import Option
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat, Row, json_text
@@ -890,6 +890,8 @@ class SourceFlags:
             use_zone(self.timezone)
         if self.acls_format is not None and self.acls is None and self.ref is None:
             raise ConfigError("--acls-format: expected --acls PATH or --ref GITREF:PATH")
+        if self.topics_file not in (None, _STDIN) and not Path(self.topics_file or "").exists():
+            raise ConfigError(f"{self.topics_file}: {NO_SUCH_PATH}")  # also where no rule needs a topic
         return SourceSelection(
             exclude=tuple(self.exclude),
             accept_unread=parse_accepted(self.accept_unread),

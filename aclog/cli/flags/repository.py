@@ -135,7 +135,7 @@ def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFl
     source = settings.source
     if not flags.is_given() and source.acls is not None:
         form = None if source.format is None else AclsFormat(source.format)
-        flags = evolve(flags, acls=source.acls, acls_format=flags.acls_format or form)
+        flags = evolve(flags, acls=settings.existing_acls(), acls_format=flags.acls_format or form)
     if flags.topics_file is None:
         flags = evolve(flags, topics_file=source.topics)
     if flags.acls is None and flags.ref is None:

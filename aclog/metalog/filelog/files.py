@@ -19,7 +19,7 @@ import crc32c
 from attrs import evolve, frozen
 
 from aclog.metalog.committed_log import EpochStart
-from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.errors import NO_SUCH_PATH, DecodeError, LogError
 from aclog.metalog.text_forms import format_properties, parse_properties
 
 # An open file and the name it was opened by: whether the two still belong together.
@@ -297,7 +297,7 @@ def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
 
     """
     if not directory.is_dir():
-        raise LogError(f"{directory}: {'not a directory' if directory.exists() else 'no such directory'}")
+        raise LogError(f"{directory}: {'not a directory' if directory.exists() else NO_SUCH_PATH}")
     segments = list_segments(directory)
     if not segments:
         inner = directory / "__cluster_metadata-0"
@@ -309,6 +309,8 @@ def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
 def _listed(directory: Path) -> list[str]:
     try:
         return os.listdir(directory)  # noqa: PTH208 - done for every read, and Path objects cost ten times as much
+    except FileNotFoundError as error:
+        raise LogError(f"{directory}: {NO_SUCH_PATH}") from error
     except OSError as error:
         raise log_error(error, directory, "cannot list") from error
 

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription  # type: ignore[attr-defined]  # its own names, which it does not declare as such
 
-from aclog.metalog.errors import ConfigError, LogError, ReplayError
+from aclog.metalog.errors import ConfigError, LogError, ReplayError, plural
 from aclog.metalog.topiclog.client import MAX_MESSAGE_BYTES, ClientErrors, error_in, kafka_error, new_admin
 from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError
 from aclog.metalog.topiclog.positions import Leader, StoredMessage, find_first, find_last, find_offset, leader_of
@@ -229,7 +229,7 @@ def _wrong_layout(topic: "TopicDescription", settings: TopicSettings) -> list[st
         wrong.append(f"it has {count} partitions: expected 1")
     fewest = min(len(partition.replicas) for partition in topic.partitions)
     if fewest < settings.replication_factor:
-        wrong.append(f"it has {fewest} replica(s): expected {settings.replication_factor} or more")
+        wrong.append(f"it has {plural(fewest, 'replica')}: expected {settings.replication_factor} or more")
     return wrong
 
 

@@ -348,9 +348,38 @@ def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadCont
 
 def _nothing_claimed(context: ReadContext, form: AclsFormat, paths: Sequence[str]) -> str:
     tree, what = context.tree, "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
-    problem = f"not {what}" if _is_one_file(context, paths) else f"none of its {len(paths):,} files is {what}"
+    if not paths:
+        left_out = f"all of its files are left out: {_kinds_text(context.left_out)}" if context.left_out else "no files"
+        return f"{tree.name}: {left_out}: expected files of rules"
+    files = "its only file is not" if len(paths) == 1 else f"none of its {len(paths):,} files is"
+    problem = f"not {what}" if _is_one_file(context, paths) else f"{files} {what}"
     unread = f"; {unread_text(context.unread)}, such as {context.unread[0].text()}" if context.unread else ""
-    return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){unread}"
+    looked_at = (SourceFile(tree, path) for path in paths[:_LOOKED_AT])
+    reasons = (reason for file in looked_at if (reason := why_unclaimed(file)) is not None)
+    hint = f"; {reason}" if form is AclsFormat.AUTO and (reason := next(reasons, None)) is not None else ""
+    return f"{tree.name}: {problem}: expected one of {', '.join(READERS)} (--acls-format){hint}{unread}"
+
+
+_LOOKED_AT = 100
+"""How many files without rules are looked at for a hint."""
+
+
+def why_unclaimed(file: SourceFile) -> str | None:
+    """Return why AUTO reads no rules from a file, and the fix, where the reason is known; with the file's name."""
+    if is_variables_file(file):
+        value = file.tree.flag_value(file.path)
+        return f"{file.name}: values of Terraform's variables: expected the module's directory, and --var-file {value}"
+    try:
+        is_script, is_binary = shell.claims(file), b"\0" in file.content
+    except (ConfigError, OSError):
+        return None
+    if is_script:
+        return f"{file.name}: a shell script with commands of kafka-acls: --acls-format shell reads it"
+    return f"{file.name}: a binary file, or text that is not UTF-8" if is_binary else None
+
+
+def _kinds_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {number:,}" for kind, number in sorted(counts.items()))
 
 
 _CLUSTERS = 8
@@ -382,8 +411,6 @@ def _notes(
     if context.unread:
         yield f"{context.tree.name}: {unread_text(context.unread)}"
     if context.left_out:
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.left_out.items()))
-        yield f"{context.tree.name}: not looked at: {kinds}"
+        yield f"{context.tree.name}: not looked at: {_kinds_text(context.left_out)}"
     if context.ignored:
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(context.ignored.items()))
-        yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"
+        yield f"{context.tree.name}: ignored, as they cannot make rules: {_kinds_text(context.ignored)}"

@@ -322,6 +322,10 @@ class FileTree(Protocol):
         """Return a path as messages name it."""
         ...
 
+    def flag_value(self, path: str) -> str:
+        """Return a path as flags name it, such as --var-file: from the working directory, without a commit."""
+        ...
+
 
 MOST_FILES = 200_000
 """Of one tree, with its directories: symbolic links, and in git a directory that occurs several times, can make few of
@@ -406,6 +410,10 @@ class DirectoryTree:
     def display(self, path: str) -> str:
         """Return the path from the working directory, or as it was given."""
         return os.path.normpath(os.path.join(self._root, path))  # noqa: PTH118
+
+    def flag_value(self, path: str) -> str:
+        """Return the path as `display` does: flags name files in the same way."""
+        return self.display(path)
 
     @cached_property
     def _is_one_file(self) -> bool:

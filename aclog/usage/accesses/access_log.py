@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
@@ -553,8 +554,10 @@ class UnreadLine(NamedTuple):
     """A line with an access that could not be read."""
 
     path: str
-    column: int
-    """From 1: where it differs from a readable line."""
+    line: int
+    """From 1, in the file."""
+    column: int | None
+    """From 1: where it differs from a readable line; None if that is not known, as of JSON."""
     expected: str
     """What a readable line has there."""
     reason: Reason
@@ -572,20 +575,32 @@ def explain_unread(log: AccessInput, most: int) -> list[UnreadLine]:
 
 
 def _explained(log: AccessInput) -> Iterator[UnreadLine]:
+    before = Counter[str]()  # the lines of each file before the next block: its parts are in order
     for part in log.parts:
-        if not isinstance(part, TextPart) or part.form not in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON}:
+        if not isinstance(part, TextPart):
             continue
+        path = part.lines.file.path
         for block in blocks_of(part.lines):
+            first = before[path] + 1
+            before[path] += block.count(b"\n")
             if not _is_unread(block, part, mixed=part.mixed):
                 continue
-            for line in _unread_lines([line for line in block.split(b"\n") if line], part):
+            numbered = [(number, line) for number, line in enumerate(block.split(b"\n"), first) if line]
+            for number, line in _unread_lines(numbered, part):
                 text = line.decode(errors="replace").rstrip("\r\n")
-                yield UnreadLine(part.lines.file.path, *stop_of(text, part.profile), _reason(line, part), text)
+                column, expected = None, f"an access ({part.form})"
+                if part.form in _OF_KAFKA:
+                    column, expected = stop_of(text, part.profile)
+                yield UnreadLine(path, number, column, expected, _reason(line, part), text)
 
 
-def _unread_lines(lines: list[bytes], part: TextPart) -> Iterator[bytes]:
-    """Yield the lines with unread accesses, in their order; of lines without any, all are read only once."""
-    if not _is_unread(b"\n".join(lines), part):
+_OF_KAFKA: Final = frozenset((AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON))
+"""Forms whose lines have a layout."""
+
+
+def _unread_lines(lines: list[tuple[int, bytes]], part: TextPart) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbered lines with unread accesses, in their order; of lines without any, all are read only once."""
+    if not _is_unread(b"\n".join(line for _, line in lines), part):
         return
     if len(lines) == 1:
         yield lines[0]

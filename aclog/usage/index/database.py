@@ -13,7 +13,7 @@ from attrs import define, field
 from numpy.typing import NDArray
 
 from aclog.metalog.columns import Int64s
-from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.errors import ConfigError, DecodeError, os_error_text
 from aclog.metalog.filelog.files import fsync_directory
 
 # The index file: opened only if it is an index, and verified to be the same file at each write.
@@ -73,9 +73,8 @@ class IndexDatabase:
         try:
             identity = _identity(path)
         except OSError as error:
-            raise ConfigError(
-                f"{directory}: no index: {error.strerror or error}: expected a directory with {FILE}"
-            ) from error
+            expected = f"expected a directory with {FILE}, which `aclog usage-index` makes"
+            raise ConfigError(f"{directory}: no index: {os_error_text(error)}: {expected}") from error
         if not path.is_file():
             raise ConfigError(f"{path}: not a file: expected an index of last use")
         with _errors(path):

@@ -252,7 +252,7 @@ def test_files_are_private(tmp_path):
 
 @pytest.mark.parametrize("opened", [open_log, open_reader])
 def test_what_is_not_a_log_is_refused(tmp_path, opened):
-    with pytest.raises(LogError, match="no such directory"):
+    with pytest.raises(LogError, match="no such file or directory"):
         opened(tmp_path / "nowhere")
     (tmp_path / "file").touch()
     with pytest.raises(LogError, match="not a directory"):

@@ -81,7 +81,7 @@ def test_too_few_replicas_are_refused(topic_kafka, factor, in_sync):
     create(settings)
     with pytest.raises(ConfigError) as refused:
         ensure_topic(settings)
-    assert f"it has 1 replica(s): expected {factor} or more" in str(refused.value)
+    assert f"it has 1 replica: expected {factor} or more" in str(refused.value)
     assert f"min.insync.replicas is 1: expected {in_sync} or more" in str(refused.value)
 
 

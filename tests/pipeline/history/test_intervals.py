@@ -312,5 +312,5 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
 
 
 def test_no_log(spark, tmp_path):
-    with pytest.raises(LogError, match="no such directory"):
+    with pytest.raises(LogError, match="no such file or directory"):
         history(spark, tmp_path / "nowhere")

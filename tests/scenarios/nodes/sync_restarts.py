@@ -182,7 +182,7 @@ def run(root: Path, zygote: NodeZygote, *, restarts: int, writers: int, seed: in
     assert not found.false_removals, f"{len(found.false_removals)}: {found.false_removals[:3]} {said[-3000:]}"
     standing = {rule.acl for rule in recover(directory).image.acls}
     assert ledger.created - ledger.deleted - ledger.maybe_deleted <= standing, "a creation is not recorded"
-    polls = next(line for line in said.splitlines() if " poll(s), " in line).partition("note: ")[2]
+    polls = next(line for line in said.splitlines() if " polls, " in line).partition("note: ")[2]
     return "\n".join(
         (
             f"seed {seed}, {writers} writers, {time.monotonic() - begun:.0f} s; {len(standing)} rules in the end",

@@ -15,6 +15,7 @@ from aclog.sources import choice
 from aclog.sources.choice import AclsSource
 from aclog.sources.formats import rule as rule_module
 from aclog.sources.formats.rule import DirectoryTree, SourceFile
+from aclog.sources.read_options import ReadOptions
 
 _RULE = (
     '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'
@@ -103,8 +104,37 @@ def test_one_is_counted_as_one(tmp_path: Path) -> None:
 
 def test_a_directory_without_any_file_of_rules_is_no_empty_state(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("about")
-    with pytest.raises(ConfigError, match="none of its 1 files is of a known format"):
+    with pytest.raises(ConfigError, match="its only file is not of a known format"):
         AclsSource(str(tmp_path)).image()
+
+
+_SCRIPT = "#!/bin/sh\nkafka-acls.sh --add --allow-principal User:a --operation Read --topic t\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("acls.sh", _SCRIPT.encode(), "a shell script with commands of kafka-acls: --acls-format shell reads it"),
+        ("p.tfvars", b"a = 1\n", "values of Terraform's variables: expected the module's directory, and --var-file {}"),
+        ("x.bin", b"a\0b", "a binary file, or text that is not UTF-8"),
+    ],
+)
+def test_what_a_file_without_rules_is(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    expected = f"{file}: {reason.format(file)}"
+    with pytest.raises(ConfigError) as alone:
+        AclsSource(str(file)).image()
+    assert str(alone.value) == expected
+    with pytest.raises(ConfigError) as inside:
+        AclsSource(str(tmp_path)).image()
+    assert f"; {expected}" in str(inside.value)
+
+
+def test_excluded_files_are_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(_RULE % "a")
+    with pytest.raises(ConfigError, match="all of its files are left out: excluded file 1: expected files of rules"):
+        AclsSource(str(tmp_path), options=ReadOptions(exclude=("*.jsonl",))).image()
 
 
 def test_a_malformed_line_in_a_directory_is_named_with_its_file(tmp_path: Path) -> None:

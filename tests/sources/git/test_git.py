@@ -181,7 +181,8 @@ def test_bare_repositories_and_work_trees_are_read(
     assert contents("main:kafka") == {"a": "a\n"}
     assert refusal(":kafka") == ":kafka: no such file or directory in the index"
     monkeypatch.chdir(tmp_path)
-    assert refusal("main:kafka") == f"{tmp_path}: not in a git repository: --ref and --to-ref read the one around it"
+    problem = "not in a git repository: commits are read from the one around the working directory"
+    assert refusal("main:kafka") == f"{tmp_path}: {problem}"
 
 
 def test_sha_256_repositories_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

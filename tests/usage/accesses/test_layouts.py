@@ -324,12 +324,22 @@ def test_unread_lines_are_explained_with_their_columns(tmp_path):
     lines = [good, good[:60], good.replace("operation = READ", "opera"), good.replace("DefaultDeny", "Mood"), "noise"]
     path.write_text("\n".join(lines) + "\n")
     found = explain_unread(find_accesses([str(path)], UTC), 9)
-    assert [(each.text, each.column) for each in found] == [
-        (lines[1], lines[1].index(" is Denied") + 1),
-        (lines[2], lines[2].index(" is Denied") + 1),
-        (lines[3], lines[3].index(" based on rule") + 1),
+    assert [(each.line, each.text, each.column) for each in found] == [
+        (2, lines[1], lines[1].index(" is Denied") + 1),
+        (3, lines[2], lines[2].index(" is Denied") + 1),
+        (4, lines[3], lines[3].index(" based on rule") + 1),
     ]
     assert len(explain_unread(find_accesses([str(path)], UTC), 1)) == 1
+
+
+def test_unread_lines_of_json_are_explained_without_columns(tmp_path):
+    path = tmp_path / "log"
+    good = {"principal": "User:a", "host": "1.1.1.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}
+    text = json.dumps(good)
+    lines = [text, text[:-5], text, text.replace('"READ"', "READ")]
+    path.write_text("\n\n".join(lines) + "\n")
+    found = explain_unread(find_accesses([str(path)], UTC), 9)
+    assert [(each.line, each.text, each.column) for each in found] == [(3, lines[1], None), (7, lines[3], None)]
 
 
 def test_the_clock_of_the_forms_is_that_of_the_default():

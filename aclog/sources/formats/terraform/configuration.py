@@ -443,7 +443,8 @@ def _value(module: Module, block: Block, schema: AclSchema, name: str, local: Ma
     if value.unknown is not None:
         here = str(_error(block, name, ""))
         what = value.unknown.what if here.startswith(f"{value.unknown.where}:") else str(value.unknown)
-        raise _error(block, name, f"{name} depends on {what}: read a plan or a state instead (terraform show -json)")
+        fix = value.unknown.fix or "read a plan or a state instead (terraform show -json)"
+        raise _error(block, name, f"{name} depends on {what}: {fix}")
     try:
         value = convert(value, STRING)
     except ValueFault as fault:

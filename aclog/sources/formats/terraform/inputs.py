@@ -23,7 +23,14 @@ from aclog.sources.formats.terraform.hcl import (
     read_expression,
     read_json_values,
 )
-from aclog.sources.formats.terraform.module import Module, Modules, ModuleSource, attribute_value, is_module_file
+from aclog.sources.formats.terraform.module import (
+    VARIABLE_SUFFIXES,
+    Module,
+    Modules,
+    ModuleSource,
+    attribute_value,
+    is_module_file,
+)
 from aclog.sources.formats.terraform.others import node_of
 from aclog.sources.formats.terraform.values import Unknown, first_unknown, string, unknown_name
 from aclog.sources.formats.unread import UnreadKind
@@ -36,7 +43,6 @@ Assignments = Mapping[str, tuple[Attribute, Scope]]
 # same rules everywhere.
 
 
-_SUFFIXES = (".tfvars", ".tfvars.json")
 _LITERAL_TYPES = re.compile(r"\A\"?(string|number|bool)\"?\Z")
 
 
@@ -201,7 +207,7 @@ def _directory(path: str) -> str:
 
 def is_variables_file(file: SourceFile) -> bool:
     """Return whether a file has values of variables, by its name."""
-    return file.path.endswith(_SUFFIXES)
+    return file.path.endswith(VARIABLE_SUFFIXES)
 
 
 def judge_variables(file: SourceFile, context: ReadContext) -> None:
@@ -256,7 +262,7 @@ def _report(file: SourceFile, owners: Sequence[Module], context: ReadContext) ->
     for attribute in values.values():
         why = next(_reasons(attribute, owners, flags), None)
         if why is not None:
-            why = f"it sets var.{attribute.name}, {why}: expected --var-file {file.name}"
+            why = f"it sets var.{attribute.name}, {why}: expected --var-file {context.tree.flag_value(file.path)}"
             context.not_read(UnreadKind.VARIABLES, attribute, why, name=_LABEL)
             return
     declared = {name for each in owners for name in each.source.variables}

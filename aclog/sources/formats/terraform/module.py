@@ -4,6 +4,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -326,6 +327,8 @@ def attribute_value(block: Block, name: str) -> Expression | None:
 # Modules of a tree: parsed once each, and where a call of one leads.
 
 
+VARIABLE_SUFFIXES = (".tfvars", ".tfvars.json")
+"""Of files of variables, by which a flag gives them to a root module."""
 _MANIFEST = ".terraform/modules/modules.json"
 
 
@@ -341,6 +344,7 @@ class Modules:
     budget: Budget = field(factory=Budget, init=False)
     _sources: dict[str, ModuleSource] = field(factory=dict, init=False)
     _manifests: dict[str, Mapping[str, str]] = field(factory=dict, init=False)
+    _variable_files: dict[str, list[str]] = field(factory=dict, init=False)
 
     def source(self, directory: str) -> ModuleSource:
         """Return the module in a directory. Raises ConfigError, OSError: its files cannot be read, or are wrong."""
@@ -356,6 +360,23 @@ class Modules:
             )
             self._sources[directory] = source
         return source
+
+    def files_with(self, variable: str, root: str) -> Iterator[str]:
+        """Yield the readable files of variables beside a root module, or below it, that may set a variable.
+
+        They are as --var-file names them.
+        """
+        tree = self.context.tree
+        if root not in self._variable_files:
+            inside = {posixpath.normpath(posixpath.join(root, name)) for name in tree.entries(root)}
+            inside.update(path for path in tree.paths() if root == "." or path.startswith(f"{root}/"))
+            files = (path for path in sorted(inside) if path.endswith(VARIABLE_SUFFIXES))
+            self._variable_files[root] = [path for path in files if not self.context.exclude(path)]
+        sets = re.compile(rf'^\s*"?{re.escape(variable)}"?\s*[=:]'.encode(), re.MULTILINE)
+        for path in self._variable_files[root]:
+            with suppress(ConfigError, OSError):  # they are only for a hint
+                if sets.search(tree.read(path)):
+                    yield tree.flag_value(path)
 
     def read(self) -> list[ModuleSource]:
         """Return all modules that were loaded, in the order of their directories."""
@@ -475,7 +496,8 @@ class Instances:
     def by_key(self) -> "Mapping[Key, Mapping[str, Value]]":
         """Return the instances. Raises ConfigError: how many there are is unknown."""
         if self.unknown is not None:
-            raise ConfigError(f"{self.where}: {self.repeated} depends on {self.unknown}")
+            fix = self.unknown.fix and f": {self.unknown.fix}"
+            raise ConfigError(f"{self.where}: {self.repeated} depends on {self.unknown}{fix}")
         return self.locals
 
 
@@ -625,7 +647,8 @@ class Module:
             if default is not None:
                 value = evaluate(default, Scope(block.file, NoNames(), {}))
             elif value is None:
-                value = self._symbol(Unknown(f"var.{name}, which has no value", where), f"var.{name}", constraint.type)
+                what = Unknown(f"var.{name}, which has no value", where, self._fix_of_variable(name))
+                value = self._symbol(what, f"var.{name}", constraint.type)
             else:
                 value = NULL
         try:
@@ -633,6 +656,14 @@ class Module:
         except ValueFault as fault:
             raise ConfigError(f"{self._place_of(name, where)}: var.{name}: {fault}") from fault
         return evolve(value, sensitive=True) if _flag(block, "sensitive", scope) else value
+
+    def _fix_of_variable(self, name: str) -> str:
+        """Return which flags give a variable a value; empty unless the module is a root module: its call does."""
+        if self.arguments is not None:
+            return ""
+        flag = f"--var {name}=VALUE"
+        file = next(self.modules.files_with(name, self.root), None)
+        return f"expected {flag}, or --var-file FILE" if file is None else f"expected --var-file {file}, or {flag}"
 
     def _given_value(self, name: str) -> Value | None:
         assignment = (self.assignments if self.arguments is None else self.arguments).get(name)

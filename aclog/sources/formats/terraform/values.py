@@ -394,6 +394,8 @@ class Unknown:
     """The name of the value, such as `var.principal, which has no value`."""
     where: str = ""
     """`FILE:LINE` of the reference, if known."""
+    fix: str = ""
+    """What gives it a value, such as `expected --var principal=VALUE`; empty if nothing but Terraform does."""
 
     def __str__(self) -> str:
         """Return the unknown value's name, and its location."""
