@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 class AclSourceFlags:
     """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
 
+    source_word: common.SourceWord = None
     log: common.LogDir = None
     snapshot: common.SnapshotFile = None
     acls: common.AclsPath = None

@@ -9,7 +9,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 from click.exceptions import Exit, NoSuchCommand
@@ -29,6 +29,9 @@ from aclog.terminal.output import complain, paging, say
 
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
+
+    Split: TypeAlias = Callable[[Sequence[str]], tuple[str | None, Sequence[str]]]
+    """Returns the source among words, if one is there, and the other words."""
 
 # Commands whose modules are imported when they are called: `--help` and completion know their names and first lines.
 #
@@ -428,6 +431,8 @@ _WRITES_WITH = "writes_to_source_with"
 _ABOUT = "is_about_contexts"
 _EXAMINES = "examines_contexts"
 
+_AMONG = "source_among"
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -448,6 +453,17 @@ def writes_only_with(*flags: str) -> Callable[[_Command], _Command]:
     def mark(command: _Command) -> _Command:
         """Return the same command."""
         setattr(command, _WRITES_WITH, flags)
+        return command
+
+    return mark
+
+
+def source_among(words: str, split: "Split") -> Callable[[_Command], _Command]:
+    """Mark a command that takes any number of words, one of which may be its source if no flag names one."""
+
+    def mark(command: _Command) -> _Command:
+        """Return the same command."""
+        setattr(command, _AMONG, (words, split))
         return command
 
     return mark
@@ -480,6 +496,12 @@ def written_with(command: Any) -> tuple[str, ...]:
     """Return with which flags alone a command changes its source."""
     flags: tuple[str, ...] = getattr(command.callback, _WRITES_WITH, ())
     return flags
+
+
+def _split_of(command: Any) -> "tuple[str, Split] | None":
+    """Return the parameter among whose words a command's source may be, and how they are split."""
+    mark: tuple[str, Split] | None = getattr(command.callback, _AMONG, None)
+    return mark
 
 
 def takes_no_context(command: Any) -> bool:
@@ -551,6 +573,8 @@ SOURCES = ("--log", "--snapshot", "--acls", "--ref", "--bootstrap-controller", "
 """Flags that name a state source, or what is written."""
 STORES = ("--zookeeper", "--authorizer-properties")
 """Flags that name a ZooKeeper."""
+SOURCE_WORDS = ("source_word", "second_word")
+"""Arguments that name a state source by their place, each by what it is."""
 _SOURCE_GROUP = (*SOURCES, "--bootstrap-checkpoint")
 _STORE_GROUP = (*STORES, "--to-zookeeper")
 """Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
@@ -586,6 +610,7 @@ def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]
     """
     if takes_no_context(ctx.command):
         return order
+    _take_words(ctx, values)
     name = values.pop(_NAMED, None)
     if ctx.resilient_parsing:
         with suppress(MetadataError, OSError):  # completion prints no error, and completes the rest
@@ -597,6 +622,47 @@ def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]
         with suppress(*_passed_over(ctx.command)):
             _fill(ctx, values)
     return [each for each in order if each is not _ANYWHERE]
+
+
+def _take_words(ctx: click.Context, values: dict[str, Any]) -> None:
+    """Put the sources that a command line names by their place under their flags.
+
+    Raises:
+        UsageError: a word that is no source, or could be several, or is beside a flag that names one.
+        OSError: a path cannot be read.
+
+    """
+    among = _split_of(ctx.command)
+    words = SOURCE_WORDS if among is None else (*SOURCE_WORDS, among[0])
+    if all(values.get(name) in (None, (), []) for name in words) or _asks_for_help(ctx, values):
+        return
+    try:
+        _put_words(ctx, values, among)
+    except (ConfigError, OSError) as error:
+        if ctx.resilient_parsing:  # completion prints no error, and completes the rest
+            return
+        if isinstance(error, OSError):
+            raise
+        raise click.UsageError(str(error), ctx) from error
+
+
+def _put_words(ctx: click.Context, values: dict[str, Any], among: "tuple[str, Split] | None") -> None:
+    from aclog.cli.flags.positional import take_first, take_second
+
+    filling, probe = Filling(_parameters(ctx.command), values), not ctx.resilient_parsing
+    above = ctx.find_root().params.get("context") if ctx.resilient_parsing else named_context()
+    named = [flag for flag in (*_SOURCE_GROUP, *_STORE_GROUP) if filling.is_given((flag,))]
+    named += [f"-c {name}" for name in (values.get(_NAMED), above) if name]
+    if among is not None and not named:
+        parameter, split = among
+        values["source_word"], rest = split(values.get(parameter) or ())
+        values[parameter] = list(rest)
+    if (word := values.pop("source_word", None)) is not None:
+        context = take_first(word, filling, named, values, probe=probe)
+        if context is not None:
+            values[_NAMED] = context
+    if (word := values.pop("second_word", None)) is not None:
+        take_second(word, filling, values, probe=probe)
 
 
 def _asks_for_help(ctx: click.Context, values: dict[str, Any]) -> bool:

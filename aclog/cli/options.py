@@ -499,7 +499,13 @@ def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
     names = [each.name for each in made]
     if len(set(names)) < len(names):
         raise TypeError(f"{function.__name__}: two groups have a field of the same name: {sorted(names)}")
-    return made
+    takes_all_words = any(isinstance(each, CommandArgument) and each.nargs < 0 for each in made)
+    return [each for each in made if not (takes_all_words and _is_optional_word(each))]
+
+
+def _is_optional_word(parameter: click.Parameter) -> bool:
+    """Return whether a parameter is one argument that may be left out: none is left for it beside any number."""
+    return isinstance(parameter, CommandArgument) and parameter.nargs == 1 and not parameter.required
 
 
 def _is_group(hint: Any) -> bool:
@@ -529,7 +535,8 @@ def _gathered(function: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(**values: Any) -> Any:
         """Run the function."""
         for name, group in groups.items():
-            values[name] = group(**{each.alias: values.pop(each.name) for each in group.__attrs_attrs__})
+            own = {each.alias: values.pop(each.name) for each in group.__attrs_attrs__ if each.name in values}
+            values[name] = group(**own)
         values.update(dict.fromkeys(contexts, click.get_current_context(silent=True)))
         return function(**values)
 

@@ -35,7 +35,8 @@ def who_can(
       aclog who-can --log DIR --operation READ --topic orders
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
       aclog who-can --log DIR --operation READ --topic 'pii-*'
-      aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
+      aclog who-can rules.jsonl --operation ALTER --cluster --format jsonl
+      aclog who-can main:kafka --operation READ --topic orders
     """
     from aclog.analysis.regions import EVERYONE
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents

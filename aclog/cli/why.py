@@ -396,7 +396,7 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
 
     [bold]Examples[/]
 
-      aclog why svc-orders orders --log DIR
+      aclog why svc-orders orders DIR
       aclog why svc-orders orders --consume --group billing --log DIR
       aclog why User:bob group:billing --bootstrap-controller HOST:9093
       aclog why User:bob cluster --operation Alter --log DIR --as-of yesterday
