@@ -1,24 +1,27 @@
 """Timelines: the intervals of a log in which the answer to a question was yes."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from heapq import merge
 from itertools import chain, groupby
-from typing import Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
+from aclog.analysis.engine.host_classes import partition
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import (
     REQUESTED,
     Direction,
+    Literal,
     Principals,
     Query,
     Region,
     Request,
+    common,
     only,
     root_of_pattern,
     within,
@@ -28,10 +31,12 @@ from aclog.analysis.who_can import holders, names_that_exist, rule_order, rules_
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
+    AclPermissionType,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
+    StandardAclWithId,
     code_name,
     is_cidr,
     record_of,
@@ -48,6 +53,9 @@ from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
+
+_T = TypeVar("_T")
+
 
 # Questions about each state of a log.
 
@@ -453,3 +461,129 @@ def _record(change: Change) -> RecordChange:
 
 def _event(change: Change) -> Event:
     return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)
+
+
+# Since when all requests of a region have been allowed: of each row of an answer about the last state.
+
+
+def covered(policy: Policy, region: Region) -> bool:
+    """Return whether a policy allows every request of a region."""
+    hosts = region.hosts
+    is_one = len(hosts.entries) == 1 and not hosts.complement and "/" not in hosts.entries[0]
+    query = Query(
+        resources=_resources(region),
+        operations=region.operations,
+        principals=region.principals,
+        host=hosts.entries[0] if is_one else None,
+    )
+    return not any(_meet(each, region, cidr=policy.settings.cidr) for each in denied(policy, query))
+
+
+def _resources(region: Region) -> tuple[ResourcePattern, ...]:
+    return tuple(
+        ResourcePattern(resource_type=region.resource_type, name=part.name)
+        if isinstance(part, Literal)
+        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
+        for part in region.names
+    )
+
+
+def _meet(one: Region, other: Region, *, cidr: bool) -> bool:
+    """Return whether two regions of one type, operation and principal share a request."""
+    if not common(one.names, other.names):
+        return False
+    texts = (text for each in (one.hosts, other.hosts) for text in (*each.entries, *each.except_addresses))
+    classes = partition(texts, cidr=cidr)
+    return bool(classes.classes_of(one.hosts) & classes.classes_of(other.hosts))
+
+
+@define(eq=False, kw_only=True)
+class RegionsSince:
+    """The changes of a log up to a state, by which each region that the state allows is dated."""
+
+    begin: Image
+    policy: Policy
+    """Of the state, with the ACLs alone that can affect any of the regions."""
+    _rules: Mapping[str, Sequence[StandardAclWithId]]
+    _changes: Mapping[str, Sequence[Change]]
+
+    @classmethod
+    def of(cls, begin: Image, changes: Iterable[Change], policy: Policy, queries: Sequence[Query]) -> Self:
+        """Return the changes that can affect queries of which the regions are parts; `changes` in order."""
+        settings = policy.settings
+        rules: dict[str, list[StandardAclWithId]] = {}
+        kept: dict[str, list[Change]] = {}
+        for rule in policy.acls:
+            if any(concerns(query, rule.acl, settings) for query in queries):
+                rules.setdefault(rule.acl.principal, []).append(rule)
+        for change in changes:
+            acl = change.rule.acl
+            if not change.first_seen and any(concerns(query, acl, settings) for query in queries):
+                kept.setdefault(acl.principal, []).append(change)
+        return cls(begin=begin, policy=policy, rules=rules, changes=kept)
+
+    def event(self, region: Region) -> Event:
+        """Return the change since which all requests of a region have been allowed; without one: since the beginning.
+
+        The region is one that the state allows. It is checked after each change backwards, down to the first state
+        that denies a part of it.
+        """
+        query = Query(resources=_resources(region), operations=region.operations, principals=region.principals)
+        settings = self.policy.settings
+        acls = AclsImage.from_acls(
+            rule for rules in self._of(self._rules, region) for rule in rules if concerns(query, rule.acl, settings)
+        )
+        changes = [
+            change
+            for each in self._of(self._changes, region)
+            for change in each
+            if concerns(query, change.rule.acl, settings)
+        ]
+        changes.sort(key=lambda change: change.offset)
+        steps = [list(step) for _, step in groupby(changes, lambda change: change.end_offset)]
+        for step in reversed(steps):
+            acls = acls.apply(tuple(map(_undone, reversed(step))))
+            if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
+                acls = acls.merged()
+            if any(map(self._may_grant, step)) and not covered(Policy(acls, settings), region):
+                return _event(self._granting(step, acls, region))
+        return _beginning(self.begin)
+
+    def has_ranges(self, region: Region) -> bool:
+        """Return whether a host that is a range of addresses may take part, so that the answer depends on the Kafka."""
+        rules = (rule.acl for rules in self._of(self._rules, region) for rule in rules)
+        changed = (change.rule.acl for changes in self._of(self._changes, region) for change in changes)
+        return any(is_cidr(acl.host) for acl in chain(rules, changed))
+
+    def _of(self, by_principal: Mapping[str, Sequence[_T]], region: Region) -> Iterator[Sequence[_T]]:
+        """Yield what is about the principals of a region: for a complement, and if ACLs close resources, all."""
+        if region.principals.complement or self.policy.settings.allow_everyone:
+            yield from by_principal.values()
+            return
+        for principal, each in by_principal.items():
+            if principal == WILDCARD_PRINCIPAL or ":" not in principal or principal in region.principals:
+                yield each
+
+    def _may_grant(self, change: Change) -> bool:
+        """Return whether a change may allow a request that was denied before."""
+        is_allow = change.rule.acl.permission_type == AclPermissionType.ALLOW
+        has_plain_effect = ":" in change.rule.acl.principal and not self.policy.settings.allow_everyone
+        return (change.kind is ChangeKind.ADDED) is is_allow or not has_plain_effect
+
+    def _granting(self, step: Sequence[Change], before: AclsImage, region: Region) -> Change:
+        """Return the change of a step, from the state before it, with which the whole region became allowed."""
+        last, acls, was = step[-1], before, False
+        for change in step:
+            acls = acls.apply((_record(change),))
+            now = covered(Policy(acls, self.policy.settings), region)
+            if now and not was:
+                last = change
+            was = now
+        return last
+
+
+def _undone(change: Change) -> RecordChange:
+    id = change.rule.id  # noqa: A001  # Kafka's name for it
+    if id is None:
+        raise ValueError(f"a change in a log must have an id: {change}")
+    return RemoveAccessControlEntryRecord(id=id) if change.kind is ChangeKind.ADDED else record_of(change.rule.acl, id)

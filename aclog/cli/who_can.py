@@ -1,7 +1,7 @@
 """`aclog who-can`: the principals with access."""
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
+from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost, ShowSince
 from aclog.cli.options import Group
 
 app = Group()
@@ -14,6 +14,7 @@ def who_can(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
     host: AskedHost = None,
+    since: ShowSince = False,
 ) -> None:
     """List the principals with access to a resource, from which hosts, and by which rules.
 
@@ -30,18 +31,21 @@ def who_can(
     least one name that begins with pii-; its row ends with the extent: all of
     these names, or some.
 
+    With --since, each row shows since when all of it has been allowed, and the
+    change of the log that made it so.
+
     [bold]Examples[/]
 
       aclog who-can --log DIR --operation READ --topic orders
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
-      aclog who-can --log DIR --operation READ --topic 'pii-*'
+      aclog who-can --log DIR --operation READ --topic 'pii-*' --since
       aclog who-can rules.jsonl --operation ALTER --cluster --format jsonl
       aclog who-can main:kafka --operation READ --topic orders
     """
     from aclog.analysis.regions import EVERYONE
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.settings import is_set
-    from aclog.cli.answers import print_permissions
+    from aclog.cli.answers import print_permissions, rows_of
     from aclog.ops.policies import policies_of, read_premises
 
     action.check()
@@ -60,4 +64,13 @@ def who_can(
         for generation, policy in policies.items()
     }
     has_extents = any(map(is_set, action.resources()))
-    print_permissions(answers, how, choice.origins, none="no principal", premises=premises, has_extents=has_extents)
+    queries = [need.query(EVERYONE, query.host) for need in needs] if needs else [query]
+    print_permissions(
+        answers,
+        how,
+        choice.origins,
+        none="no principal",
+        premises=premises,
+        has_extents=has_extents,
+        since=rows_of(choice, policies, queries, authorizer) if since else None,
+    )

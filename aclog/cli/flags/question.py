@@ -298,6 +298,15 @@ AskedHost: TypeAlias = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+ShowSince: TypeAlias = Annotated[
+    bool,
+    Option(
+        "--since",
+        metavar="",
+        help="Also show since when all of a row has been allowed, and by which change: of a log.",
+        rich_help_panel=_PANEL,
+    ),
+]
 AskedPrincipals: TypeAlias = Annotated[
     list[str],
     Option("--principal", metavar="TYPE:NAME", help="A principal; can be repeated.", rich_help_panel=_PANEL),
