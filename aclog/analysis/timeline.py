@@ -526,7 +526,7 @@ class RegionsSince:
         """Return the change since which all requests of a region have been allowed; without one: since the beginning.
 
         The region is one that the state allows. It is checked after each change backwards, down to the first state
-        that denies a part of it.
+        that denies a part of the region.
         """
         query = Query(resources=_resources(region), operations=region.operations, principals=region.principals)
         settings = self.policy.settings

@@ -243,7 +243,8 @@ def history(
         Option(
             "--since",
             metavar="N|TIME",
-            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/].",
+            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/], "
+            "[cyan]90d[/], [cyan]1h[/].",
             show_default="the log's beginning",
         ),
     ] = None,
@@ -264,11 +265,12 @@ def history(
       aclog acls history --log DIR --principal User:bob --format csv
     """
     from aclog.cli.acl_history import Span, print_history
+    from aclog.snapshots.moments import since_text
     from aclog.terminal.moment import take_moment
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
     choice = source.choose()
-    moment = None if since is None else take_moment(since)
+    moment = None if since is None else take_moment(since_text(since), of_state=True)
     print_history(choice, Span(since=moment, principals=principal or ()), how)
 
 

@@ -81,7 +81,7 @@ def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> No
     choice = source.choose()  # wrong flags are reported now, to a person
     choice.source.close()
     if choice.as_of is not None:
-        take_moment(choice.as_of)
+        take_moment(choice.as_of, of_state=True)
     authorizer.warn_of_super_users()
     serve_tools(fixed_words(source, flags, authorizer), flags.time_limit)
 

@@ -265,9 +265,9 @@ class ChosenSource:
 
     @property
     def moment(self) -> Moment | None:
-        """The moment; None for the newest state. Raises ConfigError: neither an offset nor a time."""
+        """The moment; None for the newest state. Raises ConfigError: neither an offset nor a past time."""
         if self._moment is None and self.as_of is not None:  # read once: `1h ago` is the same moment all the while
-            self._moment = take_moment(self.as_of)
+            self._moment = take_moment(self.as_of, of_state=True)
         return self._moment
 
     def image(self) -> Image:

@@ -1,8 +1,11 @@
 """Since when: the dates of rows, rows by principal, and spans of a history."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 from attrs import evolve
 
@@ -10,6 +13,7 @@ from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.cli.command import aclog
 
+WEEK = Path(__file__).parents[1] / "data" / "week"
 READ = ("--operation", "READ", "--topic", "t")
 
 
@@ -66,3 +70,22 @@ def test_what_cannot_be_dated_says_why(log: Path, tmp_path: Path) -> None:
     assert unknown[-1].endswith("the Kafka that decided is not stated (--kafka-version)")
     stated = aclog("who-can", ranged, *READ, "--since", "--kafka-version", "4.4").ok().lines
     assert "since offset 0" in stated[-1]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # pexpect forks a process with threads
+@pytest.mark.process
+def test_a_history_on_a_terminal_fits_100_columns_a_line_a_record() -> None:
+    def shown(*flags: str) -> list[str]:
+        words = ["-m", "aclog", "acls", "history", str(WEEK / "log"), "--no-pager", *flags]
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        child = pexpect.spawn(
+            sys.executable, words, encoding="utf-8", timeout=300, dimensions=(60, 100), env=environment
+        )
+        return [line for line in child.read().splitlines() if not line.startswith("aclog: ")]
+
+    head, *lines = shown()
+    assert head.split() == ["TIME", "OFFSET", "CHANGE", "RULE", "PRINCIPAL", "OPERATION", "RESOURCE", "HOST"]
+    assert len(lines) == len(aclog("acls", "history", WEEK / "log", "--format", "jsonl").ok().lines)
+    assert max(map(len, lines)) <= 100
+    assert any("TOPIC payments.*" in line for line in lines)
+    assert shown("--columns", "id,offset")[0].split() == ["ID", "OFFSET"]
