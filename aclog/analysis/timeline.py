@@ -7,13 +7,14 @@ from heapq import merge
 from itertools import chain, groupby
 from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
 from aclog.analysis.engine.host_classes import partition
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import (
+    EVERYONE,
     REQUESTED,
     Direction,
     Literal,
@@ -22,6 +23,7 @@ from aclog.analysis.regions import (
     Region,
     Request,
     common,
+    everyone_but,
     only,
     root_of_pattern,
     within,
@@ -296,6 +298,38 @@ def intervals(
         answer = now
     if start is not None:
         yield Interval(start=start, end=None, only=answer.only)
+
+
+def intervals_by_principal(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Callable[[Principals], Question],
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None = None,
+) -> Iterator[tuple[Principals, Interval]]:
+    """Yield the intervals of each principal that a rule of the history names, by name, and then of all others.
+
+    `question` makes the question about some principals; the rest as `intervals`. The changes that can affect an answer
+    are in memory.
+    """
+    everyone = question(EVERYONE)
+    rules: dict[str, list[StandardAclWithId]] = {}
+    for rule in begin.acls:
+        if everyone.concerns(rule.acl, settings):
+            rules.setdefault(rule.acl.principal, []).append(rule)
+    concerned: dict[str, list[Change]] = {}
+    for change in changes:
+        if not change.first_seen and everyone.concerns(change.rule.acl, settings):
+            concerned.setdefault(change.rule.acl.principal, []).append(change)
+    texts = {*rules, *concerned}
+    names = sorted({each for each in texts if ":" in each and each != WILDCARD_PRINCIPAL} | settings.super_users)
+    # Where resources without ACLs are open, any ACL closes its resource to all principals.
+    shared = texts if settings.allow_everyone else {each for each in texts if ":" not in each} | {WILDCARD_PRINCIPAL}
+    for principals, own in (*((only(name), {name, *shared}) for name in names), (everyone_but(*names), shared)):
+        acls = AclsImage.from_acls(rule for name in sorted(own) for rule in rules.get(name, ()))
+        theirs = merge(*(concerned.get(name, ()) for name in own), key=lambda change: change.offset)
+        for interval in intervals(evolve(begin, acls=acls), theirs, question(principals), settings, kafka):
+            yield principals, interval
 
 
 def policy_after(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Policy:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclog.analysis.comparison import Compared
 from aclog.analysis.policy import Policy, generation_object, merged, only_on
-from aclog.analysis.regions import JsonObject, Query, decided_by_object
+from aclog.analysis.regions import JsonObject, Principals, Query, decided_by_object, principals_object, who_text
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
 from aclog.authorizer.acl import Origins, PatternType, StandardAcl, acl_text
@@ -296,6 +296,40 @@ def print_intervals(
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
+def print_timelines(
+    timelines: Iterable[tuple[Principals, Interval]],
+    output: Output,
+    *,
+    begin: int,
+    last: str,
+    premises: Premises = ALL_KNOWN,
+) -> None:
+    """Print the intervals of several principals, each with its principals; the rest as print_intervals."""
+    if output.is_rows:
+        is_streamed = output.form is OutputFormat.JSONL
+        rows = ({"principals": principals_object(who), **interval_object(each)} for who, each in timelines)
+        listed = rows if is_streamed else list(rows)
+        by_one = is_streamed or any("generation" in row for row in listed)
+        columns = (REGION_COLUMNS[0], *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
+        print_rows(columns, listed, output.form, keys=output.columns)
+    else:
+        more, printed = premises.turning(allowed=False), None
+        for who, interval in timelines:
+            if who != printed:
+                say(printable(who_text(who)))
+                printed = who
+            for line in interval_lines(interval, last):
+                say(printable(f"  {line}"))
+        if printed is None:
+            say(printable(more.decided(_never(begin))))
+    if begin:
+        note(f"the history begins at offset {begin}: what was before it is unknown")
+
+
+def _never(begin: int) -> str:
+    return f"never since offset {begin}, with which the history begins" if begin else "never"
+
+
 def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
     has_intervals = False
     for interval in timeline:
@@ -303,8 +337,7 @@ def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premi
         for line in interval_lines(interval, last):
             say(printable(line))
     if not has_intervals:
-        never = f"never since offset {begin}, with which the history begins" if begin else "never"
-        say(printable(more.decided(never)))
+        say(printable(more.decided(_never(begin))))
 
 
 def interval_object(interval: Interval) -> JsonObject:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from aclog.analysis.comparison import allowed
 from aclog.analysis.policy import Policy, is_allowed
-from aclog.analysis.regions import EVERYONE, Query, Region, Request, everyone_but, only, operations_of
-from aclog.analysis.timeline import AnyAllowed, Interval, RegionsSince, intervals
+from aclog.analysis.regions import EVERYONE, Principals, Query, Region, Request, everyone_but, only, operations_of
+from aclog.analysis.timeline import AnyAllowed, Interval, RegionsSince, intervals, intervals_by_principal
 from aclog.analysis.who_can import SUPER_USER, permissions
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.settings import Generation, Settings
@@ -103,6 +103,32 @@ def test_each_region_is_dated_as_by_every_request_at_every_offset(
             since -= 1
         assert event.end_offset == since, (str(region), event)
         assert (event.change is None) == (since == 0)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_the_intervals_of_each_principal_are_those_of_a_question_about_it_alone(
+    tmp_path_factory: pytest.TempPathFactory, random: Random
+) -> None:
+    log = write_log(tmp_path_factory.mktemp("log"), *batches_of(random, 20))
+    query, given_settings = evolve(random_query(random), principals=EVERYONE), random_settings(random)
+    by_principal: dict[Principals, list[Interval]] = {}
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        timelines = intervals_by_principal(
+            begin,
+            history_from(begin, reader),
+            lambda principals: AnyAllowed(evolve(query, principals=principals)),
+            given_settings,
+        )
+        for who, interval in timelines:
+            by_principal.setdefault(who, []).append(interval)
+    for who, own in by_principal.items():
+        assert own == found(log, evolve(query, principals=who), given_settings)
+    named = {name for who in by_principal if not who.complement for name in who.named}
+    for name in ("User:a", "User:b", "Group:g"):
+        if name not in named and all(name in who.named for who in by_principal if who.complement):
+            assert found(log, evolve(query, principals=only(name)), given_settings) == []
 
 
 def requests_in(states: list[Policy], region: Region) -> Iterator[Request]:

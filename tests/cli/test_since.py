@@ -89,3 +89,17 @@ def test_a_history_on_a_terminal_fits_100_columns_a_line_a_record() -> None:
     assert max(map(len, lines)) <= 100
     assert any("TOPIC payments.*" in line for line in lines)
     assert shown("--columns", "id,offset")[0].split() == ["ID", "OFFSET"]
+
+
+def test_when_without_a_principal_has_rows_by_principal_as_with_each(log: Path) -> None:
+    lines = aclog("when", log, *READ).ok().lines
+    assert [line for line in lines if not line.startswith(" ")] == ["User:alice", "User:w"]
+    rows = [json.loads(line) for line in aclog("when", log, *READ, "--format", "jsonl").ok().lines]
+    assert [row["principals"] for row in rows] == [{"in": ["User:alice"]}] * 2 + [{"in": ["User:w"]}]
+    alone = []
+    for name in ("User:alice", "User:w"):
+        alone += aclog("when", log, *READ, "--principal", name, "--format", "jsonl").ok().lines
+    assert [{key: row[key] for key in row if key != "principals"} for row in rows] == list(map(json.loads, alone))
+    assert aclog("when", log, "--operation", "WRITE", "--topic", "t").ok().out == "never\n"
+    header = aclog("when", log, *READ, "--format", "csv").ok().lines[0]
+    assert header.startswith("principals,from.offset,")

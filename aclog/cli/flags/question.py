@@ -451,6 +451,10 @@ class WhoFlags:
     ] = field(factory=list)
     host: AskedHost = None
 
+    def is_everyone(self) -> bool:
+        """Return whether no flag names a principal."""
+        return not self.principal and not self.except_principal
+
     def principals(self) -> "Principals":
         """Return the principals in question. Raises ConfigError: both flags, or a malformed principal."""
         from aclog.analysis.regions import everyone_but, only
