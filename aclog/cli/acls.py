@@ -420,6 +420,11 @@ def print_acls(listed: ListedAcls, resources: ResourceFlags, principals: Sequenc
         rules = tracked(_sorted(listed.acls, filters), "listing", "ACLs", streams=True)
         _print_rows(listed, watch(rules), output)
     ranges.report()
+    if ranges.is_empty and output.form in (OutputFormat.KAFKA, OutputFormat.TABLE):
+        from aclog.cli.answers import note_each
+        from aclog.ops.near import nothing_listed
+
+        note_each(nothing_listed(listed.acls, resources.patterns(), subjects))
 
 
 def _kafka_lines(

@@ -173,8 +173,8 @@ def print_permissions(
     premises: Premises = ALL_KNOWN,
     has_extents: bool = False,
     since: RowsSince | None = None,
-) -> None:
-    """Print permissions, super users last and apart; `none` without any.
+) -> bool:
+    """Print permissions, super users last and apart; `none` without any. Return whether text has none by ACLs.
 
     Permissions that only one of several generations of Kafka allows are marked. `premises`: unknown settings; text ends
     with a line about what they could add. `has_extents`: whether permissions have the extent to which they cover the
@@ -195,7 +195,7 @@ def print_permissions(
         if since is not None:
             columns = (*columns[: len(REGION_COLUMNS)], SINCE, *columns[len(REGION_COLUMNS) :])
         print_rows(columns, rows, output.form, keys=output.columns)
-        return
+        return False
     supers, count = "", 0
     for permission, generation in permissions:
         if _is_super(permission):
@@ -210,9 +210,16 @@ def print_permissions(
         say(printable(f"super users, who may do everything: {supers}"))
     elif not count:
         say(printable(f"{none} unless {more.unless()}" if more else none))
-        return
+        return True
     if more:
         say(printable(f"and more if {more.unless()}"))
+    return not count
+
+
+def note_each(reasons: Iterable[str]) -> None:
+    """Print notes with names of clients in them."""
+    for text in reasons:
+        note(printable(text))
 
 
 def _dated(permission: Permission, since: RowsSince | None) -> Iterator[tuple[Permission, Since | None]]:

@@ -34,8 +34,9 @@ def what_can(
     from aclog.analysis.regions import Query, only
     from aclog.analysis.who_can import RulesAbout, permissions
     from aclog.authorizer.acl import host_address
-    from aclog.cli.answers import print_denies, print_permissions, rows_of
+    from aclog.cli.answers import note_each, print_denies, print_permissions, rows_of
     from aclog.cli.flags.question import asked_principals
+    from aclog.ops.near import no_permission
     from aclog.ops.policies import policies_of, read_premises
 
     how = output.choose()
@@ -46,7 +47,9 @@ def what_can(
     premises = read_premises(choice, authorizer.configs())
     answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
     dated = rows_of(choice, policies, [query], authorizer) if since else None
-    print_permissions(answers, how, choice.origins, none="nothing", premises=premises, since=dated)
+    is_empty = print_permissions(answers, how, choice.origins, none="nothing", premises=premises, since=dated)
+    if is_empty and subject not in next(iter(policies.values())).settings.super_users:
+        note_each([no_permission(choice.image().acls, subject)])
     if how.is_rows:
         return
     denies = {rule for group in answers.values() for permission in group for rule in permission.denies}

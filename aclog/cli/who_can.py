@@ -45,7 +45,8 @@ def who_can(
     from aclog.analysis.regions import EVERYONE
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.settings import is_set
-    from aclog.cli.answers import print_permissions, rows_of
+    from aclog.cli.answers import note_each, print_permissions, rows_of
+    from aclog.ops.near import no_principal
     from aclog.ops.policies import policies_of, read_premises
 
     action.check()
@@ -65,7 +66,7 @@ def who_can(
     }
     has_extents = any(map(is_set, action.resources()))
     queries = [need.query(EVERYONE, query.host) for need in needs] if needs else [query]
-    print_permissions(
+    is_empty = print_permissions(
         answers,
         how,
         choice.origins,
@@ -74,3 +75,5 @@ def who_can(
         has_extents=has_extents,
         since=rows_of(choice, policies, queries, authorizer) if since else None,
     )
+    if is_empty:
+        note_each(no_principal(next(iter(policies.values())), action.resources()))

@@ -50,6 +50,7 @@ from aclog.cli.flags.question import AnswerFlags, Request
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
+from aclog.ops.near import near_principals
 from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
 from aclog.ops.why import Since, answer_since
 from aclog.shell.commands import parse_resource
@@ -207,8 +208,6 @@ def principal_of(text: str, image: Image) -> str:
         ConfigError: no type, and ACLs name another type of principal with this name, and no User.
 
     """
-    from difflib import get_close_matches  # here: most principals are in the state
-
     named_in_acls = image.acls.principals()
     principal = text if ":" in text else f"{_USER}{text}"
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}
@@ -220,9 +219,7 @@ def principal_of(text: str, image: Image) -> str:
             raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
     principals = sorted(named_in_acls | users)
     same = [each for each in principals if each.casefold() == principal.casefold()]
-    names = {name for each in principals if (name := each.partition(":")[2]) not in {"", "*"}}
-    close = get_close_matches(principal.partition(":")[2], names, n=3)  # the type is alike in most of them
-    near = same or [each for each in principals if each.partition(":")[2] in close]
+    near = same or near_principals(principal, principals)
     hint = f": did you mean {' or '.join(near)}?" if near else ""
     case = " (upper and lower case differ)" if same else ""
     note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
