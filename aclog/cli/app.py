@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 # A command that imports all the others before it runs takes longer to start than to decide on a million ACLs.
 
 
+BAD_INPUT = 2
+"""The exit code of a command line that cannot be read, or of input that is not valid."""
+
+
 class LazyCommand(click.Command):
     """A placeholder in a group for a command that is not imported yet: enough for `--help` and completion."""
 
@@ -61,8 +65,17 @@ class LazyGroup(Group):
     name, it is the command, a group itself.
     """
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click.Command.parse_args. Without arguments print the first steps, and end as for bad input."""
+        if not args and not ctx.resilient_parsing:
+            say(_FIRST_STEPS)
+            ctx.exit(BAD_INPUT)
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the name of the command that is called, the command itself, and the words after it."""
+        if args == ["version"]:
+            _print_version(value=True)
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
 
@@ -88,6 +101,16 @@ read never change what they read.
   aclog shell --log DIR tree /acl
   aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
+
+_FIRST_STEPS = """\
+aclog: who may do what in Apache Kafka, since when, and why. SOURCE: a log directory, files of ACLs, HOST:PORT, ...
+
+  aclog why alice orders SOURCE                            why a request is allowed or denied, and the fix
+  aclog who-can SOURCE --operation READ --topic orders     the principals with access, and by which rules
+  aclog lint SOURCE                                        rules that are ineffective or broader than intended
+  aclog diff OLD NEW                                       the access that one source grants and another does not
+  aclog console SOURCE                                     all of it in a browser
+  aclog --help, aclog COMMAND --help                       all commands; the flags of one, with examples"""
 
 _EPILOG = (
     "Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted or damage found; 2 bad input (one "
@@ -169,7 +192,9 @@ def _print_version(value: bool) -> None:
 def _root(
     _version: Annotated[
         bool,
-        Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        Option(
+            "--version", "-V", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
     no_pager: Annotated[
         bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
@@ -207,7 +232,6 @@ app = LazyGroup(
     params=parameters_of(_root),
     help=_HELP,
     epilog=_EPILOG,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "obj": _Contexts()},
 )
 
@@ -215,7 +239,6 @@ app = LazyGroup(
 # One command line, and its exit status.
 
 
-BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -307,13 +330,54 @@ def _usage(error: click.ClickException) -> str:
 
 def _what(error: click.ClickException) -> str:
     match error:
-        case click.NoSuchOption(option_name=name, possibilities=near):
+        case click.NoSuchOption(option_name=name, possibilities=near, ctx=context):
+            if name in _MEANT:  # options that are spelled alike mean something else
+                meant = _meant(name, context)
+                return f"No such option: {visible(name)}" + (f" (did you mean {meant}?)" if meant else "")
             return f"No such option: {visible(name)}" + (
                 f" (Possible options: {', '.join(sorted(near))})" if near else ""
             )
         case NoSuchCommand(command_name=name, possibilities=near):
             return f"No such command {name!r}." + (f" Did you mean {', '.join(map(repr, near))}?" if near else "")
     return error.format_message()
+
+
+_MEANT = {
+    **dict.fromkeys(("--dir", "--directory", "--data-dir", "--log-dir", "--logdir", "--logs"), ("--log",)),
+    **dict.fromkeys(("--file", "--input", "--path", "--rules"), ("--acls",)),
+    **dict.fromkeys(("--checkpoint", "--snapshot-file"), ("--snapshot",)),
+    **dict.fromkeys(("--commit", "--branch", "--git"), ("--ref",)),
+    **dict.fromkeys(("--port", "--bind", "--address", "--listen-address"), ("--listen",)),
+    **dict.fromkeys(
+        ("--bootstrap", "--broker", "--brokers", "--broker-list", "--server", "--servers", "--bootstrap-servers"),
+        ("--bootstrap-server",),
+    ),
+    **dict.fromkeys(
+        ("--controller", "--controllers", "--quorum", "--bootstrap-controllers"), ("--bootstrap-controller",)
+    ),
+    **dict.fromkeys(("--config", "--properties", "--client-config", "--consumer.config"), ("--command-config",)),
+    **dict.fromkeys(("--at", "--time", "--timestamp", "--when"), ("--as-of",)),
+    **dict.fromkeys(("--after", "--from", "--begin"), ("--since",)),
+    **dict.fromkeys(("--user", "--username", "--identity"), ("--principal", "--allow-principal")),
+    **dict.fromkeys(("--op", "--action", "--permission"), ("--operation",)),
+    **dict.fromkeys(("--resource", "--resource-name", "--topics"), ("--topic",)),
+    **dict.fromkeys(("--consumer-group", "--group-id", "--groups"), ("--group",)),
+    **dict.fromkeys(("--ip", "--client", "--client-host"), ("--host", "--allow-host")),
+    **dict.fromkeys(("--prefix", "--pattern", "--pattern-type"), ("--resource-pattern-type",)),
+    **dict.fromkeys(("--tz", "--zone", "--time-zone"), ("--timezone",)),
+    **dict.fromkeys(("--yes", "--assume-yes"), ("--force",)),
+    **dict.fromkeys(("--json", "--csv", "--table", "--output-format"), ("--format",)),
+    **dict.fromkeys(("--profile", "--env", "--environment"), ("--context",)),
+}
+"""Flags of other tools, and those with the same meaning here."""
+
+
+def _meant(name: str, context: click.Context | None) -> str | None:
+    """Return the flag of the command that means what a flag of another name means elsewhere; None without one."""
+    if context is None:
+        return None
+    options = {each for parameter in context.command.params for each in parameter.opts} | {"--context"}
+    return next((each for each in _MEANT.get(name, ()) if each in options), None)
 
 
 def _use_utf8() -> None:

@@ -76,6 +76,8 @@ class Option:
     """Takes the value when it is read."""
     is_eager: bool
     """Whether it is read before all others."""
+    aliases: tuple[str, ...]
+    """Names that are not in the help, taken where the command has no other option of such a name."""
 
     def __init__(
         self,
@@ -90,12 +92,14 @@ class Option:
         autocompletion: Callable[..., _Words] | None = None,
         callback: Callable[[Any], Any] | None = None,
         is_eager: bool = False,
+        aliases: tuple[str, ...] = (),
     ) -> None:
         """Take the flags, and the rest by its name."""
         self.flags, self.help, self.metavar = flags, help, metavar
         self.show_default, self.rich_help_panel = show_default, rich_help_panel
         self.min, self.max, self.parser = min, max, parser
         self.autocompletion, self.callback, self.is_eager = autocompletion, callback, is_eager
+        self.aliases = aliases
 
 
 class Argument(NamedTuple):
@@ -259,6 +263,8 @@ class _Described(click.Parameter):
 class CommandOption(_Described, click.Option):
     """An option of a command."""
 
+    aliases: tuple[str, ...] = ()
+
     @property
     def type_text(self) -> str:
         """The placeholder of the value: by default its type."""
@@ -336,7 +342,7 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
         if (callback := option.callback) is not None:
             attributes["callback"] = lambda _ctx, _param, value: callback(value)
         made = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
-        made.rich_help_panel = option.rich_help_panel
+        made.rich_help_panel, made.aliases = option.rich_help_panel, option.aliases
     made.annotation, made.show_default = annotation, option.show_default
     return made
 
@@ -365,6 +371,16 @@ def _defaults(ctx: click.Context) -> Defaults | None:
 
 class _Parser(_OptionParser):
     """Parses the command line of one command."""
+
+    def add_aliases(self, parameters: Iterable[click.Parameter]) -> None:
+        """Take the aliases of the options that were added, unless another option begins one: `--out`, `--output`."""
+        for each in parameters:
+            aliases = each.aliases if isinstance(each, CommandOption) else ()
+            if any(alias.startswith(name) for alias in aliases for name in self._long_opt):
+                continue
+            for alias in aliases:
+                names = self._long_opt if alias.startswith("--") else self._short_opt
+                names.setdefault(alias, self._long_opt[each.opts[0]])
 
     def watch(self) -> None:
         """Refuse an option that is given twice with different values: the last would win. Twice the same is once."""
@@ -417,6 +433,7 @@ class _Shown(click.Command):
             parameter.add_to_parser(parser, ctx)
         if (defaults := _defaults(ctx)) is not None:
             defaults.add_option(self, parser)
+        parser.add_aliases(self.get_params(ctx))
         if not ctx.resilient_parsing:  # completion takes what it finds
             parser.watch()
         return parser

@@ -257,6 +257,7 @@ def format_option(*formats: OutputFormat, default: str, help: str = "How to prin
         help=help,
         show_default=default,
         rich_help_panel=PANEL,
+        aliases=("--output", "-o"),
     )
 
 
