@@ -29,7 +29,7 @@ from aclog.analysis.regions import (
     within,
     witness,
 )
-from aclog.analysis.who_can import holders, names_that_exist, rule_order, rules_on
+from aclog.analysis.who_can import holders, is_about, names_that_exist, rule_order, rules_on
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
@@ -513,6 +513,11 @@ def covered(policy: Policy, region: Region) -> bool:
     return not any(_meet(each, region, cidr=policy.settings.cidr) for each in denied(policy, query))
 
 
+def _affects(query: Query, rule: StandardAcl, settings: Settings) -> bool:
+    """Return whether an ACL can affect the decision on a request of a query: more closely than `concerns`."""
+    return concerns(query, rule, settings) if settings.allow_everyone else is_about(rule, query, settings)
+
+
 def _resources(region: Region) -> tuple[ResourcePattern, ...]:
     return tuple(
         ResourcePattern(resource_type=region.resource_type, name=part.name)
@@ -531,7 +536,7 @@ def _meet(one: Region, other: Region, *, cidr: bool) -> bool:
     return bool(classes.classes_of(one.hosts) & classes.classes_of(other.hosts))
 
 
-@define(eq=False, kw_only=True)
+@frozen(eq=False, kw_only=True)
 class RegionsSince:
     """The changes of a log up to a state, by which each region that the state allows is dated."""
 
@@ -564,22 +569,33 @@ class RegionsSince:
         """
         query = Query(resources=_resources(region), operations=region.operations, principals=region.principals)
         settings = self.policy.settings
-        acls = AclsImage.from_acls(
-            rule for rules in self._of(self._rules, region) for rule in rules if concerns(query, rule.acl, settings)
-        )
+        rules = (rule for each in self._of(self._rules, region) for rule in each)
+        live = {rule.id: rule for rule in rules if _affects(query, rule.acl, settings)}
         changes = [
             change
             for each in self._of(self._changes, region)
             for change in each
-            if concerns(query, change.rule.acl, settings)
+            if _affects(query, change.rule.acl, settings)
         ]
         changes.sort(key=lambda change: change.offset)
         steps = [list(step) for _, step in groupby(changes, lambda change: change.end_offset)]
+        acls: AclsImage | None = None  # built when it is needed: most regions began with their only ALLOW
         for step in reversed(steps):
-            acls = acls.apply(tuple(map(_undone, reversed(step))))
-            if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
-                acls = acls.merged()
-            if any(map(self._may_grant, step)) and not covered(Policy(acls, settings), region):
+            for change in reversed(step):
+                if change.kind is ChangeKind.ADDED:
+                    live.pop(change.rule.id, None)
+                else:
+                    live[change.rule.id] = change.rule
+            if acls is not None:
+                acls = acls.apply(tuple(map(_undone, reversed(step))))
+                if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
+                    acls = acls.merged()
+            if not any(map(self._may_grant, step)):
+                continue
+            if len(step) == 1 and not self._may_cover(live.values()):
+                return _event(step[0])
+            acls = AclsImage.from_acls(live.values()) if acls is None else acls
+            if not covered(Policy(acls, settings), region):
                 return _event(self._granting(step, acls, region))
         return _beginning(self.begin)
 
@@ -594,9 +610,19 @@ class RegionsSince:
         if region.principals.complement or self.policy.settings.allow_everyone:
             yield from by_principal.values()
             return
-        for principal, each in by_principal.items():
-            if principal == WILDCARD_PRINCIPAL or ":" not in principal or principal in region.principals:
-                yield each
+        for principal in {*region.principals.named, *self._shared}:
+            if principal in by_principal:
+                yield by_principal[principal]
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The principals whose ACLs are about all: `User:*`, and those without a colon, as which Kafka throws."""
+        return frozenset({WILDCARD_PRINCIPAL, *(each for each in (*self._rules, *self._changes) if ":" not in each)})
+
+    def _may_cover(self, rules: Iterable[StandardAclWithId]) -> bool:
+        """Return whether ACLs may allow anything."""
+        has_allow = any(rule.acl.permission_type == AclPermissionType.ALLOW for rule in rules)
+        return has_allow or self.policy.settings.allow_everyone
 
     def _may_grant(self, change: Change) -> bool:
         """Return whether a change may allow a request that was denied before."""
@@ -607,7 +633,7 @@ class RegionsSince:
     def _granting(self, step: Sequence[Change], before: AclsImage, region: Region) -> Change:
         """Return the change of a step, from the state before it, with which the whole region became allowed."""
         last, acls, was = step[-1], before, False
-        for change in step:
+        for change in step if len(step) > 1 else ():
             acls = acls.apply((_record(change),))
             now = covered(Policy(acls, self.policy.settings), region)
             if now and not was:
