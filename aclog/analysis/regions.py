@@ -466,7 +466,7 @@ def region_object(region: Region) -> JsonObject:
     return {
         "resourceType": region.resource_type.name,
         "operations": [operation.name for operation in operations_of(region.operations)],
-        "principals": _principals(region.principals),
+        "principals": principals_object(region.principals),
         "hosts": _hosts(region.hosts),
         "names": [_part(part) for part in region.names],
     }
@@ -514,7 +514,8 @@ def difference_object(
     }
 
 
-def _principals(principals: Principals) -> JsonObject:
+def principals_object(principals: Principals) -> JsonObject:
+    """Return the named principals, or those that are left out of all."""
     return {"except" if principals.complement else "in": list(principals.named)}
 
 

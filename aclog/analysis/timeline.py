@@ -1,37 +1,44 @@
 """Timelines: the intervals of a log in which the answer to a question was yes."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from heapq import merge
 from itertools import chain, groupby
-from typing import Final, NamedTuple, Protocol, Self, TypeAlias
+from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import allowed, denied, differences
+from aclog.analysis.engine.host_classes import partition
 from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, is_allowed
 from aclog.analysis.regions import (
+    EVERYONE,
     REQUESTED,
     Direction,
+    Literal,
     Principals,
     Query,
     Region,
     Request,
+    common,
+    everyone_but,
     only,
     root_of_pattern,
     within,
     witness,
 )
-from aclog.analysis.who_can import holders, names_that_exist, rule_order, rules_on
+from aclog.analysis.who_can import holders, is_about, names_that_exist, rule_order, rules_on
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclOperation,
+    AclPermissionType,
     PatternType,
     ResourcePattern,
     ResourceType,
     StandardAcl,
+    StandardAclWithId,
     code_name,
     is_cidr,
     record_of,
@@ -48,6 +55,9 @@ from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
+
+_T = TypeVar("_T")
+
 
 # Questions about each state of a log.
 
@@ -290,6 +300,38 @@ def intervals(
         yield Interval(start=start, end=None, only=answer.only)
 
 
+def intervals_by_principal(
+    begin: Image,
+    changes: Iterable[Change],
+    question: Callable[[Principals], Question],
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None = None,
+) -> Iterator[tuple[Principals, Interval]]:
+    """Yield the intervals of each principal that a rule of the history names, by name, and then of all others.
+
+    `question` makes the question about some principals; the rest as `intervals`. The changes that can affect an answer
+    are in memory.
+    """
+    everyone = question(EVERYONE)
+    rules: dict[str, list[StandardAclWithId]] = {}
+    for rule in begin.acls:
+        if everyone.concerns(rule.acl, settings):
+            rules.setdefault(rule.acl.principal, []).append(rule)
+    concerned: dict[str, list[Change]] = {}
+    for change in changes:
+        if not change.first_seen and everyone.concerns(change.rule.acl, settings):
+            concerned.setdefault(change.rule.acl.principal, []).append(change)
+    texts = {*rules, *concerned}
+    names = sorted({each for each in texts if ":" in each and each != WILDCARD_PRINCIPAL} | settings.super_users)
+    # Where resources without ACLs are open, any ACL closes its resource to all principals.
+    shared = texts if settings.allow_everyone else {each for each in texts if ":" not in each} | {WILDCARD_PRINCIPAL}
+    for principals, own in (*((only(name), {name, *shared}) for name in names), (everyone_but(*names), shared)):
+        acls = AclsImage.from_acls(rule for name in sorted(own) for rule in rules.get(name, ()))
+        theirs = merge(*(concerned.get(name, ()) for name in own), key=lambda change: change.offset)
+        for interval in intervals(evolve(begin, acls=acls), theirs, question(principals), settings, kafka):
+            yield principals, interval
+
+
 def policy_after(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Policy:
     """Return the policy after changes of the state at `begin`: those of the ACLs that can affect the answer, alone."""
     return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(_record, changes))), settings)
@@ -453,3 +495,155 @@ def _record(change: Change) -> RecordChange:
 
 def _event(change: Change) -> Event:
     return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)
+
+
+# Since when all requests of a region have been allowed: of each row of an answer about the last state.
+
+
+def covered(policy: Policy, region: Region) -> bool:
+    """Return whether a policy allows every request of a region."""
+    hosts = region.hosts
+    is_one = len(hosts.entries) == 1 and not hosts.complement and "/" not in hosts.entries[0]
+    query = Query(
+        resources=_resources(region),
+        operations=region.operations,
+        principals=region.principals,
+        host=hosts.entries[0] if is_one else None,
+    )
+    return not any(_meet(each, region, cidr=policy.settings.cidr) for each in denied(policy, query))
+
+
+def _affects(query: Query, rule: StandardAcl, settings: Settings) -> bool:
+    """Return whether an ACL can affect the decision on a request of a query: more closely than `concerns`."""
+    return concerns(query, rule, settings) if settings.allow_everyone else is_about(rule, query, settings)
+
+
+def _resources(region: Region) -> tuple[ResourcePattern, ...]:
+    return tuple(
+        ResourcePattern(resource_type=region.resource_type, name=part.name)
+        if isinstance(part, Literal)
+        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
+        for part in region.names
+    )
+
+
+def _meet(one: Region, other: Region, *, cidr: bool) -> bool:
+    """Return whether two regions of one type, operation and principal share a request."""
+    if not common(one.names, other.names):
+        return False
+    texts = (text for each in (one.hosts, other.hosts) for text in (*each.entries, *each.except_addresses))
+    classes = partition(texts, cidr=cidr)
+    return bool(classes.classes_of(one.hosts) & classes.classes_of(other.hosts))
+
+
+@frozen(eq=False, kw_only=True)
+class RegionsSince:
+    """The changes of a log up to a state, by which each region that the state allows is dated."""
+
+    begin: Image
+    policy: Policy
+    """Of the state, with the ACLs alone that can affect any of the regions."""
+    _rules: Mapping[str, Sequence[StandardAclWithId]]
+    _changes: Mapping[str, Sequence[Change]]
+
+    @classmethod
+    def of(cls, begin: Image, changes: Iterable[Change], policy: Policy, queries: Sequence[Query]) -> Self:
+        """Return the changes that can affect queries of which the regions are parts; `changes` in order."""
+        settings = policy.settings
+        rules: dict[str, list[StandardAclWithId]] = {}
+        kept: dict[str, list[Change]] = {}
+        for rule in policy.acls:
+            if any(concerns(query, rule.acl, settings) for query in queries):
+                rules.setdefault(rule.acl.principal, []).append(rule)
+        for change in changes:
+            acl = change.rule.acl
+            if not change.first_seen and any(concerns(query, acl, settings) for query in queries):
+                kept.setdefault(acl.principal, []).append(change)
+        return cls(begin=begin, policy=policy, rules=rules, changes=kept)
+
+    def event(self, region: Region) -> Event:
+        """Return the change since which all requests of a region have been allowed; without one: since the beginning.
+
+        The region is one that the state allows. It is checked after each change backwards, down to the first state
+        that denies a part of the region.
+        """
+        query = Query(resources=_resources(region), operations=region.operations, principals=region.principals)
+        settings = self.policy.settings
+        rules = (rule for each in self._of(self._rules, region) for rule in each)
+        live = {rule.id: rule for rule in rules if _affects(query, rule.acl, settings)}
+        changes = [
+            change
+            for each in self._of(self._changes, region)
+            for change in each
+            if _affects(query, change.rule.acl, settings)
+        ]
+        changes.sort(key=lambda change: change.offset)
+        steps = [list(step) for _, step in groupby(changes, lambda change: change.end_offset)]
+        acls: AclsImage | None = None  # built when it is needed: most regions began with their only ALLOW
+        for step in reversed(steps):
+            for change in reversed(step):
+                if change.kind is ChangeKind.ADDED:
+                    live.pop(change.rule.id, None)
+                else:
+                    live[change.rule.id] = change.rule
+            if acls is not None:
+                acls = acls.apply(tuple(map(_undone, reversed(step))))
+                if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
+                    acls = acls.merged()
+            if not any(map(self._may_grant, step)):
+                continue
+            if len(step) == 1 and not self._may_cover(live.values()):
+                return _event(step[0])
+            acls = AclsImage.from_acls(live.values()) if acls is None else acls
+            if not covered(Policy(acls, settings), region):
+                return _event(self._granting(step, acls, region))
+        return _beginning(self.begin)
+
+    def has_ranges(self, region: Region) -> bool:
+        """Return whether a host that is a range of addresses may take part, so that the answer depends on the Kafka."""
+        rules = (rule.acl for rules in self._of(self._rules, region) for rule in rules)
+        changed = (change.rule.acl for changes in self._of(self._changes, region) for change in changes)
+        return any(is_cidr(acl.host) for acl in chain(rules, changed))
+
+    def _of(self, by_principal: Mapping[str, Sequence[_T]], region: Region) -> Iterator[Sequence[_T]]:
+        """Yield what is about the principals of a region: for a complement, and if ACLs close resources, all."""
+        if region.principals.complement or self.policy.settings.allow_everyone:
+            yield from by_principal.values()
+            return
+        for principal in {*region.principals.named, *self._shared}:
+            if principal in by_principal:
+                yield by_principal[principal]
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The principals whose ACLs are about all: `User:*`, and those without a colon, as which Kafka throws."""
+        return frozenset({WILDCARD_PRINCIPAL, *(each for each in (*self._rules, *self._changes) if ":" not in each)})
+
+    def _may_cover(self, rules: Iterable[StandardAclWithId]) -> bool:
+        """Return whether ACLs may allow anything."""
+        has_allow = any(rule.acl.permission_type == AclPermissionType.ALLOW for rule in rules)
+        return has_allow or self.policy.settings.allow_everyone
+
+    def _may_grant(self, change: Change) -> bool:
+        """Return whether a change may allow a request that was denied before."""
+        is_allow = change.rule.acl.permission_type == AclPermissionType.ALLOW
+        has_plain_effect = ":" in change.rule.acl.principal and not self.policy.settings.allow_everyone
+        return (change.kind is ChangeKind.ADDED) is is_allow or not has_plain_effect
+
+    def _granting(self, step: Sequence[Change], before: AclsImage, region: Region) -> Change:
+        """Return the change of a step, from the state before it, with which the whole region became allowed."""
+        last, acls, was = step[-1], before, False
+        for change in step if len(step) > 1 else ():
+            acls = acls.apply((_record(change),))
+            now = covered(Policy(acls, self.policy.settings), region)
+            if now and not was:
+                last = change
+            was = now
+        return last
+
+
+def _undone(change: Change) -> RecordChange:
+    id = change.rule.id  # noqa: A001  # Kafka's name for it
+    if id is None:
+        raise ValueError(f"a change in a log must have an id: {change}")
+    return RemoveAccessControlEntryRecord(id=id) if change.kind is ChangeKind.ADDED else record_of(change.rule.acl, id)

@@ -1,41 +1,68 @@
 """The changes of ACLs in a log, as `acls history` lists them: apart, as no other command reads a log's history."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 from attrs import frozen
 
+from aclog.authorizer.acl import WILDCARD, PatternType
+from aclog.authorizer.settings import name_text
 from aclog.cli.flags.commands import parse_principal
 from aclog.cli.flags.common import Output
 from aclog.cli.images import RULE_COLUMNS
 from aclog.metalog.committed_log import LogReader
-from aclog.metalog.errors import LogError
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change
-from aclog.snapshots.moments import Moment, end_offset_at, moment_text
+from aclog.snapshots.moments import Moment, first_later, milliseconds, moment_text
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, history_of, log_of
 from aclog.targets.applies import read_applies, with_applies
-from aclog.terminal.columns import Column, Row
+from aclog.terminal.columns import Column, OutputFormat, Row
 from aclog.terminal.output import note, time_text
-from aclog.terminal.tables import print_rows
+from aclog.terminal.tables import print_rows, terminal_width
 
 
 def _time(value: Any) -> str:
     return time_text(value)
 
 
+_APPLY_COLUMNS = (
+    Column(key="apply", spare=True),
+    Column(key="who", cut=True, spare=True),
+    Column(key="git", spare=True),
+)
+
 COLUMNS = (
     Column(key="timestamp", title="TIME", text=_time),
     Column(key="offset"),
     Column(key="change"),
     *RULE_COLUMNS,
-    Column(key="apply", spare=True),
-    Column(key="who", cut=True, spare=True),
-    Column(key="git", spare=True),
+    *_APPLY_COLUMNS,
 )
 """When, at which offset, and what happened to which ACL; and which apply made it, if it is known."""
+
+_RESOURCE = "resource"
+"""The key of a resource in a narrow table."""
+
+
+def _seconds(value: Any) -> str:
+    return re.sub(r"\.\d+", "", time_text(value))
+
+
+_NARROW_COLUMNS = (
+    Column(key="timestamp", title="TIME", text=_seconds),
+    Column(key="offset"),
+    Column(key="change"),
+    Column(key="permissionType", title="RULE"),
+    Column(key="principal", cut=True),
+    Column(key="operation"),
+    Column(key=_RESOURCE, cut=True),
+    Column(key="host", cut=True),
+    Column(key="id", spare=True),
+)
+"""The same in a table for a terminal, which fits 100 columns: a resource is one cell, a time has whole seconds."""
 
 
 @frozen(kw_only=True)
@@ -60,30 +87,41 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     end, begin = choice.image().end_offset, history.begin.end_offset
     first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
+    applies = read_applies(choice.source.directory) if isinstance(choice.source, LogSource) else None
+    applied = with_applies(changes, () if applies is None else applies.applied, begin)
     # The state at the beginning of the log is not a change.
-    entries = ((change, note) for change, note in _applied(changes, choice, begin) if change.end_offset > first)
+    entries = ((change, note) for change, note in applied if change.end_offset > first)
     rows = (_row(*each) for each in entries if not subjects or each[0].rule.acl.principal in subjects)
-    print_rows(COLUMNS, rows, output.form, keys=output.columns)
+    if output.form is OutputFormat.TABLE and not output.columns and terminal_width() is not None:
+        columns = _NARROW_COLUMNS if applies is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
+        print_rows(columns, ({**row, _RESOURCE: _resource_text(row)} for row in rows), output.form)
+    else:
+        print_rows(COLUMNS, rows, output.form, keys=output.columns)
     if span.since is None and begin:
         note(f"{choice.source.name}: the log begins with the state at offset {begin}: earlier changes are not in it")
     choice.warn_of_age()
 
 
 def _end_offset(log: LogReader, since: Moment, begin: int) -> int:
-    offset = since if isinstance(since, int) else end_offset_at(log, since)
-    if offset < begin:
-        raise LogError(
-            f"{log.name}: --since {moment_text(since)}: the log begins with the state at offset {begin}: earlier "
-            f"changes are unknown: expected {begin} or a later moment"
-        )
-    return offset
+    """Return the end offset of the state after which changes are listed; the first one, with a note, for any before."""
+    if isinstance(since, int):
+        offset, is_before = since, since < begin
+    else:
+        later = first_later(log, milliseconds(since), log.start_offset())
+        offset, is_before = later.offset, later.offset == 0 or later.offset < begin
+    if not is_before:
+        return offset
+    first = f"with the state at offset {begin}" if begin else "later"
+    note(f"{log.name}: --since {moment_text(since)}: the log begins {first}: all of its changes are listed")
+    return begin
 
 
-def _applied(changes: Iterable[Change], choice: ChosenSource, begin: int) -> Iterator[tuple[Change, ApplyNote | None]]:
-    """Yield the changes of a log that begins with the state at `begin`, each with the apply that made it, if known."""
-    source = choice.source
-    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
-    return with_applies(changes, () if applies is None else applies.applied, begin)
+def _resource_text(row: Row) -> str:
+    """Return the type and the name of a resource, as a question has it: `TOPIC pii-*`."""
+    name = row["resourceName"]
+    pattern = PatternType[row["patternType"]] if row["patternType"] in PatternType.__members__ else PatternType.LITERAL
+    shown = name if name == WILDCARD and pattern is PatternType.LITERAL else name_text(name, pattern)
+    return f"{row['resourceType']} {shown}"
 
 
 def _row(change: Change, applied: ApplyNote | None) -> Row:

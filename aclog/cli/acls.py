@@ -12,6 +12,7 @@ from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
     Origins,
+    ResourcePattern,
     ResourceType,
     StandardAclWithId,
     code_name,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 class AclSourceFlags:
     """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
 
+    source_word: common.SourceWord = None
     log: common.LogDir = None
     snapshot: common.SnapshotFile = None
     acls: common.AclsPath = None
@@ -229,7 +231,11 @@ def list_(
     choice.restrict(filters.all())
     image = choice.image()
     listed = ListedAcls(
-        acls=image.acls, kafka=deciding_kafka(image, None), origins=choice.origins, with_origins=origins
+        acls=image.acls,
+        kafka=deciding_kafka(image, None),
+        origins=choice.origins,
+        with_origins=origins,
+        is_whole=not choice.is_restricted,
     )
     print_acls(listed, filters, how)
 
@@ -243,7 +249,8 @@ def history(
         Option(
             "--since",
             metavar="N|TIME",
-            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/].",
+            help="Only changes after the state that [cyan]--as-of[/] would show for this: [cyan]'yesterday 18:00'[/], "
+            "[cyan]90d[/], [cyan]1h[/].",
             show_default="the log's beginning",
         ),
     ] = None,
@@ -264,11 +271,12 @@ def history(
       aclog acls history --log DIR --principal User:bob --format csv
     """
     from aclog.cli.acl_history import Span, print_history
+    from aclog.snapshots.moments import since_text
     from aclog.terminal.moment import take_moment
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
     choice = source.choose()
-    moment = None if since is None else take_moment(since)
+    moment = None if since is None else take_moment(since_text(since), of_state=True)
     print_history(choice, Span(since=moment, principals=principal or ()), how)
 
 
@@ -397,22 +405,26 @@ class ListedAcls:
     origins: Origins
     with_origins: bool
     """Whether every format has the origins."""
+    is_whole: bool = True
+    """Whether no ACL is missing, so that those near to an empty selection can be named."""
 
 
 @frozen(kw_only=True)
 class AclFilters:
     """The selected resources, or all; and the selected principals, if not all."""
 
-    resources: Sequence[AclBindingFilter]
+    patterns: Sequence[ResourcePattern]
     principals: Sequence[str]
 
     @classmethod
     def of(cls, resources: ResourceFlags, principals: Iterable[str]) -> Self:
         """Return those that the flags select. Raises ConfigError: a principal without a colon."""
-        return cls(
-            resources=[resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()],
-            principals=list(dict.fromkeys(map(parse_principal, principals))),
-        )
+        return cls(patterns=resources.patterns(), principals=list(dict.fromkeys(map(parse_principal, principals))))
+
+    @property
+    def resources(self) -> list[AclBindingFilter]:
+        """The filters of the resources."""
+        return [resource_filter(pattern) for pattern in self.patterns] or [AclBindingFilter()]
 
     def of_principal(self, principal: str) -> list[AclBindingFilter]:
         """Return the filters of one of the principals."""
@@ -439,6 +451,11 @@ def print_acls(listed: ListedAcls, filters: AclFilters, output: Output) -> None:
         rules = tracked(_sorted(listed.acls, filters.all()), "listing", "ACLs", streams=True)
         _print_rows(listed, watch(rules), output)
     ranges.report()
+    if ranges.is_empty and listed.is_whole and output.form in (OutputFormat.KAFKA, OutputFormat.TABLE):
+        from aclog.cli.answers import note_each
+        from aclog.ops.near import nothing_listed
+
+        note_each(nothing_listed(listed.acls, filters.patterns, filters.principals))
 
 
 def _kafka_lines(acls: AclsImage, filters: AclFilters, watch: Watch) -> Iterator[str]:

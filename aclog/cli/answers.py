@@ -1,11 +1,11 @@
 """Lists of permissions, regions and intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aclog.analysis.comparison import Compared
-from aclog.analysis.policy import generation_object, merged, only_on
-from aclog.analysis.regions import JsonObject, decided_by_object
+from aclog.analysis.policy import Policy, generation_object, merged, only_on
+from aclog.analysis.regions import JsonObject, Principals, Query, decided_by_object, principals_object, who_text
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
 from aclog.authorizer.acl import Origins, PatternType, StandardAcl, acl_text
@@ -15,12 +15,17 @@ from aclog.authorizer.settings import Generation, name_text
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.flags.common import Output
 from aclog.metalog.errors import printable
+from aclog.ops.policies import StatedSettings
+from aclog.ops.why import RowsSince, Since, rows_since
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.terminal.columns import Column, OutputFormat
 from aclog.terminal.notices import tracked
 from aclog.terminal.output import note, optional_time_text, say, time_text
 from aclog.terminal.tables import print_rows
+
+if TYPE_CHECKING:
+    from aclog.sources.choice import ChosenSource
 
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.
 
@@ -104,6 +109,19 @@ PERMISSION_COLUMNS = (
 )
 """Who may do what, by which rules (aclog.analysis.who_can)."""
 
+
+def _since_text(event: Mapping[str, Any] | None) -> str:
+    """Return an event of `event_object` on one line."""
+    if event is None:
+        return ""
+    time = "" if event["timestamp"] is None else f"{time_text(event['timestamp'])}, "
+    change = _change_text(event["change"]) or "as the history begins"
+    return f"{time}offset {event['offset']}: {change}"
+
+
+SINCE = Column(key="since", cut=True, text=_since_text)
+"""Since when all of a permission has been allowed, and the change that made it."""
+
 PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
 """The same for a question about a prefix: whether it is ALL of its names, or SOME."""
 
@@ -132,6 +150,20 @@ def difference_columns(comparisons: Compared) -> tuple[Column, ...]:
 # Prints permissions.
 
 
+def rows_of(
+    choice: "ChosenSource", policies: Mapping[Generation, Policy], queries: Sequence[Query], stated: StatedSettings
+) -> RowsSince:
+    """Return since when rows of the answers by some policies have been allowed; choice.image() was read before.
+
+    Raises:
+        ConfigError: the source has no history; MetadataError: it is damaged.
+
+    """
+    policy = next(iter(policies.values()))
+    end = choice.image().end_offset
+    return rows_since(choice.source, end, policy, queries, is_kafka_stated=stated.generation is not None)
+
+
 def print_permissions(
     answers: Mapping[Generation, Iterable[Permission]],
     output: Output,
@@ -140,40 +172,82 @@ def print_permissions(
     none: str,
     premises: Premises = ALL_KNOWN,
     has_extents: bool = False,
-) -> None:
-    """Print permissions, super users last and apart; `none` without any.
+    since: RowsSince | None = None,
+) -> bool:
+    """Print permissions, super users last and apart; `none` without any. Return whether text has none by ACLs.
 
     Permissions that only one of several generations of Kafka allows are marked. `premises`: unknown settings; text ends
     with a line about what they could add. `has_extents`: whether permissions have the extent to which they cover the
-    prefix of the question.
+    prefix of the question. `since`: since when they have been allowed, to be printed as well.
     """
     more = premises.turning(allowed=False)
     granted = merged(answers, permission_key)
     permissions = tracked(granted, "looking for what is allowed", "permissions", streams=True)
     if output.is_rows:
         rows = (
-            permission_object(permission, origins) | generation_object(generation)
+            permission_object(part, origins)
+            | (_since_object(began) if since is not None else {})
+            | generation_object(generation)
             for permission, generation in permissions
+            for part, began in _dated(permission, since)
         )
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
+        if since is not None:
+            columns = (*columns[: len(REGION_COLUMNS)], SINCE, *columns[len(REGION_COLUMNS) :])
         print_rows(columns, rows, output.form, keys=output.columns)
-        return
+        return False
     supers, count = "", 0
     for permission, generation in permissions:
-        if permission.rules == (SUPER_USER,):
+        if _is_super(permission):
             supers = all_of(permission.region.principals)
             continue
         count += 1
-        first, *rest = permission_lines(permission, origins)
-        for line in (first + only_on(generation), *rest):
-            say(printable(line))
+        for part, began in _dated(permission, since):
+            first, *rest = permission_lines(part, origins)
+            for line in (first + only_on(generation), *rest, *([_since_line(began)] if since is not None else [])):
+                say(printable(line))
     if supers:
         say(printable(f"super users, who may do everything: {supers}"))
     elif not count:
         say(printable(f"{none} unless {more.unless()}" if more else none))
-        return
+        return True
     if more:
         say(printable(f"and more if {more.unless()}"))
+    return not count
+
+
+def note_each(reasons: Iterable[str]) -> None:
+    """Print notes with names of clients in them."""
+    for text in reasons:
+        note(printable(text))
+
+
+def _dated(permission: Permission, since: RowsSince | None) -> Iterator[tuple[Permission, Since | None]]:
+    if since is None or _is_super(permission):
+        yield permission, None
+    else:
+        yield from since.dated(permission)
+
+
+def _is_super(permission: Permission) -> bool:
+    return permission.rules == (SUPER_USER,)
+
+
+def _since_object(since: Since | None) -> JsonObject:
+    note = None if since is None else since.made_by
+    return {
+        "since": None if since is None else event_object(since.event),
+        "madeBy": None if note is None else {"apply": note.apply, "who": note.who, "git": note.git},
+    }
+
+
+def _since_line(since: Since | None) -> str:
+    if since is None:
+        return "  since: unknown, as hosts are ranges and the Kafka that decided is not stated (--kafka-version)"
+    note = since.made_by
+    commit = "" if note is None or note.git is None else f", commit {note.git}"
+    who = "" if note is None else f"; by {note.who}, apply {note.apply}{commit}"
+    return f"  since {_event_text(since.event)}{who}"
 
 
 def print_denies(rules: Mapping[Generation, Iterable[StandardAcl]], origins: Origins) -> None:
@@ -229,6 +303,40 @@ def print_intervals(
         note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
+def print_timelines(
+    timelines: Iterable[tuple[Principals, Interval]],
+    output: Output,
+    *,
+    begin: int,
+    last: str,
+    premises: Premises = ALL_KNOWN,
+) -> None:
+    """Print the intervals of several principals, each with its principals; the rest as print_intervals."""
+    if output.is_rows:
+        is_streamed = output.form is OutputFormat.JSONL
+        rows = ({"principals": principals_object(who), **interval_object(each)} for who, each in timelines)
+        listed = rows if is_streamed else list(rows)
+        by_one = is_streamed or any("generation" in row for row in listed)
+        columns = (REGION_COLUMNS[0], *INTERVAL_COLUMNS, *([GENERATION] if by_one else []))
+        print_rows(columns, listed, output.form, keys=output.columns)
+    else:
+        more, printed = premises.turning(allowed=False), None
+        for who, interval in timelines:
+            if who != printed:
+                say(printable(who_text(who)))
+                printed = who
+            for line in interval_lines(interval, last):
+                say(printable(f"  {line}"))
+        if printed is None:
+            say(printable(more.decided(_never(begin))))
+    if begin:
+        note(f"the history begins at offset {begin}: what was before it is unknown")
+
+
+def _never(begin: int) -> str:
+    return f"never since offset {begin}, with which the history begins" if begin else "never"
+
+
 def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premises) -> None:
     has_intervals = False
     for interval in timeline:
@@ -236,8 +344,7 @@ def _print_text(timeline: Iterable[Interval], begin: int, last: str, more: Premi
         for line in interval_lines(interval, last):
             say(printable(line))
     if not has_intervals:
-        never = f"never since offset {begin}, with which the history begins" if begin else "never"
-        say(printable(more.decided(never)))
+        say(printable(more.decided(_never(begin))))
 
 
 def interval_object(interval: Interval) -> JsonObject:

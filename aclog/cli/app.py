@@ -9,7 +9,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from keyword import iskeyword
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 from click.exceptions import Exit, NoSuchCommand
@@ -31,9 +31,16 @@ from aclog.terminal.output import complain, paging, say
 if TYPE_CHECKING:
     from aclog.sources.contexts import ChosenContext
 
+    Split: TypeAlias = Callable[[Sequence[str]], tuple[str | None, Sequence[str]]]
+    """Returns the source among words, if one is there, and the other words."""
+
 # Commands whose modules are imported when they are called: `--help` and completion know their names and first lines.
 #
 # A command that imports all the others before it runs takes longer to start than to decide on a million ACLs.
+
+
+BAD_INPUT = 2
+"""The exit code of a command line that cannot be read, or of input that is not valid."""
 
 
 class LazyCommand(click.Command):
@@ -59,8 +66,17 @@ class LazyGroup(Group):
     name, it is the command, a group itself.
     """
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See click.Command.parse_args. Without arguments print the first steps, and end as for bad input."""
+        if not args and not ctx.resilient_parsing:
+            say(_FIRST_STEPS)
+            ctx.exit(BAD_INPUT)
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the name of the command that is called, the command itself, and the words after it."""
+        if args == ["version"]:
+            _print_version(value=True)
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
 
@@ -86,6 +102,16 @@ read never change what they read.
   aclog shell --log DIR tree /acl
   aclog -c prod acls list --topic orders     (see `aclog context --help`)
 """
+
+_FIRST_STEPS = """\
+aclog: who may do what in Apache Kafka, since when, and why. SOURCE: a log directory, files of ACLs, HOST:PORT, ...
+
+  aclog why alice orders SOURCE                            why a request is allowed or denied, and the fix
+  aclog who-can SOURCE --operation READ --topic orders     the principals with access, and by which rules
+  aclog lint SOURCE                                        rules that are ineffective or broader than intended
+  aclog diff OLD NEW                                       the access that one source grants and another does not
+  aclog console SOURCE                                     all of it in a browser
+  aclog --help, aclog COMMAND --help                       all commands; the flags of one, with examples"""
 
 _EPILOG = (
     "Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted or damage found; 2 bad input (one "
@@ -167,7 +193,9 @@ def _print_version(value: bool) -> None:
 def _root(
     _version: Annotated[
         bool,
-        Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        Option(
+            "--version", "-V", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
     no_pager: Annotated[
         bool, Option("--no-pager", metavar="", help="Show long output without a pager ([cyan]ACLOG_PAGER[/]).")
@@ -205,7 +233,6 @@ app = LazyGroup(
     params=parameters_of(_root),
     help=_HELP,
     epilog=_EPILOG,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "obj": _Contexts()},
 )
 
@@ -213,7 +240,6 @@ app = LazyGroup(
 # One command line, and its exit status.
 
 
-BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -317,7 +343,10 @@ _FILES_OF_NAMES = {"--topic": "--topics", "--group": "--groups"}
 
 def _what(error: click.ClickException) -> str:
     match error:
-        case click.NoSuchOption(option_name=name, possibilities=possibilities):
+        case click.NoSuchOption(option_name=name, possibilities=possibilities, ctx=context):
+            if name in _MEANT:  # options that are spelled alike mean something else
+                meant = _meant(name, context)
+                return f"No such option: {visible(name)}" + (f" (did you mean {meant}?)" if meant else "")
             near = sorted(set(possibilities or ()) - {_FILES_OF_NAMES.get(name)})
             return f"No such option: {visible(name)}" + (f" (Possible options: {', '.join(near)})" if near else "")
         case NoSuchCommand(command_name=name, possibilities=near):
@@ -325,6 +354,43 @@ def _what(error: click.ClickException) -> str:
         case click.MissingParameter(param=CommandOption(if_missing=hint)) if hint:
             return f"{error.format_message().rstrip('.')}: {hint}"
     return error.format_message()
+
+
+_MEANT = {
+    **dict.fromkeys(("--dir", "--directory", "--data-dir", "--log-dir", "--logdir", "--logs"), ("--log",)),
+    **dict.fromkeys(("--file", "--input", "--path", "--rules"), ("--acls",)),
+    **dict.fromkeys(("--checkpoint", "--snapshot-file"), ("--snapshot",)),
+    **dict.fromkeys(("--commit", "--branch", "--git"), ("--ref",)),
+    **dict.fromkeys(("--port", "--bind", "--address", "--listen-address"), ("--listen",)),
+    **dict.fromkeys(
+        ("--bootstrap", "--broker", "--brokers", "--broker-list", "--server", "--servers", "--bootstrap-servers"),
+        ("--bootstrap-server",),
+    ),
+    **dict.fromkeys(
+        ("--controller", "--controllers", "--quorum", "--bootstrap-controllers"), ("--bootstrap-controller",)
+    ),
+    **dict.fromkeys(("--config", "--properties", "--client-config", "--consumer.config"), ("--command-config",)),
+    **dict.fromkeys(("--at", "--time", "--timestamp", "--when"), ("--as-of",)),
+    **dict.fromkeys(("--after", "--from", "--begin"), ("--since",)),
+    **dict.fromkeys(("--user", "--username", "--identity"), ("--principal", "--allow-principal")),
+    **dict.fromkeys(("--op", "--action"), ("--operation",)),
+    **dict.fromkeys(("--resource", "--resource-name", "--topics"), ("--topic",)),
+    **dict.fromkeys(("--consumer-group", "--group-id", "--groups"), ("--group",)),
+    **dict.fromkeys(("--ip", "--client", "--client-host"), ("--host", "--allow-host")),
+    **dict.fromkeys(("--prefix", "--pattern", "--pattern-type"), ("--resource-pattern-type",)),
+    **dict.fromkeys(("--tz", "--zone", "--time-zone"), ("--timezone",)),
+    **dict.fromkeys(("--json", "--csv", "--table", "--output-format"), ("--format",)),
+    **dict.fromkeys(("--profile", "--env", "--environment"), ("--context",)),
+}
+"""Flags of other tools, and those with the same meaning here."""
+
+
+def _meant(name: str, context: click.Context | None) -> str | None:
+    """Return the flag of the command that means what a flag of another name means elsewhere; None without one."""
+    if context is None:
+        return None
+    options = {each for parameter in context.command.params for each in parameter.opts} | {"--context"}
+    return next((each for each in _MEANT.get(name, ()) if each in options), None)
 
 
 def _use_utf8() -> None:
@@ -442,6 +508,8 @@ _WRITES_WITH = "writes_to_source_with"
 _ABOUT = "is_about_contexts"
 _EXAMINES = "examines_contexts"
 
+_AMONG = "source_among"
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -462,6 +530,17 @@ def writes_only_with(*flags: str) -> Callable[[_Command], _Command]:
     def mark(command: _Command) -> _Command:
         """Return the same command."""
         setattr(command, _WRITES_WITH, flags)
+        return command
+
+    return mark
+
+
+def source_among(words: str, split: "Split") -> Callable[[_Command], _Command]:
+    """Mark a command that takes any number of words, one of which may be its source if no flag names one."""
+
+    def mark(command: _Command) -> _Command:
+        """Return the same command."""
+        setattr(command, _AMONG, (words, split))
         return command
 
     return mark
@@ -494,6 +573,12 @@ def written_with(command: Any) -> tuple[str, ...]:
     """Return with which flags alone a command changes its source."""
     flags: tuple[str, ...] = getattr(command.callback, _WRITES_WITH, ())
     return flags
+
+
+def _split_of(command: Any) -> "tuple[str, Split] | None":
+    """Return the parameter among whose words a command's source may be, and how they are split."""
+    mark: tuple[str, Split] | None = getattr(command.callback, _AMONG, None)
+    return mark
 
 
 def takes_no_context(command: Any) -> bool:
@@ -565,6 +650,8 @@ SOURCES = ("--log", "--snapshot", "--acls", "--ref", "--bootstrap-controller", "
 """Flags that name a state source, or what is written."""
 STORES = ("--zookeeper", "--authorizer-properties")
 """Flags that name a ZooKeeper."""
+SOURCE_WORDS = ("source_word", "second_word")
+"""Arguments that name a state source by their place, each by what it is."""
 _SOURCE_GROUP = (*SOURCES, "--bootstrap-checkpoint")
 _STORE_GROUP = (*STORES, "--to-zookeeper")
 """Of each group a command takes one flag; of both together, unless it takes a source and a ZooKeeper."""
@@ -600,6 +687,7 @@ def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]
     """
     if takes_no_context(ctx.command):
         return order
+    _take_words(ctx, values)
     name = values.pop(_NAMED, None)
     if ctx.resilient_parsing:
         with suppress(MetadataError, OSError):  # completion prints no error, and completes the rest
@@ -611,6 +699,47 @@ def complete_values(ctx: click.Context, values: dict[str, Any], order: list[Any]
         with suppress(*_passed_over(ctx.command)):
             _fill(ctx, values)
     return [each for each in order if each is not _ANYWHERE]
+
+
+def _take_words(ctx: click.Context, values: dict[str, Any]) -> None:
+    """Put the sources that a command line names by their place under their flags.
+
+    Raises:
+        UsageError: a word that is no source, or could be several, or is beside a flag that names one.
+        OSError: a path cannot be read.
+
+    """
+    among = _split_of(ctx.command)
+    words = SOURCE_WORDS if among is None else (*SOURCE_WORDS, among[0])
+    if all(values.get(name) in (None, (), []) for name in words) or _asks_for_help(ctx, values):
+        return
+    try:
+        _put_words(ctx, values, among)
+    except (ConfigError, OSError) as error:
+        if ctx.resilient_parsing:  # completion prints no error, and completes the rest
+            return
+        if isinstance(error, OSError):
+            raise
+        raise click.UsageError(str(error), ctx) from error
+
+
+def _put_words(ctx: click.Context, values: dict[str, Any], among: "tuple[str, Split] | None") -> None:
+    from aclog.cli.flags.positional import take_first, take_second
+
+    filling, probe = Filling(_parameters(ctx.command), values), not ctx.resilient_parsing
+    above = ctx.find_root().params.get("context") if ctx.resilient_parsing else named_context()
+    named = [flag for flag in (*_SOURCE_GROUP, *_STORE_GROUP) if filling.is_given((flag,))]
+    named += [f"-c {name}" for name in (values.get(_NAMED), above) if name]
+    if among is not None and not named:
+        parameter, split = among
+        values["source_word"], rest = split(values.get(parameter) or ())
+        values[parameter] = list(rest)
+    if (word := values.pop("source_word", None)) is not None:
+        context = take_first(word, filling, named, values, probe=probe)
+        if context is not None:
+            values[_NAMED] = context
+    if (word := values.pop("second_word", None)) is not None:
+        take_second(word, filling, values, probe=probe)
 
 
 def _asks_for_help(ctx: click.Context, values: dict[str, Any]) -> bool:

@@ -393,7 +393,7 @@ def _collect(cache: NameCache, source: _Source) -> None:
 
 _MOST = 1000
 _MARKUP = re.compile(r"(?<!\\)\[/?[a-z ]*\]")
-_FILES = re.compile(r"^(FILE|PATH|CONFIG|PROPERTIES)\b")
+_FILES = re.compile(r"^(FILE|PATH|CONFIG|PROPERTIES|SOURCE|SECOND)\b")
 
 
 class Kind(StrEnum):

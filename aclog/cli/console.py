@@ -27,7 +27,7 @@ def console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlags, a
 
     [bold]Examples[/]
 
-      aclog console --log DIR
+      aclog console DIR
       aclog console --bootstrap-controller HOST:9093 --command-config client.properties
       aclog console --hash-password User:alice
       aclog console --log DIR --login logins --listen 0.0.0.0:8443 --tls-cert C --tls-key K

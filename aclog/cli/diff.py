@@ -37,8 +37,8 @@ def diff(
     [bold]Examples[/]
 
       aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
-      aclog diff --acls old.jsonl --to-acls new.jsonl --format markdown
-      aclog diff --ref origin/main:kafka --to-acls kafka --format sarif
+      aclog diff old.jsonl new.jsonl --format markdown
+      aclog diff origin/main:kafka kafka --format sarif
       aclog diff --log DIR --change change.jsonl --accesses accesses
       aclog diff --log DIR --to-allow-everyone-if-no-acl-found --format jsonl
       aclog diff --follow --bootstrap-controller HOST:9093 --format jsonl

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from enum import Enum, IntEnum
+from itertools import chain
 
 from attrs import define, field
 
@@ -75,13 +76,19 @@ class RangeWatch:
     """
 
     def __init__(self, origins: Origins = NO_ORIGINS) -> None:
-        """`origins` has the locations of the ACLs."""
+        """`origins` has the locations of the ACLs; `is_empty`: no ACL has passed so far."""
+        self.is_empty = True
         self._origins = origins
         self._tallies: dict[_Warning, _Tally] = {}
 
     def watch(self, rules: Iterable[StandardAclWithId], kafka: DecidingKafka) -> Iterator[StandardAclWithId]:
         """Yield the same ACLs, counting those with a range; `kafka` is what decides on them."""
-        for rule in rules:
+        rest = iter(rules)
+        first = next(rest, None)
+        if first is None:
+            return
+        self.is_empty = False
+        for rule in chain((first,), rest):
             if "/" in rule.acl.host and looks_like_cidr(rule.acl.host):
                 kind = _kind(rule.acl, kafka)
                 if kind is not None:

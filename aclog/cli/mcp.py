@@ -8,7 +8,7 @@ import attrs
 from attrs import evolve, field, frozen
 
 from aclog.cli.flags.common import ACCESSES_PANEL, AccessesFormat, AccessesTimezone, AuthorizerFlags, SourceFlags
-from aclog.cli.options import Group, Option
+from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def mcp(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlags) -> No
     choice = source.choose()  # wrong flags are reported now, to a person
     choice.source.close()
     if choice.as_of is not None:
-        take_moment(choice.as_of)
+        take_moment(choice.as_of, of_state=True)
     authorizer.warn_of_super_users()
     serve_tools(fixed_words(source, flags, authorizer), flags.time_limit)
 
@@ -109,15 +109,16 @@ def fixed_words(source: SourceFlags, flags: McpFlags, authorizer: AuthorizerFlag
 def flag_words(group: attrs.AttrsInstance, *, without: Iterable[str] = ()) -> list[str]:
     """Return the words that give a command the same values of a group of flags; those with their defaults are left out.
 
-    `group` is an attrs class whose fields are annotated as aclog.cli.options expects. Each word is a
-    `--flag=value`, which no value can make into another flag. `without`: names of fields.
+    `group` is an attrs class whose fields are annotated as aclog.cli.options expects; arguments among them have been
+    put under flags already (aclog.cli.flags.positional). Each word is a `--flag=value`, which no value can make into
+    another flag. `without`: names of fields.
     """
     left_out = frozenset(without)
     hints = get_type_hints(type(group), include_extras=True)
     return [
         word
         for each in attrs.fields(type(group))
-        if each.name not in left_out
+        if each.name not in left_out and not isinstance(hints[each.name].__metadata__[0], Argument)
         for word in _words(_flag(hints[each.name]), getattr(group, each.name), _default(each.default))
     ]
 

@@ -78,6 +78,8 @@ class Option:
     """Whether it is read before all others."""
     if_missing: str
     """What the error of a missing required option states besides: how to get a value."""
+    aliases: tuple[str, ...]
+    """Names that are not in the help, taken where the command has no other option of such a name."""
 
     def __init__(
         self,
@@ -93,6 +95,7 @@ class Option:
         callback: Callable[[Any], Any] | None = None,
         is_eager: bool = False,
         if_missing: str = "",
+        aliases: tuple[str, ...] = (),
     ) -> None:
         """Take the flags, and the rest by its name."""
         self.flags, self.help, self.metavar = flags, help, metavar
@@ -100,6 +103,7 @@ class Option:
         self.min, self.max, self.parser = min, max, parser
         self.autocompletion, self.callback, self.is_eager = autocompletion, callback, is_eager
         self.if_missing = if_missing
+        self.aliases = aliases
 
 
 class Argument(NamedTuple):
@@ -264,6 +268,7 @@ class CommandOption(_Described, click.Option):
     """An option of a command."""
 
     if_missing: str = ""
+    aliases: tuple[str, ...] = ()
 
     @property
     def type_text(self) -> str:
@@ -342,7 +347,8 @@ def _parameter(name: str, hint: Any, default: Any) -> click.Parameter:
         if (callback := option.callback) is not None:
             attributes["callback"] = lambda _ctx, _param, value: callback(value)
         made = CommandOption([name, *option.flags], multiple=is_list, is_eager=option.is_eager, **attributes)
-        made.rich_help_panel, made.if_missing = option.rich_help_panel, option.if_missing
+        made.rich_help_panel, made.aliases = option.rich_help_panel, option.aliases
+        made.if_missing = option.if_missing
     made.annotation, made.show_default = annotation, option.show_default
     return made
 
@@ -371,6 +377,16 @@ def _defaults(ctx: click.Context) -> Defaults | None:
 
 class _Parser(_OptionParser):
     """Parses the command line of one command."""
+
+    def add_aliases(self, parameters: Iterable[click.Parameter]) -> None:
+        """Take the aliases of the options that were added, unless another option begins one: `--out`, `--output`."""
+        for each in parameters:
+            aliases = each.aliases if isinstance(each, CommandOption) else ()
+            if any(alias.startswith(name) for alias in aliases for name in self._long_opt):
+                continue
+            for alias in aliases:
+                names = self._long_opt if alias.startswith("--") else self._short_opt
+                names.setdefault(alias, self._long_opt[each.opts[0]])
 
     def watch(self) -> None:
         """Refuse an option that is given twice with different values: the last would win. Twice the same is once."""
@@ -423,6 +439,7 @@ class _Shown(click.Command):
             parameter.add_to_parser(parser, ctx)
         if (defaults := _defaults(ctx)) is not None:
             defaults.add_option(self, parser)
+        parser.add_aliases(self.get_params(ctx))
         if not ctx.resilient_parsing:  # completion takes what it finds
             parser.watch()
         return parser
@@ -528,7 +545,13 @@ def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
     names = [each.name for each in made]
     if len(set(names)) < len(names):
         raise TypeError(f"{function.__name__}: two groups have a field of the same name: {sorted(names)}")
-    return made
+    takes_all_words = any(isinstance(each, CommandArgument) and each.nargs < 0 for each in made)
+    return [each for each in made if not (takes_all_words and _is_optional_word(each))]
+
+
+def _is_optional_word(parameter: click.Parameter) -> bool:
+    """Return whether a parameter is one argument that may be left out: none is left for it beside any number."""
+    return isinstance(parameter, CommandArgument) and parameter.nargs == 1 and not parameter.required
 
 
 def _is_group(hint: Any) -> bool:
@@ -558,7 +581,8 @@ def _gathered(function: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(**values: Any) -> Any:
         """Run the function."""
         for name, group in groups.items():
-            values[name] = group(**{each.alias: values.pop(each.name) for each in group.__attrs_attrs__})
+            own = {each.alias: values.pop(each.name) for each in group.__attrs_attrs__ if each.name in values}
+            values[name] = group(**own)
         values.update(dict.fromkeys(contexts, click.get_current_context(silent=True)))
         return function(**values)
 

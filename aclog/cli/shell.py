@@ -1,13 +1,14 @@
 """`aclog shell`: the tree of a state."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import click
 from attrs import evolve
 from click.exceptions import Exit
 
+from aclog.cli.app import source_among
 from aclog.cli.completion import SECONDS, words_in_child
 from aclog.cli.flags.common import ShowSecrets, SourceFlags, group_from
 from aclog.cli.options import Argument, Group
@@ -26,7 +27,13 @@ def _complete(context: click.Context, incomplete: str) -> list[str]:
     return complete_words(context, incomplete)
 
 
+def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return the source before a shell command, if the first word is no shell command."""
+    return (None, words) if not words or words[0] in ONE_SHOT_COMMANDS else (words[0], words[1:])
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@source_among("command", _split)
 def shell(
     source: SourceFlags,
     command: Annotated[
@@ -46,7 +53,7 @@ def shell(
 
     [bold]Examples[/]
 
-      aclog shell --log DIR
+      aclog shell DIR
       aclog shell --log DIR ls /acl/resource/TOPIC
       aclog shell --snapshot FILE cat '/acl/id/*'
     """

@@ -1,13 +1,17 @@
 """`aclog test`: tests of ACLs."""
 
+from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
 from click.exceptions import Exit
 
+from aclog.cli.app import source_among
 from aclog.cli.flags.commands import GuardFlags, RecordFlags, RunFlags
 from aclog.cli.flags.common import FollowerFlags, SourceFlags
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Group
+from aclog.sources.acl_lines import STDIN
 from aclog.terminal.output import emit
 
 # `aclog test`: tests of rules.
@@ -16,7 +20,20 @@ from aclog.terminal.output import emit
 app = Group()
 
 
+_TESTS = (".yaml", ".yml", ".jsonl", ".jsonl.gz")
+
+
+def _split(words: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return the source after files of tests: a directory, a checkpoint, or what is no file and has no name of one."""
+    if not words or words[-1] == STDIN:
+        return None, words
+    last = Path(words[-1])
+    is_source = last.suffix == ".checkpoint" or last.is_dir() or not (last.exists() or last.name.endswith(_TESTS))
+    return (words[-1], words[:-1]) if is_source else (None, words)
+
+
 @app.command()
+@source_among("files", _split)
 def test(
     source: SourceFlags,
     flags: RunFlags,
@@ -34,7 +51,7 @@ def test(
     [bold]Examples[/]
 
       aclog test tests/billing.yaml
-      aclog test tests/billing.yaml --acls kafka/ --coverage --min-coverage 80
+      aclog test tests/billing.yaml kafka/ --coverage --min-coverage 80
       aclog test golden.jsonl --log DIR --junit report.xml
       aclog test --record recorded.yaml --log DIR
       aclog test guard.yaml --follow --bootstrap-controller HOST:9093

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, AskedHost
+from aclog.cli.flags.question import AnswerFlags, AskedHost, ShowSince
 from aclog.cli.options import Group, Option
 
 app = Group()
@@ -16,23 +16,27 @@ def what_can(
     principal: Annotated[str, Option("--principal", metavar="TYPE:NAME", help="The principal.", show_default=False)],
     output: AnswerFlags,
     host: AskedHost = None,
+    since: ShowSince = False,
 ) -> None:
     """List all permissions of a principal, on every resource and from every host, and the rules that grant them.
 
     Rules for all principals (User:*) are included. The rules that deny a part of
     a permission are below it; the other DENY rules for this principal are at the
-    end.
+    end. With --since, each permission shows since when all of it has been allowed,
+    and the change of the log that made it so.
 
     [bold]Examples[/]
 
       aclog what-can --log DIR --principal User:bob
+      aclog what-can --log DIR --principal User:bob --since
       aclog what-can --log DIR --principal User:bob --host 10.0.0.1 --format jsonl
     """
     from aclog.analysis.regions import Query, only
     from aclog.analysis.who_can import RulesAbout, permissions
     from aclog.authorizer.acl import host_address
-    from aclog.cli.answers import print_denies, print_permissions
+    from aclog.cli.answers import note_each, print_denies, print_permissions, rows_of
     from aclog.cli.flags.question import asked_principals
+    from aclog.ops.near import no_permission
     from aclog.ops.policies import policies_of, read_premises
 
     how = output.choose()
@@ -42,7 +46,10 @@ def what_can(
     policies = policies_of(choice.image(), authorizer)
     premises = read_premises(choice, authorizer.configs())
     answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
-    print_permissions(answers, how, choice.origins, none="nothing", premises=premises)
+    dated = rows_of(choice, policies, [query], authorizer) if since else None
+    is_empty = print_permissions(answers, how, choice.origins, none="nothing", premises=premises, since=dated)
+    if is_empty and subject not in next(iter(policies.values())).settings.super_users:
+        note_each([no_permission(choice.image().acls, subject)])
     if how.is_rows:
         return
     denies = {rule for group in answers.values() for permission in group for rule in permission.denies}

@@ -25,7 +25,8 @@ def when(
 
     The flags describe a set of requests: by several principals, on all names with
     a prefix, from any host, or all requests of an intent. In an interval at least
-    one of them (for an intent: all of them) was allowed. States within one batch
+    one of them (for an intent: all of them) was allowed. Without a principal there
+    are the intervals of each one that a rule names, and of all others. States within one batch
     or one metadata transaction were never visible, and do not count. --as-of ends
     the history at that state.
 
@@ -35,12 +36,15 @@ def when(
     [bold]Examples[/]
 
       aclog when --log DIR --principal User:bob --operation READ --topic orders
+      aclog when DIR --operation READ --topic orders
       aclog when --log DIR --except-principal User:audit --operation READ --topic 'pii-*'
     """
     from itertools import takewhile
 
-    from aclog.analysis.timeline import concerns_controllers, intervals, question_of
-    from aclog.cli.answers import print_intervals
+    from attrs import evolve
+
+    from aclog.analysis.timeline import concerns_controllers, intervals, intervals_by_principal, question_of
+    from aclog.cli.answers import print_intervals, print_timelines
     from aclog.ops.policies import each_generation, read_premises, settings_of
     from aclog.snapshots.deciding_kafka import kafka_history
     from aclog.sources.logs import history_of, log_of
@@ -65,8 +69,20 @@ def when(
         changes = kafka_history(history.begin, log_of(choice.source), controllers=controllers)
         return takewhile(lambda change: change.end_offset <= end, changes)
 
-    timeline = intervals(history.begin, changes, question, settings, None if settings.is_kafka_stated else kafka)
-    timeline = tracked(timeline, "reading the history", "intervals", streams=True)
+    by_kafka = None if settings.is_kafka_stated else kafka
     last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
-    print_intervals(timeline, how, begin=history.begin.end_offset, last=last, premises=premises)
+    if who.is_everyone():
+        timelines = intervals_by_principal(
+            history.begin,
+            changes,
+            lambda principals: question_of(evolve(query, principals=principals), action.needs()),
+            settings,
+            by_kafka,
+        )
+        timelines = tracked(timelines, "reading the history", "intervals", streams=True)
+        print_timelines(timelines, how, begin=history.begin.end_offset, last=last, premises=premises)
+    else:
+        timeline = intervals(history.begin, changes, question, settings, by_kafka)
+        timeline = tracked(timeline, "reading the history", "intervals", streams=True)
+        print_intervals(timeline, how, begin=history.begin.end_offset, last=last, premises=premises)
     choice.warn_of_age()

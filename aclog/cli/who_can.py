@@ -1,7 +1,7 @@
 """`aclog who-can`: the principals with access."""
 
 from aclog.cli.flags.common import AuthorizerFlags, SourceFlags
-from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost
+from aclog.cli.flags.question import AnswerFlags, AskedFlags, AskedHost, ShowSince
 from aclog.cli.options import Group
 
 app = Group()
@@ -14,6 +14,7 @@ def who_can(
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
     host: AskedHost = None,
+    since: ShowSince = False,
 ) -> None:
     """List the principals with access to a resource, from which hosts, and by which rules.
 
@@ -30,19 +31,24 @@ def who_can(
     least one name that begins with pii-; its row ends with the extent: all of
     these names, or some.
 
+    With --since, each row shows since when all of it has been allowed, and the
+    change of the log that made it so.
+
     [bold]Examples[/]
 
       aclog who-can --log DIR --operation READ --topic orders
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
-      aclog who-can --log DIR --operation READ --topic 'pii-*'
-      aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
+      aclog who-can --log DIR --operation READ --topic 'pii-*' --since
+      aclog who-can rules.jsonl --operation ALTER --cluster --format jsonl
+      aclog who-can main:kafka --operation READ --topic orders
     """
     from aclog.analysis.regions import EVERYONE
     from aclog.analysis.who_can import intent_permissions, permissions, with_extents
     from aclog.authorizer.acl import deciding_filter
     from aclog.authorizer.settings import is_set
-    from aclog.cli.answers import print_permissions
-    from aclog.ops.policies import note_unknown_topics, policies_of, read_premises
+    from aclog.cli.answers import note_each, print_permissions, rows_of
+    from aclog.ops.near import no_principal, unknown_topics
+    from aclog.ops.policies import policies_of, read_premises
 
     action.check()
     how = output.choose()
@@ -54,7 +60,6 @@ def who_can(
     if not len(image.acls):  # near names are among the other ACLs
         choice.restrict(())
         image = choice.image()
-    note_unknown_topics(action.resources(), image)
     policies = policies_of(image, authorizer, action.requests())
     premises = read_premises(choice, authorizer.configs())
     answers = {
@@ -67,4 +72,15 @@ def who_can(
         for generation, policy in policies.items()
     }
     has_extents = any(map(is_set, action.resources()))
-    print_permissions(answers, how, choice.origins, none="no principal", premises=premises, has_extents=has_extents)
+    queries = [need.query(EVERYONE, query.host) for need in needs] if needs else [query]
+    is_empty = print_permissions(
+        answers,
+        how,
+        choice.origins,
+        none="no principal",
+        premises=premises,
+        has_extents=has_extents,
+        since=rows_of(choice, policies, queries, authorizer) if since else None,
+    )
+    resources, policy = action.resources(), next(iter(policies.values()))
+    note_each(no_principal(policy, resources, image) if is_empty else unknown_topics(resources, image))

@@ -36,7 +36,7 @@ from aclog.authorizer.explain import (
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
-from aclog.cli.answers import change_text, event_object
+from aclog.cli.answers import change_text, event_object, note_each
 from aclog.cli.explain import ALLOWED, DENIED, asked_of
 from aclog.cli.flags.common import (
     OPERATIONS,
@@ -50,14 +50,8 @@ from aclog.cli.flags.question import AnswerFlags, Request
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.policies import (
-    StatedSettings,
-    each_generation,
-    note_unknown_topics,
-    policy_of,
-    read_premises,
-    settings_of,
-)
+from aclog.ops.near import near_principals, unknown_topics
+from aclog.ops.policies import StatedSettings, each_generation, policy_of, read_premises, settings_of
 from aclog.ops.why import Since, answer_since
 from aclog.shell.commands import parse_resource
 from aclog.snapshots.image import Image
@@ -214,8 +208,6 @@ def principal_of(text: str, image: Image) -> str:
         ConfigError: no type, and ACLs name another type of principal with this name, and no User.
 
     """
-    from difflib import get_close_matches  # here: most principals are in the state
-
     named_in_acls = image.acls.principals()
     principal = text if ":" in text else f"{_USER}{text}"
     users = {f"{_USER}{each.user}" for each in image.scram.describe()}
@@ -227,9 +219,7 @@ def principal_of(text: str, image: Image) -> str:
             raise ConfigError(f"{text}: no ACL names {principal}, but {', '.join(others)}: expected TYPE:NAME")
     principals = sorted(named_in_acls | users)
     same = [each for each in principals if each.casefold() == principal.casefold()]
-    names = {name for each in principals if (name := each.partition(":")[2]) not in {"", "*"}}
-    close = get_close_matches(principal.partition(":")[2], names, n=3)  # the type is alike in most of them
-    near = same or [each for each in principals if each.partition(":")[2] in close]
+    near = same or near_principals(principal, principals)
     hint = f": did you mean {' or '.join(near)}?" if near else ""
     case = " (upper and lower case differ)" if same else ""
     note(printable(f"no ACL and no credential names {principal}{hint}{case}"))
@@ -403,7 +393,7 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
 
     [bold]Examples[/]
 
-      aclog why svc-orders orders --log DIR
+      aclog why svc-orders orders DIR
       aclog why svc-orders orders --consume --group billing --log DIR
       aclog why User:bob group:billing --bootstrap-controller HOST:9093
       aclog why User:bob cluster --operation Alter --log DIR --as-of yesterday
@@ -412,7 +402,7 @@ def why(request: WhyFlags, source: SourceFlags, authorizer: AuthorizerFlags, out
     choice = source.choose()
     image = choice.image()
     principal = principal_of(typed_text(request.principal), image)
-    note_unknown_topics(question.resources, image)
+    note_each(unknown_topics(question.resources, image))
     premises = read_premises(choice, authorizer.configs())
     options = ExplainOptions(
         allow_everyone=authorizer.allow_everyone,

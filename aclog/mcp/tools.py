@@ -324,7 +324,8 @@ TOOLS = (
         name="when",
         title="When this was allowed",
         description="The intervals of a log in which something was allowed, each with the change, offset "
-        "and time that began and ended it. Who lost access, and by which change: the end of the last interval. Takes "
+        "and time that began and ended it; without a principal, those of each principal. Who lost access, and by which "
+        "change: the end of the last interval. Takes "
         f"operation or intent, and {_RESOURCES}. Needs a log.",
         arguments=When,
         none="it was never allowed, as far back as the log reaches",

@@ -5,7 +5,6 @@ The settings that decide on them, what is unknown of these, and the generations 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attrs import evolve, field, frozen
@@ -14,11 +13,7 @@ from aclog.analysis.comparison import Compared, Comparison, SidePremises
 from aclog.analysis.policy import G, MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
 from aclog.authorizer.acl import (
-    WILDCARD,
     Origins,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
     TwoOrigins,
     acl_text,
     places_text,
@@ -34,7 +29,7 @@ from aclog.authorizer.settings import (
 )
 from aclog.authorizer.standard import Premises
 from aclog.authorizer.symbols import symbol_refusal
-from aclog.metalog.errors import ConfigError, MetadataError, printable
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.deciding_kafka import (
     DecidingKafka,
     deciding_kafka,
@@ -250,24 +245,6 @@ class Sides:
 
 _MOST_NAMES = 50_000
 """The number of names up to which a similar one is looked for: 100,000 take a second."""
-
-
-def note_unknown_topics(resources: Iterable[ResourcePattern], image: Image) -> None:
-    """Note topics of a question that a state does not have and no ACL is about, if it has a similar name."""
-    topics = set(image.opaque.topic_names())
-    patterns = [each for each in image.acls.resource_patterns() if each.resource_type == ResourceType.TOPIC]
-    named = {each.name for each in patterns if each.pattern_type == PatternType.LITERAL} - {WILDCARD}
-    prefixes = tuple(each.name for each in patterns if each.pattern_type == PatternType.PREFIXED)
-    names = topics | named
-    for each in resources:
-        is_name = each.pattern_type == PatternType.LITERAL and each.name != WILDCARD
-        if each.resource_type != ResourceType.TOPIC or not is_name or each.name in names:
-            continue
-        if each.name.startswith(prefixes) or len(names) > _MOST_NAMES:
-            continue
-        if near := get_close_matches(each.name, sorted(names), n=3):
-            known = "no topic and no ACL" if topics else "no ACL"
-            note(printable(f"{known} has the name {each.name!r}: did you mean {' or '.join(near)}?"))
 
 
 def policy_of(image: Image, stated: StatedSettings) -> Policy:

@@ -1,13 +1,15 @@
 """Since when a request has been decided as it is now, and by which change of the log: what `aclog why` adds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.timeline import Event, Question, concerns_controllers, intervals, policy_after
-from aclog.authorizer.acl import is_cidr
+from aclog.analysis.regions import Query, Region, only, pattern_meets
+from aclog.analysis.timeline import Event, Question, RegionsSince, concerns_controllers, intervals, policy_after
+from aclog.analysis.who_can import Permission
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl, is_cidr
 from aclog.authorizer.settings import Settings
 from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
@@ -74,6 +76,95 @@ def answer_since(source: StateSource, end_offset: int, question: Question, setti
         made_by=next((note for change, note in concerned.changes if change is event.change), None),
         before=None if has_ranges and not settings.is_kafka_stated else before,
     )
+
+
+@define(eq=False, kw_only=True)
+class RowsSince:
+    """Since when each region of an answer has been allowed, in the history of a log."""
+
+    _dated: RegionsSince
+    _made_by: Mapping[int, ApplyNote]
+    """By offset."""
+    _is_kafka_stated: bool
+    _events: dict[Region, Since | None] = field(factory=dict, init=False)
+
+    def since(self, region: Region) -> Since | None:
+        """Return since when all requests of an allowed region have been allowed; None if that depends on the Kafka."""
+        if region not in self._events:
+            self._events[region] = self._read(region)
+        return self._events[region]
+
+    def dated(self, permission: Permission) -> Iterator[tuple[Permission, Since | None]]:
+        """Yield a permission in parts, by principals and then by names, each with its date, as `since`.
+
+        What began with one change stays together.
+        """
+        region = permission.region
+        principals = [region.principals] if region.principals.complement else [only(p) for p in region.principals.named]
+        for who in self._together([evolve(region, principals=each) for each in principals]):
+            named = only(*(name for each in who for name in each.principals.named))
+            whose = evolve(region, principals=region.principals if region.principals.complement else named)
+            for parts in self._together([evolve(whose, names=(part,)) for part in region.names]):
+                part = evolve(whose, names=tuple(name for each in parts for name in each.names))
+                yield self._of_part(permission, part), self.since(part)
+
+    def _together(self, regions: Iterable[Region]) -> Iterable[Sequence[Region]]:
+        """Return the regions in groups that began with the same change."""
+        groups: dict[Since | None, list[Region]] = {}
+        for region in regions:
+            groups.setdefault(self.since(region), []).append(region)
+        return groups.values()
+
+    def _of_part(self, permission: Permission, region: Region) -> Permission:
+        """Return the permission on a part of its region, with the rules that are about it."""
+        return evolve(
+            permission,
+            region=region,
+            rules=tuple(each for each in permission.rules if isinstance(each, str) or self._is_about(each, region)),
+            denies=tuple(each for each in permission.denies if self._is_about(each, region)),
+        )
+
+    def _is_about(self, rule: StandardAcl, region: Region) -> bool:
+        is_theirs = (
+            region.principals.complement or rule.principal in region.principals or rule.principal == WILDCARD_PRINCIPAL
+        )
+        documented = self._dated.policy.settings.documented
+        meets = pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=documented)
+        return (is_theirs or ":" not in rule.principal) and meets
+
+    def _read(self, region: Region) -> Since | None:
+        if not self._is_kafka_stated and self._dated.has_ranges(region):
+            return None
+        event = self._dated.event(region)
+        return Since(allowed=True, event=event, made_by=self._made_by.get(event.offset) if event.change else None)
+
+
+def rows_since(
+    source: StateSource, end_offset: int, policy: Policy, queries: Sequence[Query], *, is_kafka_stated: bool
+) -> RowsSince:
+    """Return since when regions of some queries have been allowed, which the state at `end_offset` allows by `policy`.
+
+    Reads the log once.
+
+    Raises:
+        ConfigError: the source is a single state.
+        MetadataError: the log is damaged, or no checkpoint reaches its start.
+
+    """
+    history = history_of(source)
+    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
+    changes = takewhile(lambda change: change.end_offset <= end_offset, history.changes)
+    made_by: dict[int, ApplyNote] = {}
+
+    def noted() -> Iterator[Change]:
+        """Yield the changes, and keep who made them."""
+        for change, note in with_applies(changes, () if applies is None else applies.applied, history.begin.end_offset):
+            if note is not None:
+                made_by[change.offset] = note
+            yield change
+
+    dated = RegionsSince.of(history.begin, noted(), policy, queries)
+    return RowsSince(dated=dated, made_by=made_by, is_kafka_stated=is_kafka_stated)
 
 
 @define(kw_only=True)

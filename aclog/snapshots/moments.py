@@ -177,6 +177,12 @@ def spoken_time(text: str, *, now: datetime, zone: tzinfo) -> datetime | None:
     return moment
 
 
+def since_text(text: str) -> str:
+    """Return the text of a moment that `--since` names: `90d` and `1h30m` are so long ago, as for git and kubectl."""
+    words = " ".join(text.split())
+    return f"{words} ago" if re.fullmatch(_AMOUNTS, words.lower()) else text
+
+
 def _ago(text: str, now: datetime) -> datetime | None:
     form = _AGO.fullmatch(text)
     if form is None:

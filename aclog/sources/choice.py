@@ -276,6 +276,8 @@ class ChosenSource:
 
     source: StateSource
     as_of: str | None
+    is_restricted: bool = field(default=False, init=False)
+    """Whether ACLs are missing from its images, as nothing but the answer to a question was requested."""
     _moment: Moment | None = field(default=None, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
     _freshness: Freshness | None = field(default=None, init=False)
@@ -284,9 +286,9 @@ class ChosenSource:
 
     @property
     def moment(self) -> Moment | None:
-        """The moment; None for the newest state. Raises ConfigError: neither an offset nor a time."""
+        """The moment; None for the newest state. Raises ConfigError: neither an offset nor a past time."""
         if self._moment is None and self.as_of is not None:  # read once: `1h ago` is the same moment all the while
-            self._moment = take_moment(self.as_of)
+            self._moment = take_moment(self.as_of, of_state=True)
         return self._moment
 
     def image(self) -> Image:
@@ -365,6 +367,7 @@ class ChosenSource:
 
             if isinstance(self.source, AdminSource):
                 self.source.filters = tuple(filters)
+                self.is_restricted = AclBindingFilter() not in self.source.filters and bool(filters)
 
     def topic_names(self) -> list[str]:
         """Return the topics that the source has besides its images: those of an admin API; else empty.

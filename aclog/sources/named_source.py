@@ -1,17 +1,21 @@
 """A source by its name: a path, a server, a commit or a context."""
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 from attrs import field, frozen
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog.files import list_checkpoints, list_segments
 from aclog.metalog.primitives import current_time_ms
 from aclog.snapshots.moments import moment_text, read_moment
-from aclog.sources.acl_lines import NameFile
+from aclog.sources.acl_lines import STDIN, NameFile
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
 from aclog.sources.contexts import Context
 from aclog.sources.formats.format import AclsFormat
@@ -126,8 +130,14 @@ def absolute_moment(text: str, *, now_ms: int) -> str:
 def _kind_of_path(path: str) -> str:
     location = Path(path)
     if location.is_dir():
-        return "log" if list_segments(location) or list_checkpoints(location) else "acls"
+        return "log" if is_log(path) else "acls"
     return "snapshot" if location.name.endswith(".checkpoint") else "acls"
+
+
+def is_log(path: str) -> bool:
+    """Return whether a path is a directory of segments or checkpoints. Raises OSError: it cannot be read."""
+    location = Path(path)
+    return location.is_dir() and bool(list_segments(location) or list_checkpoints(location))
 
 
 def _check_companions(node: Node, kind: str) -> None:
@@ -184,6 +194,152 @@ def _shortest(path: Path) -> str:
 
 def _place(node: Node) -> str:
     return f"{node.file}:{node.line}"
+
+
+# A source as a word of a command line, recognised by what it is.
+
+
+_SERVERS_WORD = re.compile(r"[^/,\s]+:[0-9]{1,5}(,[^/,\s]+:[0-9]{1,5})*", re.ASCII)
+_SHOWN = 80
+"""Errors quote no more of a word than this."""
+
+
+@frozen(kw_only=True)
+class SourceWord:
+    """What a word names: `kind` is one of `_KINDS`, or empty for servers whose role is to be read from them."""
+
+    kind: str
+    text: str
+    what: str
+    """The kind in words: `a directory with a log`."""
+
+    def flags(self, prefix: str = "") -> tuple[str, ...]:
+        """Return the flags that name it, one for each role of servers; `prefix` is `to-` for a second state."""
+        kinds = (self.kind,) if self.kind else reversed(_SERVERS)
+        text = shlex.quote(self.text)
+        return tuple("-c " + text if f"{prefix}{kind}" == "context" else f"--{prefix}{kind} {text}" for kind in kinds)
+
+
+def recognise(text: str, *, prefix: str = "") -> SourceWord:
+    """Return what a word names: a path, a context, servers, or a path in a commit; no server is contacted.
+
+    Raises:
+        ConfigError: nothing of these, or several; the error lists the flags, with `prefix` (`to-` for a second state).
+        OSError: a path cannot be read.
+
+    """
+    if not text:
+        raise ConfigError("an empty word names no source")
+    named = [each for each in (_path_word(text), _context_word(text), _servers_word(text)) if each is not None]
+    commit = _commit_word(text, is_alone=not named)
+    if commit is not None:
+        named.append(commit)
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise _unrecognised(text)
+    kinds = " and ".join(each.what for each in named)
+    flags = " or ".join(flag for each in named for flag in each.flags(prefix))
+    raise ConfigError(f"{text[:_SHOWN]!r} is {kinds}: expected {flags}")
+
+
+def _path_word(text: str) -> SourceWord | None:
+    if text == STDIN:
+        return SourceWord(kind="acls", text=text, what="stdin")
+    if "\0" in text or not os.path.exists(text):  # noqa: PTH110 - a word that is too long is no path
+        return None
+    kind = _kind_of_path(text)
+    is_directory = Path(text).is_dir()
+    what = {"log": "a directory with a log", "snapshot": "a checkpoint"}.get(kind)
+    return SourceWord(kind=kind, text=text, what=what or ("a directory" if is_directory else "a file"))
+
+
+def _context_word(text: str) -> SourceWord | None:
+    from aclog.sources.contexts import config_file, read_context_file
+
+    path = config_file()
+    if path is None or not path.exists() or text not in read_context_file().names:
+        return None
+    return SourceWord(kind="context", text=text, what="a context")
+
+
+def _servers_word(text: str) -> SourceWord | None:
+    if _SERVERS_WORD.fullmatch(text) is None:
+        return None
+    return SourceWord(kind="", text=text, what="an address HOST:PORT")
+
+
+def _commit_word(text: str, *, is_alone: bool) -> SourceWord | None:
+    """Return a path in a commit; unless the word could be nothing else, only one that exists there."""
+    from aclog.sources.git import ask_git, parse_git_place
+
+    if ":" not in text:
+        return None
+    try:
+        place = parse_git_place(text)
+        if not place.ref or is_alone:
+            is_there = ask_git("rev-parse", "--verify", "--quiet", f"{place.ref or 'HEAD'}^{{tree}}").output is not None
+        else:
+            is_there = ask_git("cat-file", "-e", f"{place.ref}:{place.path}").output is not None
+    except ConfigError:  # no git, no repository, or no place of one
+        return None
+    what = "a path in the index" if not place.ref else f"a path in the commit {place.ref}"
+    return SourceWord(kind="ref", text=text, what=what) if is_there else None
+
+
+def _unrecognised(text: str) -> ConfigError:
+    from aclog.sources.contexts import config_file, read_context_file
+
+    path = config_file()
+    names = () if path is None or not path.exists() else read_context_file().names
+    near = get_close_matches(text, names, n=1)
+    hint = f": did you mean the context {near[0]}?" if near else _expected_form(text)
+    return ConfigError(f"{text[:_SHOWN]!r} is no source: there is no such file, directory or context{hint}")
+
+
+def _expected_form(text: str) -> str:
+    ref, colon, rest = text.partition(":")
+    if colon and rest.isdigit():
+        return ": expected HOST:PORT with a port up to 65535"
+    if colon and ref:
+        return f", and no commit {ref[:_SHOWN]!r} in a git repository around the working directory"
+    return (
+        ": expected a log directory, a checkpoint, files of ACLs, HOST:PORT, GITREF:PATH or a context "
+        "(resources and principals have flags, such as --topic)"
+    )
+
+
+def role_flag(text: str, command_config: Path | None) -> str:
+    """Return which flag servers belong to, by the APIs of the first one that responds: without its dashes.
+
+    Raises:
+        ConfigError: no server responds or admits this client, or it is neither a broker nor a controller; the error
+            lists both flags.
+
+    """
+    from aclog.client.connection import connect, role_of
+    from aclog.client.errors import UnreachableError
+    from aclog.sources.server_flags import client_security, parse_servers, run
+
+    servers, security = parse_servers("SOURCE", text), client_security(command_config)
+
+    async def apis() -> Sequence[int]:
+        """Return the APIs of the first server that responds."""
+        for server in servers[:-1]:
+            with suppress(UnreachableError):
+                async with await connect(server, security) as connection:
+                    return tuple(connection.apis)
+        async with await connect(servers[-1], security) as connection:
+            return tuple(connection.apis)
+
+    both = f"expected --bootstrap-server {text} or --bootstrap-controller {text}"
+    try:
+        role = role_of(run(apis()))
+    except MetadataError as error:
+        raise ConfigError(f"{error}; the role of {text} is unknown: {both}") from error
+    if role is None:
+        raise ConfigError(f"{text}: neither a broker nor a controller by its APIs: {both}")
+    return role.value.removeprefix("--")
 
 
 # The source of a context, to be opened without a command line: for the library, and for files that name a context.

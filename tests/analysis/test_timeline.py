@@ -1,5 +1,6 @@
 """When something was allowed: the intervals of a log, beside a replay of every offset."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -10,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.comparison import allowed
-from aclog.analysis.policy import Policy
-from aclog.analysis.regions import EVERYONE, Query, everyone_but, only
-from aclog.analysis.timeline import AnyAllowed, Interval, intervals
+from aclog.analysis.policy import Policy, is_allowed
+from aclog.analysis.regions import EVERYONE, Principals, Query, Region, Request, everyone_but, only, operations_of
+from aclog.analysis.timeline import AnyAllowed, Interval, RegionsSince, intervals, intervals_by_principal
+from aclog.analysis.who_can import SUPER_USER, permissions
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.filelog import open_reader
@@ -23,6 +25,7 @@ from aclog.snapshots.deciding_kafka import kafka_history, possible_kafka
 from aclog.snapshots.history import Change, history_from, start_of_history
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import recover
+from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import random_settings
 from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers
@@ -78,6 +81,62 @@ def test_it_is_as_a_replay_of_every_offset(tmp_path_factory: pytest.TempPathFact
             if each.start.end_offset <= offset and (each.end is None or offset < each.end.end_offset)
         ]
         assert len(in_one) == expected, (offset, intervals_found)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_each_region_is_dated_as_by_every_request_at_every_offset(
+    tmp_path_factory: pytest.TempPathFactory, random: Random
+) -> None:
+    log = write_log(tmp_path_factory.mktemp("log"), *batches_of(random, 12))
+    query, given_settings = random_query(random), random_settings(random)
+    with open_reader(log) as reader:
+        begin, end = start_of_history(reader, list_checkpoints(log)), reader.high_watermark()
+        states = [Policy(recover(log, offset).image.acls, given_settings) for offset in range(end + 1)]
+        dated = RegionsSince.of(begin, history_from(begin, reader), states[-1], [query])
+    regions = [each.region for each in permissions(states[-1], query) if each.rules != (SUPER_USER,)]
+    for region in random.sample(regions, min(3, len(regions))):
+        requests = [each for each in requests_in(states, region) if each in region]
+        assert requests
+        event, since = dated.event(region), end
+        while since > 0 and all(is_allowed(states[since - 1], each) for each in requests):
+            since -= 1
+        assert event.end_offset == since, (str(region), event)
+        assert (event.change is None) == (since == 0)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_the_intervals_of_each_principal_are_those_of_a_question_about_it_alone(
+    tmp_path_factory: pytest.TempPathFactory, random: Random
+) -> None:
+    log = write_log(tmp_path_factory.mktemp("log"), *batches_of(random, 20))
+    query, given_settings = evolve(random_query(random), principals=EVERYONE), random_settings(random)
+    by_principal: dict[Principals, list[Interval]] = {}
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        timelines = intervals_by_principal(
+            begin,
+            history_from(begin, reader),
+            lambda principals: AnyAllowed(evolve(query, principals=principals)),
+            given_settings,
+        )
+        for who, interval in timelines:
+            by_principal.setdefault(who, []).append(interval)
+    for who, own in by_principal.items():
+        assert own == found(log, evolve(query, principals=who), given_settings)
+    named = {name for who in by_principal if not who.complement for name in who.named}
+    for name in ("User:a", "User:b", "Group:g"):
+        if name not in named and all(name in who.named for who in by_principal if who.complement):
+            assert found(log, evolve(query, principals=only(name)), given_settings) == []
+
+
+def requests_in(states: list[Policy], region: Region) -> Iterator[Request]:
+    """A request of each class that any state or the region tells apart."""
+    cells = Cells.of(*states, regions=[region])
+    for kind, name, principal, host in cells.all():
+        for operation in operations_of(region.operations):
+            yield Request(principal=principal, host=host, operation=operation, resource_type=kind, resource_name=name)
 
 
 @CAMPAIGN

@@ -197,7 +197,7 @@ class TestFlags:
     def test_usage_errors_are_in_our_words(self, arguments, said):
         assert refused(*arguments.split()).startswith(said)
 
-    @pytest.mark.parametrize("command", [(), ("acls",), ("log",), ("snapshot",)])
+    @pytest.mark.parametrize("command", [("acls",), ("log",), ("snapshot",)])
     def test_a_command_without_arguments_prints_its_help(self, command):
         result = aclog(*command)
         assert result.code == 2

@@ -17,7 +17,7 @@ def test_a_page_has_what_the_command_does_its_flags_and_examples(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     out = aclog("help", "acls", "list").ok().out
     assert out.startswith("NAME\n       aclog acls list - List the ACLs")
-    assert "SYNOPSIS\n       aclog acls list [OPTIONS]\n" in out
+    assert "SYNOPSIS\n       aclog acls list [OPTIONS] [SOURCE]\n" in out
     assert "\n       --resource-pattern-type TYPE\n" in out
     assert "EXAMPLES\n       aclog acls list --log DIR --topic pay.eu" in out
     assert "[cyan]" not in out

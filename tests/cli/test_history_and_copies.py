@@ -41,8 +41,20 @@ def test_a_history_ends_at_a_moment_and_may_be_of_one_principal():
     assert "2026-11-19T22:40:00.000Z" in aclog(*asked[:-2]).ok().out
 
 
-def test_a_history_before_the_log_is_refused_and_so_is_one_of_a_state():
-    assert "the state is unknown" in aclog("acls", "history", "--log", WEEK / "log", "--since", "2026-11-01").err
+def test_a_history_since_before_the_log_is_all_of_it_with_a_note():
+    whole = aclog("acls", "history", "--log", WEEK / "log").ok()
+    early = aclog("acls", "history", "--log", WEEK / "log", "--since", "2026-11-01").ok()
+    assert early.out == whole.out
+    assert "--since 2026-11-01T00:00:00Z: the log begins later: all of its changes are listed" in early.err
+    spoken = aclog("acls", "history", "--log", WEEK / "log", "--since", "9000d").ok()
+    assert spoken.out == whole.out
+    assert "9000d ago is " in spoken.err
+
+
+def test_a_history_since_the_future_is_refused_and_so_is_one_of_a_state():
+    late = aclog("acls", "history", "--log", WEEK / "log", "--since", "2099-01-01")
+    assert (late.code, late.out) == (2, "")
+    assert "'2099-01-01' is in the future: it is 20" in late.complaint
     assert "has no history" in aclog("acls", "history", "--acls", WEEK / "rules.jsonl").err
 
 
@@ -59,8 +71,8 @@ def test_a_log_that_begins_with_a_checkpoint_says_since_when_it_knows(tmp_path):
     assert len(whole.lines) == 3
     assert "begins with the state at offset 37" in whole.err
     early = aclog("acls", "history", "--log", tmp_path, "--since", "20")
-    assert early.code == 2
-    assert "earlier changes are unknown" in early.err
+    assert early.ok().out == aclog("acls", "history", "--log", tmp_path).out
+    assert "--since 20: the log begins with the state at offset 37: all of its changes are listed" in early.err
 
 
 def test_a_copy_has_the_rules_of_the_other_principal_those_that_deny_included(log):

@@ -49,6 +49,16 @@ def test_a_time_is_said_once_however_often_it_is_used():
     assert json.loads(result.out)["asOf"] == "2026-11-23T01:24:30Z"
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("2d", 53), ("48h", 53), ("1d24h", 53), ("-2d", 53), ("2 days", 53), ("1h", 0), ("yesterday", 0)],
+)
+def test_a_length_of_time_is_since_then_as_for_git_and_kubectl(text, count):
+    rows = aclog("acls", "history", "--log", LOG, "--since", text, "--format", "jsonl").ok()
+    assert len(rows.lines) == count
+    assert "ago" in rows.err or text in rows.err
+
+
 def test_a_zone_is_of_texts_without_one_and_of_times_as_text(monkeypatch):
     wall = ("--as-of", "2026-11-21 03:24:30")
     assert counted(*wall) == (68, "")
@@ -70,6 +80,11 @@ def test_a_zone_is_of_texts_without_one_and_of_times_as_text(monkeypatch):
     [
         (("--as-of", "03/04/2026"), "invalid offset or time '03/04/2026': which is the month?"),
         (("--as-of", "18:00"), "the time is in the future"),
+        (
+            ("--as-of", "2026-11-24"),
+            "'2026-11-24' is in the future: it is 2026-11-23T02:24:30Z: expected a past time, or 'latest'",
+        ),
+        (("--as-of", "2d"), "expected 2d ago, or -2d"),
         (("--as-of", "-3"), "expected a unit, such as -3d"),
         (("--as-of", "-9d"), "the state is unknown: the log's first record is of 2026-11-21"),
         (("--timezone", "Europe/Berln"), "--timezone: unknown time zone 'Europe/Berln': did you mean Europe/Berlin?"),

@@ -117,7 +117,8 @@ def test_what_cannot_be_run_is_trouble(home):
     assert aclog("test", "missing.yaml").complaint.startswith("missing.yaml: no such file")
     (home / "free.yaml").write_text("tests: [{who_can: {READ topic:t: []}}]")
     assert "which rules does it test?" in aclog("test", "free.yaml").complaint
-    assert aclog("test", home).complaint.endswith("a directory: expected a file of tests")
+    assert aclog("test", home, "free.yaml").complaint.endswith("a directory: expected a file of tests")
+    assert aclog("test", home).complaint.startswith("no test is given: expected FILE...")  # the directory is a source
 
 
 def test_requests_with_decisions_are_cases(home):

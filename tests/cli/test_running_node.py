@@ -66,6 +66,14 @@ def names(found):
     return {json.loads(line)["resourceName"] for line in found.out.splitlines()}
 
 
+def test_an_address_without_a_flag_is_read_by_what_listens_there(place):
+    flag, address, *login = place
+    by_word, by_flag = (aclog("acls", "list", *words, *login).ok() for words in ((address,), (flag, address)))
+    assert by_word.out == by_flag.out
+    # Without the login: API versions need none, what is read then does.
+    assert aclog("acls", "list", address).complaint == aclog("acls", "list", flag, address).complaint
+
+
 def test_a_context_stands_for_the_address_and_the_login(place, tmp_path, monkeypatch):
     monkeypatch.setenv("ACLOG_CONFIG", str(tmp_path / "config.toml"))
     rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", f"context{place[0]}"]

@@ -85,7 +85,8 @@ def test_any_request_of_a_region(log):
     pii = ("--operation", "READ", "--topic", "pii-", "--resource-pattern-type", "prefixed")
     assert offsets("--log", log, *pii, "--except-principal", "User:audit") == [(6, None)]
     assert offsets("--log", log, *pii, "--except-principal", "User:eve") == []
-    assert offsets("--log", log, *ASK) == [(1, 5), (8, None)]
+    assert offsets("--log", log, *ASK, "--except-principal", "User:audit") == [(1, 5), (8, None)]
+    assert offsets("--log", log, *ASK) == [(1, 3), (8, None), (2, 5)]  # of alice, and of bob
 
 
 def test_an_intent(tmp_path):
@@ -112,7 +113,10 @@ def test_a_history_that_begins_at_a_checkpoint(tmp_path):
     short = write_log(tmp_path / "short", [removal(1)], base=3, times=[9000])
     write_checkpoint(recover(whole, 3).image, short)
     lines = aclog("when", "--log", short, *ASK).ok().lines
-    assert lines[0] == "from offset 3 or before, 1970-01-01T00:00:03.000Z: as the history begins"
+    assert lines[:2] == [
+        "User:alice",
+        "  from offset 3 or before, 1970-01-01T00:00:03.000Z: as the history begins",
+    ]
 
 
 def test_what_was_before_a_checkpoint_is_unknown(tmp_path):

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
 from aclog.authorizer.settings import Generation, named_generation
-from aclog.cli.options import Option
+from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import NO_SUCH_PATH, ConfigError
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.sources.formats.format import AclsFormat
@@ -256,6 +257,7 @@ def format_option(*formats: OutputFormat, default: str, help: str = "How to prin
         help=help,
         show_default=default,
         rich_help_panel=PANEL,
+        aliases=("--output", "-o"),
     )
 
 
@@ -641,6 +643,21 @@ def complete_refs(incomplete: str) -> list[str]:
     return [f"{name}:" for name in refs if name.startswith(incomplete)][:_MOST]
 
 
+def complete_sources(incomplete: str) -> list[str]:
+    """Return the contexts that begin so, and the paths; what is in a commit after a colon; none if paths alone do."""
+    if ":" in incomplete:
+        return complete_refs(incomplete)
+    contexts = complete_contexts(incomplete)
+    if not contexts:
+        return []  # shells complete paths themselves
+    directory, slash, _ = incomplete.rpartition("/")
+    start = Path(directory + slash)
+    with suppress(OSError):
+        names = (f"{directory}{slash}{each.name}{'/' * each.is_dir()}" for each in start.iterdir())
+        return [*contexts, *sorted(name for name in names if name.startswith(incomplete))][:_MOST]
+    return contexts
+
+
 def _paths(ref: str, incomplete: str) -> list[str]:
     directory, slash, _ = incomplete.rpartition("/")
     listing = _ask("ls-tree", "-z", "--end-of-options", f"{ref or 'HEAD'}:{directory}")
@@ -663,6 +680,21 @@ def _ask(*arguments: str) -> str | None:
 
 
 SOURCE_PANEL = "State source (exactly one)"
+
+_SOURCE_WORDS = (
+    "a log directory, a checkpoint, files of ACLs, [cyan]HOST:PORT[/], [cyan]GITREF:PATH[/] or a context, "
+    "recognised by what it is; or one of the flags below"
+)
+SourceWord: TypeAlias = Annotated[
+    str | None,
+    Argument(
+        metavar="SOURCE",
+        help=f"The state source: {_SOURCE_WORDS}.",
+        show_default=False,
+        autocompletion=complete_sources,
+    ),
+]
+"""Taken as the value of one of the flags by aclog.cli.flags.positional, before they are read."""
 
 LogDir: TypeAlias = Annotated[
     Path | None,
@@ -826,6 +858,7 @@ Timezone: TypeAlias = Annotated[
 class SourceFlags:
     """Exactly one state source, and the moment to read it at."""
 
+    source_word: SourceWord = None
     log: LogDir = None
     snapshot: SnapshotFile = None
     acls: AclsPath = None

@@ -32,6 +32,7 @@ from aclog.cli.flags.common import (
     SourceFlags,
     check_one_stdin,
     complete_refs,
+    complete_sources,
     completions,
     context_authorizer,
     context_source,
@@ -41,7 +42,7 @@ from aclog.cli.flags.common import (
     pattern_type_option,
     typed_text,
 )
-from aclog.cli.options import Option, complete_contexts
+from aclog.cli.options import Argument, Option, complete_contexts
 from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -297,6 +298,15 @@ AskedHost: TypeAlias = Annotated[
         rich_help_panel=_PANEL,
     ),
 ]
+ShowSince: TypeAlias = Annotated[
+    bool,
+    Option(
+        "--since",
+        metavar="",
+        help="Also show since when all of a row has been allowed, and by which change: of a log.",
+        rich_help_panel=_PANEL,
+    ),
+]
 AskedPrincipals: TypeAlias = Annotated[
     list[str],
     Option("--principal", metavar="TYPE:NAME", help="A principal; can be repeated.", rich_help_panel=_PANEL),
@@ -440,6 +450,10 @@ class WhoFlags:
         ),
     ] = field(factory=list)
     host: AskedHost = None
+
+    def is_everyone(self) -> bool:
+        """Return whether no flag names a principal."""
+        return not self.principal and not self.except_principal
 
     def principals(self) -> "Principals":
         """Return the principals in question. Raises ConfigError: both flags, or a malformed principal."""
@@ -757,6 +771,15 @@ _STDIN = "-"
 class SecondStateFlags:
     """The rules of another source or moment, or those of the first state with some added and removed."""
 
+    second_word: Annotated[
+        str | None,
+        Argument(
+            metavar="SECOND",
+            help="The source of the second state, as SOURCE; or one of its flags below.",
+            show_default=False,
+            autocompletion=complete_sources,
+        ),
+    ] = None
     to_log: Annotated[
         Path | None,
         Option("--to-log", metavar="DIR", help="The state of this log.", rich_help_panel=SECOND_STATE_PANEL),

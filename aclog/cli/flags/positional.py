@@ -1,0 +1,70 @@
+"""Sources by their place on a command line: `aclog lint DIR`, `aclog diff A B`, `aclog console LOG`."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.named_source import SourceWord, recognise, role_flag
+
+_SECOND = (
+    "--to-log", "--to-snapshot", "--to-acls", "--to-ref", "--to-bootstrap-controller", "--to-bootstrap-server",
+    "--to-context", "--change", "--add", "--remove",
+)  # fmt: skip
+"""Flags that name a second state."""
+
+
+class Flags(Protocol):
+    """The flags of a command line, to which values are added."""
+
+    def is_given(self, options: tuple[str, ...]) -> bool:
+        """Return whether the command line names one of these."""
+        ...
+
+    def put(self, option: str, value: Any) -> bool:
+        """Give one a value."""
+        ...
+
+
+def take_first(word: str, flags: Flags, named: Iterable[str], values: Mapping[str, Any], *, probe: bool) -> str | None:
+    """Put the source that a word names under the flag of what it is; return its name instead if it is a context.
+
+    `named`: what names a source on the command line besides the word: flags, or `-c NAME`. `values`: those of all
+    parameters. Without `probe` no server is contacted, and servers are taken for brokers.
+
+    Raises:
+        ConfigError: the word is no source, or could be several, or is beside a flag that names one.
+        OSError: a path cannot be read.
+
+    """
+    _refuse(word, named)
+    source = recognise(word)
+    if source.kind == "context":
+        return word
+    flags.put(f"--{_kind(source, values, ('command_config',), probe=probe)}", word)
+    return None
+
+
+def take_second(word: str, flags: Flags, values: Mapping[str, Any], *, probe: bool) -> None:
+    """Put the source of a second state under its `--to-` flag. Raises as take_first."""
+    _refuse(word, (flag for flag in _SECOND if flags.is_given((flag,))))
+    configs = ("to_command_config", "command_config")
+    flags.put(f"--to-{_kind(recognise(word, prefix='to-'), values, configs, probe=probe)}", word)
+
+
+def _kind(source: SourceWord, values: Mapping[str, Any], configs: Iterable[str], *, probe: bool) -> str:
+    """Return the flag, without dashes; that of servers is read from them, with the first client properties given."""
+    if source.kind:
+        return source.kind
+    if not probe:
+        return "bootstrap-server"
+    config = next((values[name] for name in configs if values.get(name) is not None), None)
+    return role_flag(source.text, None if config is None else Path(config))
+
+
+def _refuse(word: str, named: Iterable[str]) -> None:
+    if (flag := next(iter(named), None)) is not None:
+        raise ConfigError(
+            f"the source is named twice, by {word[:80]!r} and by {flag}: expected one of them (resources and "
+            "principals have flags, such as --topic)"
+        )

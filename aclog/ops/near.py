@@ -1,0 +1,115 @@
+"""Why a list of access is empty, and which principals and resources with ACLs are near to the named ones."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.who_can import rules_on
+from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern, ResourceType, code_name
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import is_set, name_text, pattern_text
+from aclog.metalog.errors import plural
+from aclog.snapshots.image import Image
+
+_MOST = 3
+_COMPARED = 20_000
+"""From so many names on, only those with the same first character are compared, each in some microseconds."""
+
+
+def near_names(name: str, names: Collection[str]) -> list[str]:
+    """Return at most three names that differ in case alone, else those that continue it or are spelled alike."""
+    folded = name.casefold()
+    if same := sorted(each for each in names if each.casefold() == folded and each != name):
+        return same[:_MOST]
+    longer = sorted(each for each in names if name and each.startswith(name) and each != name)
+    pool = names if len(names) <= _COMPARED else [each for each in names if each[:1] == name[:1]]
+    alike = (each for each in get_close_matches(name, pool, n=_MOST + 1) if each != name)
+    return list(dict.fromkeys((*longer, *alike)))[:_MOST]
+
+
+def near_principals(principal: str, named: Collection[str]) -> list[str]:
+    """Return at most three principals of another type or case, else those whose names are near."""
+    name = principal.partition(":")[2]
+    others = sorted(each for each in named if each != principal)
+    if same := [each for each in others if each.partition(":")[2].casefold() == name.casefold()]:
+        return same[:_MOST]
+    near = near_names(name, {text for each in others if (text := each.partition(":")[2]) not in {"", "*"}})
+    return [each for text in near for each in others if each.partition(":")[2] == text][:_MOST]
+
+
+def unnamed(principal: str, named: Collection[str]) -> str | None:
+    """Return that no ACL names a principal, and which are near; None if it is one of the named ones."""
+    if principal in named:
+        return None
+    return f"no ACL names {principal}{_meant(near_principals(principal, named))}"
+
+
+def no_permission(acls: AclsImage, principal: str) -> str:
+    """Return why a principal, from any host or from one, has no permission."""
+    text = unnamed(principal, acls.principals())
+    if text is not None:
+        return text
+    rules = sum(1 for _ in acls.matching(AclBindingFilter(principal=principal)))
+    return f"{plural(rules, 'ACL')} of {principal} and those of User:* grant nothing from the hosts in question"
+
+
+def no_principal(policy: Policy, resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:
+    """Yield why no principal has access to some resources of a state."""
+    for resource in resources:
+        if is_set(resource):
+            covering = len(set(rules_on(policy, resource)))
+        else:
+            covering = sum(1 for _ in policy.acls.candidates(resource.resource_type, resource.name))
+        if covering:
+            yield f"{plural(covering, 'ACL')} on {_resource_text(resource)}: no principal has the access in question"
+        else:
+            yield _uncovered(policy.acls, resource, image.opaque.topic_names())
+
+
+def nothing_listed(acls: AclsImage, resources: Sequence[ResourcePattern], principals: Sequence[str]) -> Iterator[str]:
+    """Yield why no ACL of some principals on some resources is listed; empty for all of all."""
+    named = acls.principals()
+    reasons = [text for each in principals if (text := unnamed(each, named)) is not None]
+    if not reasons:
+        patterns = set(acls.resource_patterns())
+        reasons = [_uncovered(acls, each) for each in resources if not _has_name(each, patterns)]
+    yield from reasons
+    if not reasons and principals and resources:
+        yield "the principals and the resources have ACLs, but none together"
+
+
+def _has_name(resource: ResourcePattern, patterns: Collection[ResourcePattern]) -> bool:
+    return any(each.resource_type == resource.resource_type and each.name == resource.name for each in patterns)
+
+
+def unknown_topics(resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:
+    """Yield that a state has no topic of a name, and no ACL for it alone or for a prefix, if it has near names."""
+    topics = set(image.opaque.topic_names())
+    patterns = [each for each in image.acls.resource_patterns() if each.resource_type == ResourceType.TOPIC]
+    names = topics | {each.name for each in patterns if each.pattern_type == PatternType.LITERAL} - {WILDCARD}
+    prefixes = tuple(each.name for each in patterns if each.pattern_type == PatternType.PREFIXED)
+    for each in resources:
+        is_name = each.pattern_type == PatternType.LITERAL and each.name != WILDCARD
+        if each.resource_type != ResourceType.TOPIC or not is_name or each.name in names:
+            continue
+        if not each.name.startswith(prefixes) and (near := near_names(each.name, names)):
+            what = "no topic and no ACL" if topics else "no ACL"
+            yield f"{what} has the name {name_text(each.name)!r}{_meant([name_text(name) for name in near])}"
+
+
+def _uncovered(acls: AclsImage, resource: ResourcePattern, topics: Iterable[str] = ()) -> str:
+    kind = resource.resource_type
+    names = {each.name for each in acls.resource_patterns() if each.resource_type == kind and each.name != WILDCARD}
+    names.update(topics if kind == ResourceType.TOPIC else ())
+    near = [f"{code_name(ResourceType, kind)} {name_text(each)}" for each in near_names(resource.name, names)]
+    return f"no ACL is on {_resource_text(resource)}{_meant(near)}"
+
+
+def _resource_text(resource: ResourcePattern) -> str:
+    known = resource.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+    text = pattern_text(resource) if known else name_text(resource.name)
+    return f"{code_name(ResourceType, resource.resource_type)} {text}"
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f": did you mean {' or '.join(near)}?" if near else ""
