@@ -154,7 +154,7 @@ def _complaint(totals: _Totals, new: NewAccesses) -> str | None:
     """Return why files are not remembered of which nothing was understood, or by which no rule is ever needed."""
     if totals.denials and totals.denials == totals.lines + totals.untimed:
         return (
-            f"{new.contents[0].content.path}: all {totals.denials:,} accesses of {len(new.contents):,} files are "
+            f"{new.contents[0].content.name}: all {totals.denials:,} accesses of {len(new.contents):,} files are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
@@ -163,14 +163,14 @@ def _complaint(totals: _Totals, new: NewAccesses) -> str | None:
     reasons = [f"{reason} {count:,}" for reason, count in totals.rejects.most_common()]
     reasons += [f"without a time {totals.untimed:,}"] if totals.untimed else []
     return (
-        f"{new.contents[0].content.path}: no line of {len(new.contents):,} files is an access with a time: "
+        f"{new.contents[0].content.name}: no line of {len(new.contents):,} files is an access with a time: "
         f"{', '.join(reasons)}: nothing was taken"
     )
 
 
 def _content_of(part: Part) -> TakenContent:
     length, digest = part.content.key
-    return TakenContent(length, digest, part.content.path, part.start)
+    return TakenContent(length, digest, part.content.name, part.start)
 
 
 def _print(output: Output, new: NewAccesses, totals: _Totals, acls: int) -> None:

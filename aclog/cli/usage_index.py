@@ -7,7 +7,13 @@ text.
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    SourceFlags,
+    check_one_stdin,
+    stdin_among,
+)
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 
@@ -44,4 +50,5 @@ def usage_index(
     from aclog.cli.index_update import update_index
     from aclog.ops.policies import settings_of
 
+    check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     update_index(source, accesses, settings_of(authorizer), index, output.choose(), configs=authorizer.configs())

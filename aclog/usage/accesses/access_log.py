@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 from attrs import evolve, frozen
@@ -43,6 +44,7 @@ from aclog.usage.accesses.lines import (
     PARQUET_ENDINGS,
     LinePart,
     PinnedFile,
+    StreamCopy,
     blocks_of,
     has_marks,
     is_text,
@@ -328,6 +330,8 @@ class AccessInput:
     files: tuple[PinnedFile, ...]
     skipped: tuple[str, ...] = ()
     """The files in directories that are not read, since nothing in them is an access."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """Files with the content of another one, which is read instead: both names."""
 
     @property
     def profiles(self) -> dict[str, Profile]:
@@ -340,15 +344,24 @@ class AccessInput:
         return sum(file.size for file in self.files)
 
 
+STDIN: Final = "-"
+NO_STREAMS: Final[Mapping[str, StreamCopy]] = MappingProxyType({})
+
+
 def find_accesses(
-    paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None, profile: Profile | None = None
+    paths: Sequence[str],
+    zone: tzinfo,
+    form: AccessForm | None = None,
+    profile: Profile | None = None,
+    *,
+    streams: Mapping[str, StreamCopy] = NO_STREAMS,
 ) -> AccessInput:
     """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
-    read, and a file with several names, or beside its packed copy (`x.log.gz`), once. `profile`: the layout that the
-    user has stated.
+    read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
+    stated. `streams`: the copies of the paths that are streams.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
@@ -356,12 +369,14 @@ def find_accesses(
         OSError: a file cannot be read.
 
     """
-    named = {str(Path(pattern)) for pattern in paths}
-    with listing(tables_of(path for pattern in paths for path in _files_of(pattern))):
-        listed = [path for pattern in paths for path in _files_of(pattern)]
+    named = {str(Path(pattern)) for pattern in paths} | {_name_of_stream(path) for path in streams}
+    places = [pattern for pattern in paths if pattern not in streams]
+    with listing(tables_of(path for pattern in places for path in _files_of(pattern))):
+        listed = [path for pattern in places for path in _files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
-        files = list(_distinct(PinnedFile.of(str(path)) for path in listed if str(path) not in dangling))
-    files = _without_twins(files)
+        pinned = [PinnedFile.of(str(path)) for path in listed if str(path) not in dangling]
+    pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
+    files, copies = _without_copies(list(_distinct(pinned)))
     parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str](dangling)
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
@@ -370,10 +385,10 @@ def find_accesses(
             continue
         read.append(file)
         file_form, file_profile = examined
-        if packing_of(file.path) is not None:
+        if file.packing is not None:
             skipped += (f"{file.path}:{name}" for name in _members_skipped(file))
         if file_form is AccessForm.PARQUET:
-            parquet.append(file.path)
+            parquet.append(file.place)
         elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
@@ -391,7 +406,12 @@ def find_accesses(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(read),
         skipped=tuple(skipped),
+        copies=tuple(pair for pair in copies if pair[0] in {file.path for file in read}),
     )
+
+
+def _name_of_stream(path: str) -> str:
+    return "stdin" if path == STDIN else path
 
 
 def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
@@ -404,26 +424,42 @@ def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
         seen.add(key)
 
 
-_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+def _without_copies(files: Sequence[PinnedFile]) -> tuple[list[PinnedFile], list[tuple[str, str]]]:
+    """Return the files without those of the same content, packed or not, and the names of each pair.
+
+    Contents are compared as a whole, but only of files with the same first bytes: those of logs differ in their times.
+    A plain file is read rather than a packed one.
+    """
+    same_head: dict[bytes, list[PinnedFile]] = {}
+    for file in files:
+        same_head.setdefault(_head(file), []).append(file)
+    dropped: dict[str, str] = {}
+    for head, alike in same_head.items():
+        if not head or len(alike) < 2:
+            continue
+        packed = {file.path for file in alike if file.packing is not None}
+        if not packed and len({file.size for file in alike}) == len(alike):
+            continue
+        first_of: dict[ContentKey, str] = {}
+        for file in sorted(alike, key=lambda each: each.path in packed):
+            key = _whole_key(file)
+            if key is not None and (first := first_of.setdefault(key, file.path)) != file.path:
+                dropped[file.path] = first
+    return [file for file in files if file.path not in dropped], [(first, copy) for copy, first in dropped.items()]
 
 
-def _without_twins(files: Sequence[PinnedFile]) -> list[PinnedFile]:
-    """Return the files without the packed copies of others: `x.log.gz` beside `x.log`, with the same content."""
-    plain = {file.path: file for file in files}
-    return [
-        file
-        for file in files
-        if not file.path.endswith(_PACKED)
-        or (twin := plain.get(file.path.rpartition(".")[0])) is None
-        or (key := _whole_key(twin)) is None
-        or key != _whole_key(file)
-    ]
+def _head(file: PinnedFile) -> bytes:
+    """Return the first bytes of a content; of a damaged one those that can be read: its reader reports it."""
+    with suppress(*DAMAGED, ConfigError), file.open() as raw:
+        return open_unpacked(raw, packing_in(raw, file.path)).read(_HEAD)
+    return b""
 
 
 def _whole_key(file: PinnedFile) -> ContentKey | None:
     """Return the length and digest of a whole content; None of a damaged one: its reader reports it."""
     with suppress(*DAMAGED), file.open() as raw:
-        return _digests(_blocks(cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path))), None), ()).key
+        unpacked = cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path)))
+        return _digests(_blocks(unpacked, None if unpacked is not raw else file.size), ()).key
     return None
 
 
@@ -439,7 +475,7 @@ def _examined(
         return None
     own = form or form_of(beginning, file.path)
     if own in {AccessForm.PARQUET, AccessForm.AVRO}:
-        if packing_of(file.path) is not None:
+        if file.packing is not None:
             raise ConfigError(f"{file.path}: {own.value} in a packed file: unpack it first")
         return own, APACHE
     foreign = foreign_authorizer(beginning) if own in {None, AccessForm.JSONL} and form is None else None
@@ -628,7 +664,7 @@ def _files_of(pattern: str) -> Iterator[Path]:
         if file.exists() and not file.is_file():
             raise ConfigError(
                 f"{file}: not a regular file: an access log is read several times, which a pipe does not allow: write "
-                "the accesses to a file first"
+                "the accesses to a file first, or pass them on stdin (-)"
             )
     yield from files
 
@@ -696,10 +732,10 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
 
     """
     tables = {groups.path for part in log.parts if isinstance(part, TablePart) for groups in part.table.groups}
-    avro = {part.file.path: part for part in log.parts if isinstance(part, AvroPart)}
-    lines = [file for file in log.files if file.path not in tables | avro.keys()]
+    avro = {part.file.place: part for part in log.parts if isinstance(part, AvroPart)}
+    lines = [file for file in log.files if file.place not in tables | avro.keys()]
     of_lines = _new(lines, keys, advance, lines=True)
-    of_tables = _new([file for file in log.files if file.path in tables | avro.keys()], keys, advance, lines=False)
+    of_tables = _new([file for file in log.files if file.place in tables | avro.keys()], keys, advance, lines=False)
     parts: list[AccessPart] = [*_text_parts(log, of_lines)]
     whole = [part.content.path for part in of_tables if part.is_new]
     parts += (avro[path] for path in whole if path in avro)
@@ -710,17 +746,17 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
         input=AccessInput(parts=tuple(parts), files=log.files),
         contents=tuple(part for part in (*of_lines, *of_tables) if part.is_new),
         files=len(log.files),
-        waiting=tuple(part.content.path for part in of_lines if part.content.waiting),
+        waiting=tuple(part.content.name for part in of_lines if part.content.waiting),
     )
 
 
 def _new(files: Sequence[PinnedFile], keys: AbstractSet[ContentKey], advance: Advance, *, lines: bool) -> list[Part]:
     # the same file may be given twice; the second one has nothing new
-    return new_parts([(file.path, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
+    return new_parts([(file.place, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
 
 
 def _text_parts(log: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
-    of_path = {part.lines.file.path: part for part in log.parts if isinstance(part, TextPart)}
+    of_path = {part.lines.file.place: part for part in log.parts if isinstance(part, TextPart)}
     parts = []
     for new in of_lines:
         form = of_path.get(new.content.path)
