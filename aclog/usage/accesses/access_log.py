@@ -127,9 +127,17 @@ def new_parts(
         advance(read, total)
         contents.append(_content(path, name, size, lengths=lengths, lines=lines))
         read += size
-    if lines:
-        contents = [_beside(content, contents) for content in contents]
+    return _parts_of([_beside(content, contents) for content in contents] if lines else contents, keys)
+
+
+def _parts_of(contents: Sequence[Content], keys: AbstractSet[ContentKey]) -> list[Part]:
     read_keys, parts = set(keys), []
+    for content in contents:
+        # a copy in progress is a beginning of what is known of another file
+        start = (
+            content.length if content.key in keys else max((each[0] for each in content.beginnings & keys), default=0)
+        )
+        read_keys |= {beginning for beginning in content.beginnings if beginning[0] <= start}
     for content in sorted(contents, key=lambda each: each.length):
         beginnings = content.beginnings & read_keys
         start = content.length if content.key in read_keys else max((length for length, _ in beginnings), default=0)
@@ -152,9 +160,9 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
     try:
-        end = None if is_compressed(path) else _last_line_end(path, size) if lines else size
+        end = None if is_compressed(path) else last_line_end(path, size) if lines else size
         with opened(path) as file:
-            content = _digests(_blocks(file, end), sorted(lengths))
+            content = _digests(blocks_up_to(file, end), sorted(lengths))
     except FileNotFoundError:
         raise
     except DAMAGED as error:
@@ -175,7 +183,7 @@ def _beside(content: Content, others: Iterable[Content]) -> Content:
     if not lengths:
         return content
     with opened(content.path) as file:
-        again = _digests(_blocks(file, content.length), sorted(lengths))
+        again = _digests(blocks_up_to(file, content.length), sorted(lengths))
     if again.key != content.key:
         raise ConfigError(f"{content.path}: changed while it was being read: run again, or on a copy")
     return evolve(content, beginnings=content.beginnings | again.beginnings)
@@ -199,7 +207,7 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
     return Content(path="", name="", length=length, digest=digest.digest(), beginnings=frozenset(beginnings), head=head)
 
 
-def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
+def blocks_up_to(file: BinaryIO, end: int | None) -> Iterator[bytes]:
     """Yield the bytes of a file up to `end`; None: the whole file."""
     remaining = end
     while remaining is None or remaining > 0:
@@ -210,7 +218,7 @@ def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
         remaining = None if remaining is None else remaining - len(block)
 
 
-def _last_line_end(path: str, size: int) -> int:
+def last_line_end(path: str, size: int) -> int:
     """Return the position after the last line feed in the first `size` bytes, 0 without one."""
     with Path(path).open("rb") as file:
         end = size
@@ -371,13 +379,37 @@ def find_accesses(
     """
     named = {str(Path(pattern)) for pattern in paths} | {_name_of_stream(path) for path in streams}
     places = [pattern for pattern in paths if pattern not in streams]
-    with listing(tables_of(path for pattern in places for path in _files_of(pattern))):
-        listed = [path for pattern in places for path in _files_of(pattern)]
+    with listing(tables_of(path for pattern in places for path in files_of(pattern))):
+        listed = [path for pattern in places for path in files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
         pinned = [PinnedFile.of(str(path)) for path in listed if str(path) not in dangling]
     pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
     files, copies = _without_copies(list(_distinct(pinned)))
-    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str](dangling)
+    log = accesses_in(files, zone, form, profile, named=named)
+    if files and not log.files:
+        raise ConfigError(
+            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
+            "or accesses in JSON lines, Parquet or Avro"
+        )
+    read = {file.path for file in log.files}
+    return evolve(log, skipped=(*dangling, *log.skipped), copies=tuple(pair for pair in copies if pair[0] in read))
+
+
+def accesses_in(
+    files: Sequence[PinnedFile],
+    zone: tzinfo,
+    form: AccessForm | None = None,
+    profile: Profile | None = None,
+    *,
+    named: AbstractSet[str] = frozenset(),
+) -> AccessInput:
+    """Return the accesses in these files; `named` are the paths that the user names, and that are not skipped.
+
+    Raises:
+        ConfigError, OSError: as find_accesses.
+
+    """
+    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str]()
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
         if examined is None:
@@ -397,16 +429,10 @@ def find_accesses(
                 TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed, profile=file_profile)
                 for lines in line_parts(file)
             ]
-    if files and not read:
-        raise ConfigError(
-            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
-            "or accesses in JSON lines, Parquet or Avro"
-        )
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(read),
         skipped=tuple(skipped),
-        copies=tuple(pair for pair in copies if pair[0] in {file.path for file in read}),
     )
 
 
@@ -432,7 +458,7 @@ def _without_copies(files: Sequence[PinnedFile]) -> tuple[list[PinnedFile], list
     """
     same_head: dict[bytes, list[PinnedFile]] = {}
     for file in files:
-        same_head.setdefault(_head(file), []).append(file)
+        same_head.setdefault(content_head(file), []).append(file)
     dropped: dict[str, str] = {}
     for head, alike in same_head.items():
         if not head or len(alike) < 2:
@@ -442,24 +468,24 @@ def _without_copies(files: Sequence[PinnedFile]) -> tuple[list[PinnedFile], list
             continue
         first_of: dict[ContentKey, str] = {}
         for file in sorted(alike, key=lambda each: each.path in packed):
-            key = _whole_key(file)
+            key = whole_key(file)
             if key is not None and (first := first_of.setdefault(key, file.path)) != file.path:
                 dropped[file.path] = first
     return [file for file in files if file.path not in dropped], [(first, copy) for copy, first in dropped.items()]
 
 
-def _head(file: PinnedFile) -> bytes:
+def content_head(file: PinnedFile) -> bytes:
     """Return the first bytes of a content; of a damaged one those that can be read: its reader reports it."""
     with suppress(*DAMAGED, ConfigError), file.open() as raw:
         return open_unpacked(raw, packing_in(raw, file.path)).read(_HEAD)
     return b""
 
 
-def _whole_key(file: PinnedFile) -> ContentKey | None:
+def whole_key(file: PinnedFile) -> ContentKey | None:
     """Return the length and digest of a whole content; None of a damaged one: its reader reports it."""
     with suppress(*DAMAGED), file.open() as raw:
         unpacked = cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path)))
-        return _digests(_blocks(unpacked, None if unpacked is not raw else file.size), ()).key
+        return _digests(blocks_up_to(unpacked, None if unpacked is not raw else file.size), ()).key
     return None
 
 
@@ -648,7 +674,7 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 }
 
 
-def _files_of(pattern: str) -> Iterator[Path]:
+def files_of(pattern: str) -> Iterator[Path]:
     """Yield the files of a path or glob. Raises ConfigError: no files, or a pipe, which can only be read once."""
     path = Path(pattern)
     if path.is_file():
@@ -731,11 +757,21 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
         OSError: a file was removed.
 
     """
+    return new_accesses(log, *contents_of(log, keys, advance))
+
+
+def contents_of(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) -> tuple[list[Part], list[Part]]:
+    """Return the contents of the files of lines, and those of tables and Avro files. Raises as only_new."""
     tables = {groups.path for part in log.parts if isinstance(part, TablePart) for groups in part.table.groups}
-    avro = {part.file.place: part for part in log.parts if isinstance(part, AvroPart)}
-    lines = [file for file in log.files if file.place not in tables | avro.keys()]
+    tables |= {part.file.place for part in log.parts if isinstance(part, AvroPart)}
+    lines = [file for file in log.files if file.place not in tables]
     of_lines = _new(lines, keys, advance, lines=True)
-    of_tables = _new([file for file in log.files if file.place in tables | avro.keys()], keys, advance, lines=False)
+    return of_lines, _new([file for file in log.files if file.place in tables], keys, advance, lines=False)
+
+
+def new_accesses(log: AccessInput, of_lines: Sequence[Part], of_tables: Sequence[Part]) -> NewAccesses:
+    """Return the new part of a log with these contents."""
+    avro = {part.file.place: part for part in log.parts if isinstance(part, AvroPart)}
     parts: list[AccessPart] = [*_text_parts(log, of_lines)]
     whole = [part.content.path for part in of_tables if part.is_new]
     parts += (avro[path] for path in whole if path in avro)

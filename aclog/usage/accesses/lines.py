@@ -11,10 +11,9 @@ import tarfile
 import zipfile
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from shutil import copyfileobj
 from tempfile import NamedTemporaryFile, TemporaryFile, gettempdir
 from typing import IO, Any, Final, Self, TypeAlias, cast
 from weakref import finalize
@@ -94,15 +93,21 @@ class StreamCopy:
 
     @classmethod
     def of(cls, stream: IO[bytes], name: str) -> Self:
-        """Copy a stream up to its end, in bounded memory; `name` is for errors.
+        """Copy a stream up to its end, in bounded memory; `name` is for errors. Raises as of_blocks."""
+        return cls.of_blocks(iter(lambda: stream.read(_BLOCK), b""), name)
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[bytes], name: str) -> Self:
+        """Copy the bytes of a stream; `name` is for errors.
 
         Raises:
-            ConfigError: it cannot be read, or the disk of temporary files is full.
+            ConfigError: it cannot be read, or the disk of temporary files is full. Other errors of it are passed on.
 
         """
         copy = cls._begin()
         try:
-            copyfileobj(stream, copy._file, _BLOCK)
+            for block in blocks:
+                copy._file.write(block)
             copy._file.flush()
         except OSError as error:
             copy.close()
