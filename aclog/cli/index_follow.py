@@ -148,27 +148,27 @@ class IndexFollower:
 
         """
         with on_signals(self.stop.set):
-            self._look(is_first=True)
-            while not self.stop.wait(interval):
-                self._look()
+            has_more = self._look(is_first=True)
+            while not self.stop.wait(0 if has_more else interval):
+                has_more = self._look()
 
-    def _look(self, *, is_first: bool = False) -> None:
-        added, rejected, unread, last, trouble = 0, 0, 0, None, ""
+    def _look(self, *, is_first: bool = False) -> bool:
+        """Add one batch; return whether another one follows at once."""
+        added, rejected, unread, last, trouble, taken = 0, 0, 0, None, "", None
         try:
-            more = True
-            while more and (taken := self._step()) is not None:
-                added += taken.totals.lines
-                rejected += sum(taken.totals.rejects.values())
-                unread += taken.totals.all_unread.total
+            taken = self._step()
+            if taken is not None:
+                added = taken.totals.lines
+                rejected = sum(taken.totals.rejects.values())
+                unread = taken.totals.all_unread.total
                 row = taken_row(taken)
-                last = row["last"] or last
+                last = row["last"]
                 if self.output.form is OutputFormat.JSONL:
                     emit(json_text(row), flush=True)
-                more = self.feed.has_more and not self.stop.is_set
         except NothingTakenError as error:
             trouble = f"waiting: {error}"
         except (MetadataError, OSError) as error:
-            if is_first and not added:
+            if is_first:
                 raise
             trouble = f"failed, and will be repeated: {error}"
         self._accesses += added
@@ -181,6 +181,7 @@ class IndexFollower:
             *([trouble] if trouble else []),
         ]
         note(f"{time_now()}: {'; '.join(parts)}")
+        return taken is not None and self.feed.has_more
 
     def _step(self) -> Taken | None:
         notices = list[str]()

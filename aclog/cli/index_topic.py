@@ -12,10 +12,10 @@ from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_follow import workers_for
 from aclog.cli.index_update import IndexRuns, Taken, print_taken
 from aclog.config.client_config import librdkafka_properties
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topiclog import TopicId, TopicSettings
-from aclog.ops.usage import note_layouts, note_unread_lines, stated_format
+from aclog.ops.usage import TOPIC_SCHEME, note_layouts, note_unread_lines, stated_format
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # consumer commits no offsets, and the topic needs no consumer group.
 
 
-SCHEME: Final = "kafka://"
 _MOST_BYTES: Final = 1 << 28
 """The approximate size of a batch: it bounds the temporary file and the time until a signal is noticed."""
 _FIELDS: Final = ("offset", "epoch", "time")
@@ -49,16 +48,16 @@ def topic_settings(flags: AccessesFlags, command_config: Path | None) -> TopicSe
     """
     from aclog.sources.server_flags import client_security, parse_servers
 
-    topics = [path for path in flags.accesses if path.startswith(SCHEME)]
+    topics = [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]
     if not topics:
         if command_config is not None:
-            raise ConfigError(f"--accesses-command-config: expected --accesses {SCHEME}HOST:PORT/TOPIC")
+            raise ConfigError(f"--accesses-command-config: expected --accesses {TOPIC_SCHEME}HOST:PORT/TOPIC")
         return None
     if len(flags.accesses) > 1:
         raise ConfigError(f"--accesses {topics[0]}: expected no other --accesses beside a topic")
-    servers, slash, topic = topics[0].removeprefix(SCHEME).partition("/")
+    servers, slash, topic = topics[0].removeprefix(TOPIC_SCHEME).partition("/")
     if not slash or not topic or "/" in topic or not servers:
-        raise ConfigError(f"--accesses {topics[0]}: expected {SCHEME}HOST:PORT[,HOST:PORT...]/TOPIC")
+        raise ConfigError(f"--accesses {topics[0]}: expected {TOPIC_SCHEME}HOST:PORT[,HOST:PORT...]/TOPIC")
     parse_servers("--accesses", servers)
     where = "" if command_config is None else f"{command_config}: "
     properties = librdkafka_properties(client_security(command_config), where)
@@ -106,12 +105,14 @@ class TopicFeed:
         try:
             copy = StreamCopy.of_blocks(self._lines(records, starts, ends, after), self.topic.name)
         except GoneError as error:
-            lost = self._gone(error.partition, starts[error.partition], records.bounds(error.partition))
-            self._note_lost(runs.index, topic_id, [lost], stored, {error.partition: starts[error.partition]})
+            lost, moved = self._gone(error.partition, starts[error.partition], records.bounds(error.partition))
+            self._note_lost(runs.index, topic_id, [lost], stored, {error.partition: moved})
             return self.step(runs, choose)
         with copy:
             if after == starts:
                 return None
+            if records.describe()[0] != topic_id:  # its records are not those of the stored positions
+                raise LogError(f"{self.topic.name}: the topic was created again while it was being read: run again")
             return self._take(runs, choose, copy, self._positions(topic_id, stored, after))
 
     @property
@@ -182,17 +183,20 @@ class TopicFeed:
                     continue
                 moved[partition] = _begin(low)
             elif not low <= place.offset <= high:
-                lost.append(self._gone(partition, place, (low, high)))
-                moved[partition] = place._replace(offset=min(max(place.offset, low), high))
+                gone, moved[partition] = self._gone(partition, place, (low, high))
+                lost.append(gone)
         if lost:
             self._note_lost(index, topic_id, lost, stored, moved)
         return stored
 
-    def _gone(self, partition: int, place: "Place", bounds: tuple[int, int]) -> _Lost:
-        low, _ = bounds
+    def _gone(self, partition: int, place: "Place", bounds: tuple[int, int]) -> "tuple[_Lost, Place]":
+        """Return what is lost after a position, and the next one that exists."""
+        low, high = bounds
         if place.offset < low:
-            return _Lost(partition, low - place.offset, place.time, "retention has removed records")
-        return _Lost(partition, 0, place.time, "the log of the partition was truncated")
+            lost = _Lost(partition, low - place.offset, place.time, "retention has removed records")
+        else:
+            lost = _Lost(partition, 0, place.time, "the log of the partition was truncated")
+        return lost, place._replace(offset=min(max(place.offset, low), high))
 
     def _note_lost(
         self,
@@ -207,7 +211,8 @@ class TopicFeed:
         begin = {partition: place._replace(epoch=-1, time=now) for partition, place in moved.items()}
         unread = UnreadCounter()
         for each in lost:
-            first = each.since * 1000 - DAY  # an access is logged before its record is written
+            # an access is logged before its record is written, whose time the producer may set
+            first = min(each.since, now) * 1000 - DAY
             unread.add(None, None, LOST_RECORDS, UnreadSpan(each.records, first, now * 1000))
             number = f"{each.records:,} records" if each.records else "records"
             warn(

@@ -59,11 +59,6 @@ class Stop:
         """Request the end."""
         self._requests.put(None)  # may be called from a handler, at any point
 
-    @property
-    def is_set(self) -> bool:
-        """Whether the end was requested; for one thread."""
-        return self.wait(0)
-
     def wait(self, seconds: float) -> bool:
         """Return whether the end was requested, at the latest after so many seconds; for one thread."""
         if not self._is_set:

@@ -96,6 +96,8 @@ def stated_format(text: str | None) -> tuple[AccessForm | None, Profile | None]:
         raise ConfigError(f"--accesses-format: {error}") from error
 
 
+TOPIC_SCHEME: Final = "kafka://"
+"""The beginning of a topic's address."""
 FEW: Final = 3
 """Texts that are listed of many."""
 
@@ -165,6 +167,10 @@ class AccessLog:
         """
         form, profile = stated_format(flags.accesses_format)
         zone = parse_zone(flags.accesses_timezone)
+        if topics := [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]:
+            raise ConfigError(
+                f"--accesses {topics[0]}: only aclog usage-index reads a topic: expected files, or --index of its index"
+            )
         read = dict(streams)
         if STDIN in flags.accesses and STDIN not in read:
             if each is not None:

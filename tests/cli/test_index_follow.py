@@ -136,3 +136,11 @@ def test_what_cannot_be_followed_is_refused(tmp_path, flags, error):
     assert refused.code == 2
     assert error in refused.complaint
     assert not (tmp_path / "index").exists()
+
+
+def test_only_the_index_reads_a_topic(tmp_path):
+    acls = written(tmp_path / "acls.jsonl", RULES)
+    for command in ("usage", "denied", "suggest"):
+        refused = aclog(command, "--acls", acls, "--accesses", "kafka://h:9092/log")
+        assert refused.code == 2
+        assert "--accesses kafka://h:9092/log: only aclog usage-index reads a topic" in refused.complaint

@@ -20,9 +20,9 @@ from aclog.usage.window import EARLIEST, LATEST, LOST_RECORDS
 from tests.cli.test_index_follow import line_of
 from tests.cli.test_usage_index import RULES, written
 from tests.support.cli.command import aclog
-from tests.support.kafka.shared import SharedKafka
+from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.topics import client_properties
-from tests.support.nodes.server_properties import PLAIN, password
+from tests.support.nodes.server_properties import PLAIN, Ports, password
 from tests.support.processes.waiting import SECONDS, wait_until
 
 LOGIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={} required {};\n"
@@ -32,14 +32,14 @@ PARTITIONS, KILLS = 3, 4
 class Topic:
     """A topic of access-log lines, and the index of them."""
 
-    def __init__(self, kafka: SharedKafka, directory: Path) -> None:
+    def __init__(self, bootstrap: str, directory: Path) -> None:
         self.name, self.directory, self.written = f"accesses-{uuid4().hex[:8]}", directory, 0
-        self.properties = client_properties(kafka.bootstrap)
+        self.properties = client_properties(bootstrap)
         self.admin, self.producer = AdminClient(self.properties), Producer(self.properties | {"linger.ms": "0"})
         written(directory / "acls.jsonl", RULES)
         config = directory / "client.properties"
         config.write_text(LOGIN.format(PLAIN, f'username="admin" password="{password("admin")}"'))
-        self.command = ["usage-index", "--accesses", f"kafka://{kafka.bootstrap}/{self.name}"]
+        self.command = ["usage-index", "--accesses", f"kafka://{bootstrap}/{self.name}"]
         self.command += ["--accesses-command-config", str(config), "--acls", str(directory / "acls.jsonl")]
         self.command += ["--index", str(directory / "index")]
         self.create()
@@ -91,7 +91,7 @@ class Topic:
 
 @pytest.fixture
 def topic(topic_kafka, tmp_path):
-    return Topic(topic_kafka, tmp_path)
+    return Topic(topic_kafka.bootstrap, tmp_path)
 
 
 def test_killed_again_and_again_each_record_counts_once(topic):
@@ -158,6 +158,26 @@ def test_lost_records_are_recorded_once_and_their_rules_are_not_judged(topic):
     assert recreated.err.count("the topic was deleted and created again") == PARTITIONS
     assert topic.counted() == 39
     assert "cannot be read" not in aclog(*topic.command).ok().err
+
+
+def test_a_partition_that_was_truncated_and_has_grown_since_is_noticed(tmp_path):
+    """By the epoch of its leader: as after an unclean election, offsets alone would not show it."""
+    ports = Ports.free()
+    with RealNode(tmp_path / "node", ports).format() as node:
+        topic = Topic(f"localhost:{ports.broker}", tmp_path)
+        topic.write(4, partition=0)
+        aclog(*topic.command).ok()
+        node.stop()
+        node.start()  # the next leader epoch begins at offset 4
+        topic.write(10, partition=0)
+        with UsageIndex.open(tmp_path / "index", writable=True) as index, index.database.writing() as database:
+            # as if four records had been read that the next leader never had
+            database.execute("UPDATE streams SET batch = batch + 4 WHERE name LIKE '%:0:offset'")
+        truncated = aclog(*topic.command).ok()
+        assert truncated.err.count("the log of the partition was truncated") == 1
+        assert topic.counted() == 4 + 14 - 8
+        assert topic.lost() == {"spans": 1, "records": 0}
+        assert "cannot be read" not in aclog(*topic.command).ok().err
 
 
 def test_what_cannot_be_read_is_refused_without_an_index(topic_kafka, tmp_path, topic):

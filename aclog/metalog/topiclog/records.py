@@ -53,13 +53,19 @@ class TopicRecords:
     settings: TopicSettings
     _consumer: Consumer = field(repr=False)
     _errors: ClientErrors = field(repr=False)
+    _admin: TopicAdmin = field(repr=False)
 
     @classmethod
     def open(cls, settings: TopicSettings) -> Self:
         """Connect. Raises ConfigError: the client rejects the properties."""
         errors = ClientErrors(settings.name)
         properties = {**settings.properties, **FIXED, "group.id": settings.group_id}
-        return cls(settings=settings, consumer=new_consumer(settings.name, properties, errors), errors=errors)
+        return cls(
+            settings=settings,
+            consumer=new_consumer(settings.name, properties, errors),
+            errors=errors,
+            admin=TopicAdmin(settings.name, settings.properties, RESPONSE_SECONDS),
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -73,11 +79,11 @@ class TopicRecords:
             LogError: no broker responds, or one refuses.
 
         """
-        admin = TopicAdmin(self.settings.name, self.settings.properties, RESPONSE_SECONDS)
-        description = admin.describe(self.settings.topic)
+        self._admin.allow(RESPONSE_SECONDS)
+        description = self._admin.describe(self.settings.topic)
         if description is None:
             raise ConfigError(f"{self.settings.name}: no such topic: expected the name of an existing one")
-        return id_of_topic(admin, description), len(description.partitions)
+        return id_of_topic(self._admin, description), len(description.partitions)
 
     def bounds(self, partition: int) -> tuple[int, int]:
         """Return Kafka's offset of the first record, and the last stable offset.

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import tzinfo
@@ -28,8 +28,10 @@ from aclog.usage.accesses.access_log import (
     contents_of,
     files_of,
     last_line_end,
+    listing,
     new_accesses,
     profile_of,
+    tables_of,
     whole_key,
 )
 from aclog.usage.accesses.layouts import Profile
@@ -107,7 +109,9 @@ class FollowedLog:
             OSError: a file was removed.
 
         """
-        found = {(each.file.device, each.file.inode): each for each in self._found()}
+        paths = self._listed()
+        with listing(tables_of(paths)):
+            found = {(each.file.device, each.file.inode): each for each in _found(paths)}
         there = {each.file.path for each in found.values()}
         self.troubles = {path: text for path, text in self.troubles.items() if path in there}
         self._states = {inode: state for inode, state in self._states.items() if inode in found}
@@ -155,20 +159,13 @@ class FollowedLog:
         """Compare all contents with those of the index at the next look: another run has added some."""
         self._states, self._pending = {}, {}
 
-    def _found(self) -> Iterator[_Found]:
-        for path in self._listed():
-            with suppress(FileNotFoundError):  # renamed or removed since the listing
-                status = path.stat()
-                file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)
-                yield _Found(file=file, signature=(status.st_size, status.st_mtime_ns))
-
-    def _listed(self) -> Iterable[Path]:
+    def _listed(self) -> Collection[Path]:
         paths = dict[Path, None]()
         for pattern in self.paths:
             is_one = not Path(pattern).is_dir() and not has_magic(pattern)
             with suppress(ConfigError):  # there are no files, perhaps until the log is rotated
                 paths |= dict.fromkeys(files_of(f"{escape(pattern)}*" if is_one else pattern))
-        return paths
+        return paths.keys()
 
     def _is_unchanged(self, inode: Inode, found: _Found) -> bool:
         state = self._states.get(inode)
@@ -279,6 +276,14 @@ class FollowedLog:
                 tail=_bytes_before(whole[inode].file, each.content.length) if is_plain else b"",
             )
         return new_accesses(together, of_lines, of_tables)
+
+
+def _found(paths: Iterable[Path]) -> Iterator[_Found]:
+    for path in paths:
+        with suppress(FileNotFoundError):  # renamed or removed since the listing
+            status = path.stat()
+            file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)
+            yield _Found(file=file, signature=(status.st_size, status.st_mtime_ns))
 
 
 def _are_alike(one: bytes, other: bytes) -> bool:

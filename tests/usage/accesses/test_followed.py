@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 
-from aclog.usage.accesses.access_log import NewAccesses, read_part
+from aclog.metalog.errors import ConfigError
+from aclog.usage.accesses import followed
+from aclog.usage.accesses.access_log import NewAccesses, accesses_in, read_part
 from aclog.usage.accesses.followed import FollowedLog
 from tests.support.spark.access_logs import audit_text
 
@@ -98,7 +100,7 @@ class Index:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("by", ["directory", "file", "glob"])
-def test_each_line_is_read_once(tmp_path, seed, by):
+def test_each_line_is_read_once(tmp_path, monkeypatch, seed, by):
     chance, next_number, index = random.Random(f"{seed} {by}"), [0], Index()
     brokers = [Broker(tmp_path, f"kafka-authorizer.log{at or ''}") for at in range(1 if by == "file" else 2)]
     (tmp_path / "server.log").write_bytes(b"[2026-11-21 10:00:00,000] INFO started (kafka.server)\n" * 900)
@@ -109,12 +111,22 @@ def test_each_line_is_read_once(tmp_path, seed, by):
     def follower():
         return FollowedLog(paths=[str(paths[by])], zone=UTC)
 
-    following, looks = follower(), 0
+    following, rotation = follower(), iter(())
+
+    def examined(*args, **more):
+        if chance.random() < 0.1:  # the broker rotates its log while it is being read
+            next(rotation, None)
+        return accesses_in(*args, **more)
+
+    monkeypatch.setattr(followed, "accesses_in", examined)
 
     def look():
-        nonlocal following, looks
-        new = following.look(lambda: index.keys, lambda *_: None)
-        looks += 1
+        nonlocal following
+        try:
+            new = following.look(lambda: index.keys, lambda *_: None)
+            Index().take(new)
+        except (ConfigError, OSError):  # what was renamed or truncated meanwhile is read at the next look
+            return
         kind = chance.random()
         if kind < 0.1:  # killed before it was added
             following = follower()
@@ -132,7 +144,8 @@ def test_each_line_is_read_once(tmp_path, seed, by):
         if chance.random() < 0.75 or not broker.log.stat().st_size:
             broker.write(chance, next_number)
         else:
-            for _ in broker.steps_of_rotation(chance):
+            rotation = broker.steps_of_rotation(chance)
+            for _ in rotation:
                 if chance.random() < 0.6:
                     look()
         if chance.random() < 0.7:
@@ -146,4 +159,47 @@ def test_each_line_is_read_once(tmp_path, seed, by):
     assert not following.look(lambda: index.keys, lambda *_: None).contents
     expected = Counter(f"User:{number}" for broker in brokers for number in broker.numbers)
     assert index.principals == expected
-    assert looks
+
+
+def test_a_file_that_is_renamed_while_it_is_examined_is_read_at_the_next_look(tmp_path, monkeypatch):
+    log, index = tmp_path / "kafka-authorizer.log", Index()
+    log.write_bytes(line_of(1))
+    following = FollowedLog(paths=[str(tmp_path)], zone=UTC)
+
+    def renamed(*args, **more):
+        if log.exists():
+            log.rename(tmp_path / "kafka-authorizer.log.1")
+        return accesses_in(*args, **more)
+
+    monkeypatch.setattr(followed, "accesses_in", renamed)
+    for _ in range(2):
+        index.take(following.look(lambda: index.keys, lambda *_: None))
+        following.taken()
+    assert index.principals == Counter({"User:1": 1})
+    assert not following.troubles
+
+
+def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path):
+    index, following = Index(), FollowedLog(paths=[str(tmp_path)], zone=UTC)
+    (tmp_path / "a.log").write_bytes(line_of(1))
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(line_of(2))[:-4])
+    index.take(following.look(lambda: index.keys, lambda *_: None))
+    following.taken()
+    assert index.principals == Counter({"User:1": 1})
+    assert "not a complete gzip file" in following.troubles[str(tmp_path / "b.log.gz")]
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(line_of(2)))
+    index.take(following.look(lambda: index.keys, lambda *_: None))
+    assert index.principals == Counter({"User:1": 1, "User:2": 1})
+    assert not following.troubles
+
+
+def test_a_log_that_is_truncated_and_grows_beyond_its_old_size_is_read_anew(tmp_path):
+    index, following = Index(), FollowedLog(paths=[str(tmp_path)], zone=UTC)
+    for numbers in ([1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11]):
+        with (tmp_path / "a.log").open("r+b" if (tmp_path / "a.log").exists() else "wb") as file:
+            file.truncate(0)
+            file.write(b"".join(map(line_of, numbers)))
+        for _ in range(2):
+            index.take(following.look(lambda: index.keys, lambda *_: None))
+            following.taken()
+    assert index.principals == Counter({f"User:{number}": 1 for number in range(1, 12)})
