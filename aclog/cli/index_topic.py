@@ -100,10 +100,10 @@ class TopicFeed:
             self._ends = {partition: end for partition, (_, end) in bounds.items()}
         stored = self._stored(runs.index, topic_id, bounds)
         starts = {partition: stored.get(partition, _begin(low)) for partition, (low, _) in bounds.items()}
-        ends = {partition: min(self._ends.get(partition, 0), end) for partition, (_, end) in bounds.items()}
+        bounds = {partition: (low, min(self._ends.get(partition, 0), end)) for partition, (low, end) in bounds.items()}
         after = dict(starts)
         try:
-            copy = StreamCopy.of_blocks(self._lines(records, starts, ends, after), self.topic.name)
+            copy = StreamCopy.of_blocks(self._lines(records, starts, bounds, after), self.topic.name)
         except GoneError as error:
             lost, moved = self._gone(error.partition, starts[error.partition], records.bounds(error.partition))
             self._note_lost(runs.index, topic_id, [lost], stored, {error.partition: moved})
@@ -121,11 +121,15 @@ class TopicFeed:
         return self.topic.name
 
     def _lines(
-        self, records: "TopicRecords", starts: Mapping[int, "Place"], ends: Mapping[int, int], after: dict[int, "Place"]
+        self,
+        records: "TopicRecords",
+        starts: Mapping[int, "Place"],
+        bounds: Mapping[int, tuple[int, int]],
+        after: dict[int, "Place"],
     ) -> Iterator[bytes]:
         """Yield the records of a batch, each as a line, and move `after` past them."""
         size, self.has_more = 0, False
-        for read in records.read(starts, ends):
+        for read in records.read(starts, bounds):
             if read.value is None:
                 place = after[read.partition]
                 after[read.partition] = place._replace(offset=max(place.offset, read.place.offset))

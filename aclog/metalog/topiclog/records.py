@@ -24,7 +24,7 @@ class Place(NamedTuple):
     offset: int
     """Kafka's offset of the next record."""
     epoch: int
-    """The leader epoch of the last record; -1 if it is unknown. Kafka checks it: the log may have been truncated."""
+    """The leader epoch of the last record; -1 if it is unknown. A truncated log has another record there."""
     time: int
     """The timestamp of the last record, in ms since 1970; without a record, when the position was determined."""
 
@@ -101,44 +101,58 @@ class TopicRecords:
             except KafkaException as error:
                 self._check_waiting(deadline, error)
 
-    def read(self, starts: Mapping[int, Place], ends: Mapping[int, int]) -> Iterator[Read]:
-        """Yield the records of partitions, of each from its place up to its end.
+    def read(self, starts: Mapping[int, Place], bounds: Mapping[int, tuple[int, int]]) -> Iterator[Read]:
+        """Yield the records of partitions, of each from its place up to the end of its bounds.
+
+        The record before a place is read again, if it may still be there: it has to be the one that was read.
 
         Raises:
             GoneError: records are gone: by retention, or the log of a partition was truncated.
             LogError: no broker responds in time, or one refuses.
 
         """
+        ends = {partition: end for partition, (_, end) in bounds.items()}
         open_partitions = {partition for partition, place in starts.items() if place.offset < ends[partition]}
         if not open_partitions:
             return
         topic = self.settings.topic
-        self._consumer.assign([_assignment(topic, partition, starts[partition]) for partition in open_partitions])
-        deadline = time.monotonic() + RESPONSE_SECONDS
+        self._consumer.assign(
+            [
+                TopicPartition(topic, partition, _checked_from(starts[partition], bounds[partition][0]))
+                for partition in open_partitions
+            ]
+        )
         try:
-            while open_partitions:
-                try:
-                    messages = self._consumer.consume(_MESSAGES, timeout=_SLICE_SECONDS)
-                except KafkaException as error:
-                    raise kafka_error(error, self.settings.name) from error
-                if messages:
-                    deadline = time.monotonic() + RESPONSE_SECONDS
-                else:
-                    self._check_waiting(deadline, None)
-                for message in messages:
-                    read = self._read(message)
-                    if read.partition not in open_partitions:
-                        continue
-                    if read.value is None:
-                        open_partitions.discard(read.partition)
-                    elif read.place.offset > ends[read.partition]:
-                        open_partitions.discard(read.partition)
-                        continue
-                    elif read.place.offset == ends[read.partition]:
-                        open_partitions.discard(read.partition)
+            for read in self._polled():
+                start = starts[read.partition]
+                if read.partition not in open_partitions:
+                    continue
+                if read.value is not None and not _follows(read.place, start):
+                    raise GoneError(
+                        f"{self.settings.name}: partition {read.partition}: its log was truncated", read.partition
+                    )
+                if read.value is None or read.place.offset >= ends[read.partition]:
+                    open_partitions.discard(read.partition)
+                if read.value is None or start.offset < read.place.offset <= ends[read.partition]:
                     yield read
+                if not open_partitions:
+                    return
         finally:
             self._consumer.unassign()
+
+    def _polled(self) -> Iterator[Read]:
+        """Yield what arrives of the assigned partitions. Raises as read."""
+        deadline = time.monotonic() + RESPONSE_SECONDS
+        while True:
+            try:
+                messages = self._consumer.consume(_MESSAGES, timeout=_SLICE_SECONDS)
+            except KafkaException as error:
+                raise kafka_error(error, self.settings.name) from error
+            if messages:
+                deadline = time.monotonic() + RESPONSE_SECONDS
+            else:
+                self._check_waiting(deadline, None)
+            yield from map(self._read, messages)
 
     def _read(self, message: Message) -> Read:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
@@ -168,7 +182,13 @@ class TopicRecords:
             raise self._errors.latest or LogError(f"{self.settings.name}: no response within {RESPONSE_SECONDS:.0f} s")
 
 
-def _assignment(topic: str, partition: int, place: Place) -> TopicPartition:
-    if place.epoch < 0:
-        return TopicPartition(topic, partition, place.offset)
-    return TopicPartition(topic, partition, place.offset, leader_epoch=place.epoch)
+def _checked_from(place: Place, low: int) -> int:
+    """Return the offset to read from: that of the last record, if it was read and may still be there."""
+    return place.offset if place.epoch < 0 or place.offset <= low else place.offset - 1
+
+
+def _follows(read: Place, place: Place) -> bool:
+    """Return whether a record may come at or after the last one before a place: epochs only grow."""
+    if read.offset == place.offset:
+        return read[1:] == place[1:]
+    return read.epoch < 0 or read.epoch >= place.epoch
