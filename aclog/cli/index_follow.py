@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from attrs import define, field
 
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
-from aclog.cli.index_update import IndexRuns, NothingTakenError, Taken, taken_row
+from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.ops.usage import few, note_layouts, stated_format
@@ -36,7 +36,7 @@ _MOST_NOTICES: Final = 1_000
 class Feed(Protocol):
     """What grows: an access log, or a topic of one."""
 
-    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> Taken | None:
+    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
         """Add the next batch to the index; None if nothing is new.
 
         Raises:
@@ -66,7 +66,7 @@ class FileFeed:
     """UsageIndex.contents_version after the last batch."""
     _is_first: bool = field(default=True, init=False)
 
-    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> Taken | None:
+    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
         """See Feed."""
         index = runs.index
         version = index.contents_version
@@ -78,20 +78,20 @@ class FileFeed:
             note_layouts(new.input)
             self._is_first = False
         if not new.contents:
-            self.log.taken()
+            self.log.confirm()
             self._version = version
             return None
         size = sum(part.content.length - part.start for part in new.contents)
         if self._deferred and SMALL < size < 2 * self._deferred:
             raise NothingTakenError("nothing was taken", UnreadAccesses())
         try:
-            taken = runs.take(choose(), new, workers_for(size, self.workers), contents_version=version)
+            run = runs.take(choose(), new, workers_for(size, self.workers), contents_version=version)
         except NothingTakenError:
             self._deferred, self._version = size, version
             raise
         self._deferred, self._version = 0, index.last_run
-        self.log.taken()
-        return taken
+        self.log.confirm()
+        return run
 
     @property
     def has_more(self) -> bool:
@@ -154,14 +154,14 @@ class IndexFollower:
 
     def _look(self, *, is_first: bool = False) -> bool:
         """Add one batch; return whether another one follows at once."""
-        added, rejected, unread, last, trouble, taken = 0, 0, 0, None, "", None
+        added, rejected, unread, last, trouble, run = 0, 0, 0, None, "", None
         try:
-            taken = self._step()
-            if taken is not None:
-                added = taken.totals.lines
-                rejected = sum(taken.totals.rejects.values())
-                unread = taken.totals.all_unread.total
-                row = taken_row(taken)
+            run = self._step()
+            if run is not None:
+                added = run.totals.lines
+                rejected = sum(run.totals.rejects.values())
+                unread = run.totals.all_unread.total
+                row = taken_row(run)
                 last = row["last"]
                 if self.output.form is OutputFormat.JSONL:
                     emit(json_text(row), flush=True)
@@ -181,9 +181,9 @@ class IndexFollower:
             *([trouble] if trouble else []),
         ]
         note(f"{time_now()}: {'; '.join(parts)}")
-        return taken is not None and self.feed.has_more
+        return run is not None and self.feed.has_more
 
-    def _step(self) -> Taken | None:
+    def _step(self) -> AddedRun | None:
         notices = list[str]()
         try:
             with notices_to(notices.append), self._choosing() as choose:
@@ -195,17 +195,17 @@ class IndexFollower:
     @contextmanager
     def _choosing(self) -> Iterator[Callable[[], ChosenSource]]:
         """Yield what reads the source anew: its rules may have changed since the last batch."""
-        chosen = list[ChosenSource]()
+        choices = list[ChosenSource]()
 
         def choose() -> ChosenSource:
             """Return the source, which is closed after the batch."""
-            chosen.append(self.source.choose())
-            return chosen[-1]
+            choices.append(self.source.choose())
+            return choices[-1]
 
         try:
             yield choose
         finally:
-            for each in chosen:
+            for each in choices:
                 each.source.close()
 
     def _notice(self, text: str) -> None:

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_follow import workers_for
-from aclog.cli.index_update import IndexRuns, Taken, print_taken
+from aclog.cli.index_update import AddedRun, IndexRuns, print_taken
 from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
@@ -64,7 +64,7 @@ def topic_settings(flags: AccessesFlags, command_config: Path | None) -> TopicSe
     return TopicSettings(topic=topic, properties={"bootstrap.servers": servers, **properties})
 
 
-class _Lost(NamedTuple):
+class _Loss(NamedTuple):
     """Records that cannot be read any more."""
 
     partition: int
@@ -89,7 +89,7 @@ class TopicFeed:
     _ends: dict[int, int] | None = field(default=None, init=False)
     """Where to stop, by partition."""
 
-    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> Taken | None:
+    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
         """See Feed."""
         from aclog.metalog.topiclog.records import GoneError
 
@@ -105,8 +105,8 @@ class TopicFeed:
         try:
             copy = StreamCopy.of_blocks(self._lines(records, starts, bounds, after), self.topic.name)
         except GoneError as error:
-            lost, moved = self._gone(error.partition, starts[error.partition], records.bounds(error.partition))
-            self._note_lost(runs.index, topic_id, [lost], stored, {error.partition: moved})
+            loss, moved = self._loss(error.partition, starts[error.partition], records.bounds(error.partition))
+            self._note_lost(runs.index, topic_id, [loss], stored, {error.partition: moved})
             return self.step(runs, choose)
         with copy:
             if after == starts:
@@ -144,14 +144,14 @@ class TopicFeed:
 
     def _take(
         self, runs: IndexRuns, choose: Callable[[], ChosenSource], copy: StreamCopy, positions: Sequence[Position]
-    ) -> Taken:
+    ) -> AddedRun:
         form, profile = stated_format(self.flags.accesses_format)
         file = PinnedFile.of(self.topic.name, copy.place)
         log = accesses_in([file], parse_zone(self.flags.accesses_timezone), form, profile)
         new = NewAccesses(input=log, contents=(), files=1, waiting=())
         if not log.files:  # only records of other logs
             runs.index.note_lost(UnreadAccesses(), positions, current_time_ms() * 1000)
-            return Taken.nothing(new)
+            return AddedRun.nothing(new)
         note_layouts(log)
         if self.flags.explain_unread:
             note_unread_lines(log, self.flags.explain_unread)
@@ -175,38 +175,38 @@ class TopicFeed:
         latest = max((place.time for place in places.values()), default=None)
         if latest is None:
             return {}
-        lost, moved = list[_Lost](), dict[int, "Place"]()
+        losses, moved = list[_Loss](), dict[int, "Place"]()
         for partition, (low, high) in bounds.items():
             place = stored.get(partition)
             if place is None:
                 if not stored:
-                    lost.append(_Lost(partition, 0, latest, "the topic was deleted and created again"))
+                    losses.append(_Loss(partition, 0, latest, "the topic was deleted and created again"))
                 elif low:
-                    lost.append(_Lost(partition, low, latest, "the first records of a new partition were removed"))
+                    losses.append(_Loss(partition, low, latest, "the first records of a new partition were removed"))
                 else:
                     continue
                 moved[partition] = _begin(low)
             elif not low <= place.offset <= high:
-                gone, moved[partition] = self._gone(partition, place, (low, high))
-                lost.append(gone)
-        if lost:
-            self._note_lost(index, topic_id, lost, stored, moved)
+                loss, moved[partition] = self._loss(partition, place, (low, high))
+                losses.append(loss)
+        if losses:
+            self._note_lost(index, topic_id, losses, stored, moved)
         return stored
 
-    def _gone(self, partition: int, place: "Place", bounds: tuple[int, int]) -> "tuple[_Lost, Place]":
+    def _loss(self, partition: int, place: "Place", bounds: tuple[int, int]) -> "tuple[_Loss, Place]":
         """Return what is lost after a position, and the next one that exists."""
         low, high = bounds
         if place.offset < low:
-            lost = _Lost(partition, low - place.offset, place.time, "retention has removed records")
+            loss = _Loss(partition, low - place.offset, place.time, "retention has removed records")
         else:
-            lost = _Lost(partition, 0, place.time, "the log of the partition was truncated")
-        return lost, place._replace(offset=min(max(place.offset, low), high))
+            loss = _Loss(partition, 0, place.time, "the log of the partition was truncated")
+        return loss, place._replace(offset=min(max(place.offset, low), high))
 
     def _note_lost(
         self,
         index: UsageIndex,
         topic_id: "TopicId",
-        lost: Sequence[_Lost],
+        losses: Sequence[_Loss],
         stored: dict[int, "Place"],
         moved: Mapping[int, "Place"],
     ) -> None:
@@ -214,7 +214,7 @@ class TopicFeed:
         now = current_time_ms()
         begin = {partition: place._replace(epoch=-1, time=now) for partition, place in moved.items()}
         unread = UnreadCounter()
-        for each in lost:
+        for each in losses:
             # an access is logged before its record is written, whose time the producer may set
             first = min(each.since, now) * 1000 - DAY
             unread.add(None, None, LOST_RECORDS, UnreadSpan(each.records, first, now * 1000))
@@ -281,9 +281,9 @@ def update_from_topic(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, out
     while more:
         choice = source.choose()
         try:
-            taken = feed.step(runs, partial(_itself, choice))
+            run = feed.step(runs, partial(_itself, choice))
         finally:
             choice.source.close()
         nothing = NewAccesses(input=AccessInput(parts=(), files=()), contents=(), files=1, waiting=())
-        print_taken(output, taken or Taken.nothing(nothing))
-        more = taken is not None and feed.has_more
+        print_taken(output, run or AddedRun.nothing(nothing))
+        more = run is not None and feed.has_more

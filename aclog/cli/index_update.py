@@ -113,18 +113,18 @@ def update_index(
         with progress("looking for what is new", BYTES) as advance:
             new = only_new(log.accesses, index.known_contents(), advance)
         if not new.contents:
-            print_taken(output, Taken.nothing(new))
+            print_taken(output, AddedRun.nothing(new))
             return
         runs = IndexRuns(index=index, directory=directory, settings=settings, configs=configs)
         try:
-            taken = runs.take(choice, new, log.each, contents_version=version)
+            added = runs.take(choice, new, log.each, contents_version=version)
         except NothingTakenError as error:
             unread = error.unread
             if not unread or flags.accesses_format is not None:  # it may be the wrong one
                 raise
             index.note_unread(unread, current_time_ms() * 1000)
             raise ConfigError(f"{error}, but the index notes that {unread_text(unread)}") from error
-    print_taken(output, taken)
+    print_taken(output, added)
 
 
 class NothingTakenError(ConfigError):
@@ -136,7 +136,7 @@ class NothingTakenError(ConfigError):
 
 
 @frozen(eq=False, kw_only=True)
-class Taken:
+class AddedRun:
     """What a run has added."""
 
     new: NewAccesses
@@ -168,7 +168,7 @@ class IndexRuns:
         *,
         contents_version: int | None,
         positions: Sequence[Position] = (),
-    ) -> Taken:
+    ) -> AddedRun:
         """Judge new accesses by the ACLs of a source, and add them in one transaction.
 
         `contents_version`: that of the index when the files were compared with it; `positions`: those after what was
@@ -210,7 +210,7 @@ class IndexRuns:
             )
             with progress("writing the index"):
                 index.take(run, spool)
-        return Taken(new=new, totals=totals, acls=len(rules), own_time=judging.own_time)
+        return AddedRun(new=new, totals=totals, acls=len(rules), own_time=judging.own_time)
 
 
 def _complaint(totals: Totals, new: NewAccesses) -> str | None:
@@ -236,12 +236,12 @@ def _content_of(part: Part) -> TakenContent:
     return TakenContent(length, digest, part.content.name, part.start)
 
 
-def print_taken(output: Output, taken: Taken) -> None:
+def print_taken(output: Output, added: AddedRun) -> None:
     """Print what a run has added, and warn of the rest."""
-    new, totals = taken.new, taken.totals
-    if not taken.own_time:
+    new, totals = added.new, added.totals
+    if not added.own_time:
         note("the source has no times: all of its ACLs count as in force for all that was read")
-    row, unread = taken_row(taken), totals.all_unread
+    row, unread = taken_row(added), totals.all_unread
     if output.is_rows:
         columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS
         output.print_rows(columns, [row])
@@ -256,9 +256,9 @@ def print_taken(output: Output, taken: Taken) -> None:
     warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
 
 
-def taken_row(taken: Taken) -> Row:
+def taken_row(added: AddedRun) -> Row:
     """Return a run as a JSON object; `unread` is only in it if there is any."""
-    new, totals = taken.new, taken.totals
+    new, totals = added.new, added.totals
     covered = totals.coverage
     first, last = (int(covered.first.min()) // 1000, int(covered.last.max()) // 1000) if len(covered) else (None, None)
     unread: Row = {"unread": totals.all_unread.total} if totals.all_unread else {}
@@ -271,7 +271,7 @@ def taken_row(taken: Taken) -> Row:
         "first": first,
         "last": last,
         "brokers": [broker for broker in covered.brokers if broker is not None],
-        "acls": taken.acls,
+        "acls": added.acls,
         **unread,
     }
 

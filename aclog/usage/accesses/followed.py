@@ -64,7 +64,7 @@ class _State:
     """The form of its lines; None if it is not a plain file of lines, which is only read as a whole."""
     length: int = 0
     digest: bytes = b""
-    hashed: Any = None
+    hasher: Any = None
     """The state of the digest at `length`; None: not computed yet."""
     tail: bytes = b""
     """The bytes before `length`."""
@@ -73,7 +73,7 @@ class _State:
 
 
 @frozen(kw_only=True)
-class _Found:
+class _Entry:
     """A file that is there."""
 
     file: PinnedFile
@@ -82,7 +82,7 @@ class _Found:
 
 @define(eq=False, kw_only=True)
 class FollowedLog:
-    """The files of an access log, as of the last look; `taken` must follow once the index has what is new."""
+    """The files of an access log, as of the last look; `confirm` must follow once the index has what is new."""
 
     paths: Sequence[str]
     """Files, directories and globs. Of a file, those beside it with names that begin with its name are its rotated
@@ -111,27 +111,27 @@ class FollowedLog:
         """
         paths = self._listed()
         with listing(tables_of(paths)):
-            found = {(each.file.device, each.file.inode): each for each in _found(paths)}
-        there = {each.file.path for each in found.values()}
+            entries = {(each.file.device, each.file.inode): each for each in _entries(paths)}
+        there = {each.file.path for each in entries.values()}
         self.troubles = {path: text for path, text in self.troubles.items() if path in there}
-        self._states = {inode: state for inode, state in self._states.items() if inode in found}
+        self._states = {inode: state for inode, state in self._states.items() if inode in entries}
         self._pending = {}
-        changed = {inode: each for inode, each in found.items() if not self._is_unchanged(inode, each)}
-        heads = {inode: content_head(each.file) for inode, each in changed.items()}
-        others = {inode: state.head for inode, state in self._states.items() if inode not in changed}
+        changes = {inode: each for inode, each in entries.items() if not self._is_unchanged(inode, each)}
+        heads = {inode: content_head(each.file) for inode, each in changes.items()}
+        others = {inode: state.head for inode, state in self._states.items() if inode not in changes}
         beside = set[Inode]()
-        grown, whole = list[tuple[Inode, _Found, _State]](), dict[Inode, _Found]()
-        for inode, each in changed.items():
+        growth, whole = list[tuple[Inode, _Entry, _State]](), dict[Inode, _Entry]()
+        for inode, each in changes.items():
             alike = [key for key, head in (heads | others).items() if key != inode and _are_alike(heads[inode], head)]
             state = None if alike else self._same_beginning(inode, each.file)
             if state is not None and state.is_log:
-                grown.append((inode, each, state))
+                growth.append((inode, each, state))
             elif state is not None and not _has_marks_from(each.file, state.length):
                 self._pending[inode] = evolve(state, signature=each.signature, length=each.file.size)
             else:
-                whole |= {inode: each} | {key: found[key] for key in alike}
+                whole |= {inode: each} | {key: entries[key] for key in alike}
                 beside |= {inode, *alike} if alike else set()
-        parts = [self._read_on(*each) for each in grown]
+        parts = [self._read_on(*each) for each in growth]
         new = (
             self._compared(whole, keys, advance)
             if whole
@@ -143,14 +143,14 @@ class FollowedLog:
         return NewAccesses(
             input=AccessInput(
                 parts=(*new.input.parts, *(text for _, texts in further for text in texts)),
-                files=(*new.input.files, *(each.file for _, each, _ in grown)),
+                files=(*new.input.files, *(each.file for _, each, _ in growth)),
             ),
             contents=(*new.contents, *(part for part, _ in further)),
             files=self.logs,
             waiting=new.waiting,
         )
 
-    def taken(self) -> None:
+    def confirm(self) -> None:
         """Note that the index has what the last look has returned."""
         self._states |= self._pending
         self._pending = {}
@@ -167,9 +167,9 @@ class FollowedLog:
                 paths |= dict.fromkeys(files_of(f"{escape(pattern)}*" if is_one else pattern))
         return paths.keys()
 
-    def _is_unchanged(self, inode: Inode, found: _Found) -> bool:
+    def _is_unchanged(self, inode: Inode, entry: _Entry) -> bool:
         state = self._states.get(inode)
-        return state is not None and state.signature == found.signature
+        return state is not None and state.signature == entry.signature
 
     def _same_beginning(self, inode: Inode, file: PinnedFile) -> _State | None:
         """Return the state of a file that has only grown since; None if that is not sure."""
@@ -182,36 +182,36 @@ class FollowedLog:
         if state.part is None or not state.is_alone:
             return None
         with file.open() as opened:
-            if state.hashed is None:
-                hashed = _hashed(hashlib.sha256(), cast("BinaryIO", opened), state.length)
-                return evolve(state, hashed=hashed) if hashed.digest() == state.digest else None
+            if state.hasher is None:
+                hasher = _hash_on(hashlib.sha256(), cast("BinaryIO", opened), state.length)
+                return evolve(state, hasher=hasher) if hasher.digest() == state.digest else None
             head = os.pread(opened.fileno(), len(state.head), 0)
             tail = os.pread(opened.fileno(), len(state.tail), state.length - len(state.tail))
         return state if (head, tail) == (state.head[: len(head)], state.tail) else None
 
-    def _read_on(self, inode: Inode, found: _Found, state: _State) -> tuple[Part, list[TextPart]] | None:
-        file, length = found.file, state.length
+    def _read_on(self, inode: Inode, entry: _Entry, state: _State) -> tuple[Part, list[TextPart]] | None:
+        file, length = entry.file, state.length
         end = last_line_end(file.place, file.size)
         if end <= length or state.part is None:
-            self._pending[inode] = evolve(state, signature=found.signature)
+            self._pending[inode] = evolve(state, signature=entry.signature)
             return None
         with file.open() as opened:
             opened.seek(length)
-            hashed = _hashed(state.hashed.copy(), cast("BinaryIO", opened), end - length)
+            hasher = _hash_on(state.hasher.copy(), cast("BinaryIO", opened), end - length)
             tail = os.pread(opened.fileno(), min(_TAIL, end), end - min(_TAIL, end))
             text = evolve(state.part, profile=self._layouts(state.part, opened.fileno(), length, end))
-        digest = hashed.digest()
+        digest = hasher.digest()
         content = Content(
             path=file.place, name=file.path, length=end, digest=digest, beginnings=frozenset(), head=state.head
         )
         self._pending[inode] = evolve(
             state,
-            signature=found.signature,
+            signature=entry.signature,
             head=content_head(file),
             part=text,
             length=end,
             digest=digest,
-            hashed=hashed,
+            hasher=hasher,
             tail=tail,
         )
         lines = line_parts(file, start=length, end=end)
@@ -233,29 +233,29 @@ class FollowedLog:
         return log
 
     def _compared(
-        self, whole: dict[Inode, _Found], keys: Callable[[], AbstractSet[ContentKey]], advance: Advance
+        self, whole: dict[Inode, _Entry], keys: Callable[[], AbstractSet[ContentKey]], advance: Advance
     ) -> NewAccesses:
         """Return what is new in these files by their digests."""
         logs, inode_of = list[AccessInput](), dict[str, Inode]()
-        for inode, found in whole.items():
+        for inode, entry in whole.items():
             try:
-                log = self._accesses_in(found.file)
+                log = self._accesses_in(entry.file)
             except (ConfigError, OSError) as error:
-                if not _is_same(found.file):  # renamed or truncated meanwhile: the next look finds it
+                if not _is_same(entry.file):  # renamed or truncated meanwhile: the next look finds it
                     continue
-                self.troubles[found.file.path] = str(error)
+                self.troubles[entry.file.path] = str(error)
                 log = AccessInput(parts=(), files=())
             else:
-                self.troubles.pop(found.file.path, None)
+                self.troubles.pop(entry.file.path, None)
             if log.files:
                 logs.append(log)
-                inode_of[found.file.place] = inode
+                inode_of[entry.file.place] = inode
             else:
                 self._pending[inode] = _State(
-                    signature=found.signature,
-                    head=content_head(found.file),
+                    signature=entry.signature,
+                    head=content_head(entry.file),
                     is_log=False,
-                    length=0 if found.file.path in self.troubles else found.file.size,
+                    length=0 if entry.file.path in self.troubles else entry.file.size,
                 )
         together = AccessInput(
             parts=tuple(part for log in logs for part in log.parts), files=tuple(log.files[0] for log in logs)
@@ -278,12 +278,12 @@ class FollowedLog:
         return new_accesses(together, of_lines, of_tables)
 
 
-def _found(paths: Iterable[Path]) -> Iterator[_Found]:
+def _entries(paths: Iterable[Path]) -> Iterator[_Entry]:
     for path in paths:
         with suppress(FileNotFoundError):  # renamed or removed since the listing
             status = path.stat()
             file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)
-            yield _Found(file=file, signature=(status.st_size, status.st_mtime_ns))
+            yield _Entry(file=file, signature=(status.st_size, status.st_mtime_ns))
 
 
 def _are_alike(one: bytes, other: bytes) -> bool:
@@ -310,7 +310,7 @@ def _bytes_before(file: PinnedFile, end: int) -> bytes:
         return os.pread(opened.fileno(), min(_TAIL, end), end - min(_TAIL, end))
 
 
-def _hashed(digest: Any, opened: BinaryIO, size: int) -> Any:
+def _hash_on(digest: Any, opened: BinaryIO, size: int) -> Any:
     for block in blocks_up_to(opened, size):
         digest.update(block)
     return digest

@@ -137,7 +137,7 @@ def test_each_line_is_read_once(tmp_path, monkeypatch, seed, by):
             if kind < 0.3:  # killed after it
                 following = follower()
             else:
-                following.taken()
+                following.confirm()
 
     for _ in range(25):
         broker = chance.choice(brokers)
@@ -154,7 +154,7 @@ def test_each_line_is_read_once(tmp_path, monkeypatch, seed, by):
         broker.finish_line()
     new = following.look(lambda: index.keys, lambda *_: None)
     index.take(new)
-    following.taken()
+    following.confirm()
     assert not following.troubles
     assert not following.look(lambda: index.keys, lambda *_: None).contents
     expected = Counter(f"User:{number}" for broker in brokers for number in broker.numbers)
@@ -174,7 +174,7 @@ def test_a_file_that_is_renamed_while_it_is_examined_is_read_at_the_next_look(tm
     monkeypatch.setattr(followed, "accesses_in", renamed)
     for _ in range(2):
         index.take(following.look(lambda: index.keys, lambda *_: None))
-        following.taken()
+        following.confirm()
     assert index.principals == Counter({"User:1": 1})
     assert not following.troubles
 
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_named_and_the_others_are_read(tmp_path):
     (tmp_path / "a.log").write_bytes(line_of(1))
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(line_of(2))[:-4])
     index.take(following.look(lambda: index.keys, lambda *_: None))
-    following.taken()
+    following.confirm()
     assert index.principals == Counter({"User:1": 1})
     assert "not a complete gzip file" in following.troubles[str(tmp_path / "b.log.gz")]
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(line_of(2)))
@@ -201,5 +201,5 @@ def test_a_log_that_is_truncated_and_grows_beyond_its_old_size_is_read_anew(tmp_
             file.write(b"".join(map(line_of, numbers)))
         for _ in range(2):
             index.take(following.look(lambda: index.keys, lambda *_: None))
-            following.taken()
+            following.confirm()
     assert index.principals == Counter({f"User:{number}": 1 for number in range(1, 12)})
