@@ -6,7 +6,13 @@ from typing import Annotated
 from attrs import field, frozen
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    SourceFlags,
+    check_one_stdin,
+    stdin_among,
+)
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
 
@@ -76,6 +82,7 @@ def denied(
     from aclog.ops.usage import AccessLog, denied_requests
 
     settings, how = settings_of(authorizer), output.choose()
+    check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose()
     requests = denied_requests(
         log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()

@@ -1,12 +1,12 @@
 """Adds new access-log entries to an index, and reports them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from attrs import asdict, define, field
+from attrs import asdict, define, field, frozen
 
 from aclog.authorizer.audit import Reason
 from aclog.authorizer.settings import Settings
@@ -16,13 +16,14 @@ from aclog.metalog.errors import ConfigError, plural, printable
 from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
+from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource, cluster_id_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, optional_time_text, say, time_text, warn
 from aclog.usage.accesses.access_log import NewAccesses, Part, only_new
 from aclog.usage.index.tallies import DayTally, Spool
-from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Run, TakenContent, UsageIndex
+from aclog.usage.index.usage_index import KAFKA, PROPERTIES_KEY, REGISTERED, Position, Run, TakenContent, UsageIndex
 from aclog.usage.judging import Each, TalliedPart, tally_log
 from aclog.usage.rules import seen_rules
 from aclog.usage.window import Coverage, UnreadAccesses, unread_text
@@ -44,7 +45,7 @@ UNREAD_COLUMN: Final = Column(key="unread")
 
 
 @define(eq=False)
-class _Totals:
+class Totals:
     """What came along while the log was tallied."""
 
     coverage: Coverage = field(factory=Coverage.nothing)
@@ -112,21 +113,84 @@ def update_index(
         with progress("looking for what is new", BYTES) as advance:
             new = only_new(log.accesses, index.known_contents(), advance)
         if not new.contents:
-            _print(output, new, _Totals(), 0)
+            print_taken(output, AddedRun.nothing(new))
             return
+        runs = IndexRuns(index=index, directory=directory, settings=settings, configs=configs)
+        try:
+            added = runs.take(choice, new, log.each, contents_version=version)
+        except NothingTakenError as error:
+            unread = error.unread
+            if not unread or flags.accesses_format is not None:  # it may be the wrong one
+                raise
+            index.note_unread(unread, current_time_ms() * 1000)
+            raise ConfigError(f"{error}, but the index notes that {unread_text(unread)}") from error
+    print_taken(output, added)
+
+
+class NothingTakenError(ConfigError):
+    """No line was understood, or by none of them any rule is needed."""
+
+    def __init__(self, text: str, unread: UnreadAccesses) -> None:
+        super().__init__(text)
+        self.unread = unread
+
+
+@frozen(eq=False, kw_only=True)
+class AddedRun:
+    """What a run has added."""
+
+    new: NewAccesses
+    totals: Totals
+    acls: int
+    own_time: bool
+
+    @classmethod
+    def nothing(cls, new: NewAccesses) -> Self:
+        """Return a run without new accesses."""
+        return cls(new=new, totals=Totals(), acls=0, own_time=True)
+
+
+@frozen(eq=False, kw_only=True)
+class IndexRuns:
+    """The runs of a command."""
+
+    index: UsageIndex
+    directory: Path
+    settings: Settings
+    configs: AbstractSet[str]
+    """The properties of brokers whose values `settings` has."""
+
+    def take(
+        self,
+        choice: ChosenSource,
+        new: NewAccesses,
+        each: Each,
+        *,
+        contents_version: int | None,
+        positions: Sequence[Position] = (),
+    ) -> AddedRun:
+        """Judge new accesses by the ACLs of a source, and add them in one transaction.
+
+        `contents_version`: that of the index when the files were compared with it; `positions`: those after what was
+        read of streams.
+
+        Raises:
+            NothingTakenError: no access is understood, or all are denials.
+            ConfigError: what decides is unknown, or the index has changed meanwhile.
+            MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
+
+        """
+        index, settings, configs = self.index, self.settings, self.configs
         judging = Judging.of(choice, settings)
         settings, rules_kafka = judging.settings, judging.rules.intervals.kafka
         premises = read_premises(choice, configs)
         refuse_unless_known(premises, "what accesses need cannot be judged")
-        rules, totals = seen_rules(judging.rules, own_time=judging.own_time), _Totals()
-        parts = tally_log(new.input.parts, judging.how(None), log.each)
-        with Spool.of(totals.tallies(parts), directory) as spool:
+        rules, totals = seen_rules(judging.rules, own_time=judging.own_time), Totals()
+        parts = tally_log(new.input.parts, judging.how(None), each)
+        with Spool.of(totals.tallies(parts), self.directory) as spool:
             totals.unread = totals.unread.but_of(settings.super_users)
             if (complaint := _complaint(totals, new)) is not None:
-                if totals.all_unread and flags.accesses_format is None:  # else it may be the wrong one
-                    index.note_unread(totals.all_unread, current_time_ms() * 1000)
-                    complaint += f", but the index notes that {unread_text(totals.all_unread)}"
-                raise ConfigError(complaint)
+                raise NothingTakenError(complaint, totals.all_unread)
             run = Run(
                 rules=rules,
                 source=choice.source.name,
@@ -140,21 +204,23 @@ def update_index(
                 coverage=totals.coverage,
                 unread=totals.unread,
                 contents=[_content_of(part) for part in new.contents],
-                contents_version=version,
-                cluster_id=cluster_id,
+                contents_version=contents_version,
+                positions=positions,
+                cluster_id=cluster_id_of(choice.source.directory) if isinstance(choice.source, LogSource) else None,
             )
             with progress("writing the index"):
                 index.take(run, spool)
-    if not judging.own_time:
-        note("the source has no times: all of its ACLs count as in force for all that was read")
-    _print(output, new, totals, len(rules))
+        return AddedRun(new=new, totals=totals, acls=len(rules), own_time=judging.own_time)
 
 
-def _complaint(totals: _Totals, new: NewAccesses) -> str | None:
+def _complaint(totals: Totals, new: NewAccesses) -> str | None:
     """Return why files are not remembered of which nothing was understood, or by which no rule is ever needed."""
+    name, number = new.input.files[0].path, max(1, len(new.contents))
+    if new.contents:
+        name = new.contents[0].content.name
     if totals.denials and totals.denials == totals.lines + totals.untimed:
         return (
-            f"{new.contents[0].content.path}: all {totals.denials:,} accesses of {len(new.contents):,} files are "
+            f"{name}: all {totals.denials:,} accesses of {number:,} files are "
             "denials, by which no rule is ever needed: Kafka logs what it allows only if kafka.authorizer.logger is at "
             "DEBUG: nothing was taken"
         )
@@ -162,35 +228,23 @@ def _complaint(totals: _Totals, new: NewAccesses) -> str | None:
         return None
     reasons = [f"{reason} {count:,}" for reason, count in totals.rejects.most_common()]
     reasons += [f"without a time {totals.untimed:,}"] if totals.untimed else []
-    return (
-        f"{new.contents[0].content.path}: no line of {len(new.contents):,} files is an access with a time: "
-        f"{', '.join(reasons)}: nothing was taken"
-    )
+    return f"{name}: no line of {number:,} files is an access with a time: {', '.join(reasons)}: nothing was taken"
 
 
 def _content_of(part: Part) -> TakenContent:
     length, digest = part.content.key
-    return TakenContent(length, digest, part.content.path, part.start)
+    return TakenContent(length, digest, part.content.name, part.start)
 
 
-def _print(output: Output, new: NewAccesses, totals: _Totals, acls: int) -> None:
-    covered = totals.coverage
-    first, last = (int(covered.first.min()) // 1000, int(covered.last.max()) // 1000) if len(covered) else (None, None)
-    row: Row = {
-        "files": new.files,
-        "newFiles": len(new.contents) - new.grown,
-        "grownFiles": new.grown,
-        "accesses": totals.lines,
-        "rejected": sum(totals.rejects.values()),
-        "first": first,
-        "last": last,
-        "brokers": [broker for broker in covered.brokers if broker is not None],
-        "acls": acls,
-    }
-    unread = totals.all_unread
+def print_taken(output: Output, added: AddedRun) -> None:
+    """Print what a run has added, and warn of the rest."""
+    new, totals = added.new, added.totals
+    if not added.own_time:
+        note("the source has no times: all of its ACLs count as in force for all that was read")
+    row, unread = taken_row(added), totals.all_unread
     if output.is_rows:
         columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS
-        output.print_rows(columns, [{**row, "unread": unread.total} if unread else row])
+        output.print_rows(columns, [row])
     else:
         for line in _lines(row):
             say(printable(line))
@@ -200,6 +254,26 @@ def _print(output: Output, new: NewAccesses, totals: _Totals, acls: int) -> None
         warn(f"{totals.untimed:,} accesses have no time: they were left out")
     warn_of_rejects(totals.rejects)
     warn_of_unread(unread, "the index keeps that, and no rule that they may need is called unused")
+
+
+def taken_row(added: AddedRun) -> Row:
+    """Return a run as a JSON object; `unread` is only in it if there is any."""
+    new, totals = added.new, added.totals
+    covered = totals.coverage
+    first, last = (int(covered.first.min()) // 1000, int(covered.last.max()) // 1000) if len(covered) else (None, None)
+    unread: Row = {"unread": totals.all_unread.total} if totals.all_unread else {}
+    return {
+        "files": new.files,
+        "newFiles": len(new.contents) - new.grown,
+        "grownFiles": new.grown,
+        "accesses": totals.lines,
+        "rejected": sum(totals.rejects.values()),
+        "first": first,
+        "last": last,
+        "brokers": [broker for broker in covered.brokers if broker is not None],
+        "acls": added.acls,
+        **unread,
+    }
 
 
 def _lines(row: Row) -> Iterator[str]:

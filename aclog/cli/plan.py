@@ -6,7 +6,16 @@ from pathlib import Path
 from click.exceptions import Exit
 
 from aclog.analysis.review.review import markdown_lines, text_lines
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, Output, given_accesses, module_inputs, parse_modules
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    Output,
+    check_one_stdin,
+    given_accesses,
+    module_inputs,
+    parse_modules,
+    stdin_among,
+)
 from aclog.cli.flags.target import ChangeFile, OwnershipFlags, PlanOutputFlags, TargetFlags, WantFlags, place_address
 from aclog.cli.options import Group
 from aclog.cli.transfer.output import is_written_through, open_output
@@ -203,7 +212,9 @@ def print_new_plan(
         MetadataError, OSError: the place, a journal or a file cannot be read.
 
     """
-    how = output.choose()
+    how, (want, change_file) = output.choose(), sources
+    files = {"--want": want.want, "--topics": want.topics_file, "--change": change_file}
+    check_one_stdin({**files, **stdin_among(output.accesses)})
     check_accesses(given_accesses(output), how)
     take_plan_file(output.out)
     address = place_address(target)

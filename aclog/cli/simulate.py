@@ -4,7 +4,14 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, SourceFlags, format_option
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    OutputFlags,
+    SourceFlags,
+    format_option,
+    stdin_among,
+)
 from aclog.cli.flags.question import SecondSettingsFlags, SecondStateFlags
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
@@ -50,7 +57,7 @@ def simulate(
 
     how = output.choose(format_, pipe=OutputFormat.TEXT)
     sides = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings)
-    sides.check({})
+    sides.check(stdin_among(accesses.accesses))
     raise Exit(
         report_simulation(
             simulate_accesses(AccessLog.of(accesses, explain=accesses.explain_unread), sides.states()), how

@@ -1,7 +1,14 @@
 """`aclog suggest`: the least ACLs that keep what was used."""
 
 from aclog.cli.flags.commands import SuggestFlags
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, WindowFlags
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    SourceFlags,
+    WindowFlags,
+    check_one_stdin,
+    stdin_among,
+)
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group
 
@@ -41,5 +48,6 @@ def suggest(
 
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
+    check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose(topics=topics)
     print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

@@ -11,7 +11,17 @@ from click.exceptions import Exit
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import Action
 from aclog.cli.answers import rule_text
-from aclog.cli.flags.common import Gap, Output, ReplayFlags, SourceFlags, gap_us, given_accesses, window_end
+from aclog.cli.flags.common import (
+    Gap,
+    Output,
+    ReplayFlags,
+    SourceFlags,
+    check_one_stdin,
+    gap_us,
+    given_accesses,
+    stdin_among,
+    window_end,
+)
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.images import RULE_COLUMNS
 from aclog.cli.options import Group, Option
@@ -117,6 +127,7 @@ def unused(source: SourceFlags, flags: UnusedFlags, proof: ReplayFlags, output: 
     from aclog.ops.unused import prove, unused_acls
     from aclog.usage.index.usage_index import UsageIndex
 
+    check_one_stdin({**source.files(), **stdin_among(proof.accesses)})
     how, log = output.choose(), given_accesses(proof)
     question = flags.question()
     with UsageIndex.open(flags.index) as index:

@@ -2,7 +2,16 @@
 
 from typing import Annotated
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, OutputFlags, SourceFlags, WindowFlags, format_option
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    OutputFlags,
+    SourceFlags,
+    WindowFlags,
+    check_one_stdin,
+    format_option,
+    stdin_among,
+)
 from aclog.cli.options import Group
 from aclog.terminal.columns import ROW_FORMATS, OutputFormat
 
@@ -42,5 +51,6 @@ def usage(
     from aclog.ops.usage import AccessLog, use_of_acls
 
     how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
+    check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
     until, log = window.end(), AccessLog.of(accesses, explain=accesses.explain_unread)
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)

@@ -7,9 +7,46 @@ text.
 from pathlib import Path
 from typing import Annotated
 
-from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags
+from attrs import frozen
+
+from aclog.cli.flags.common import (
+    AccessesFlags,
+    AuthorizerFlags,
+    SourceFlags,
+    check_one_stdin,
+    stdin_among,
+)
 from aclog.cli.flags.question import AnswerFlags
 from aclog.cli.options import Group, Option
+
+# The flags besides the source and the log.
+
+
+@frozen(kw_only=True)
+class IndexFlags:
+    """The index, and whether it follows the log."""
+
+    index: Annotated[
+        Path,
+        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
+    ]
+    follow: Annotated[
+        bool,
+        Option("--follow", metavar="", help="Add new entries as the log grows and is rotated, until SIGTERM."),
+    ] = False
+    interval: Annotated[
+        float, Option("--interval", metavar="SECONDS", help="With --follow: the time between two looks.")
+    ] = 60.0
+    accesses_command_config: Annotated[
+        Path | None,
+        Option(
+            "--accesses-command-config",
+            metavar="FILE",
+            help="Client properties for a topic of --accesses: security.protocol, sasl.*, ssl.*.",
+            show_default="no authentication",
+        ),
+    ] = None
+
 
 app = Group()
 
@@ -20,28 +57,47 @@ def usage_index(
     accesses: AccessesFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
-    index: Annotated[
-        Path,
-        Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
-    ],
+    flags: IndexFlags,
 ) -> None:
     """Add new access-log entries to the last-used index, which `aclog unused` reads for any window of days.
 
     Entries are identified by the content of the files: a file that was rotated,
     compressed or copied counts once, and only the new part of a file that has
     grown is read. A run is atomic. With --log, each access is judged by the ACLs
-    of its own time. Exit code 0, also without new entries.
+    of its own time. Exit code 0, also without new entries. --follow continues until
+    SIGTERM or Ctrl-C, with a line of status on stderr per interval; each access
+    counts once, also after a kill and a restart.
 
     [bold]Examples[/]
 
       aclog usage-index --accesses /var/log/kafka --log DIR --index usage
       aclog usage-index --accesses 'logs/kafka-authorizer.log*' --acls acls.jsonl --index usage
+      aclog usage-index --accesses /var/log/kafka --log DIR --index usage --follow
       aclog unused --log DIR --index usage --days 90
     """
     from aclog.ops.extras import need_usage_extra
 
     need_usage_extra()
-    from aclog.cli.index_update import update_index
+    from aclog.cli.index_follow import IndexFollower, check_following, file_feed
+    from aclog.cli.index_topic import TopicFeed, topic_feed, topic_settings, update_from_topic
+    from aclog.cli.index_update import IndexRuns, update_index
     from aclog.ops.policies import settings_of
+    from aclog.usage.index.usage_index import UsageIndex
 
-    update_index(source, accesses, settings_of(authorizer), index, output.choose(), configs=authorizer.configs())
+    check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
+    settings, how = settings_of(authorizer), output.choose()
+    topic = topic_settings(accesses, flags.accesses_command_config)
+    if topic is None and not flags.follow:
+        update_index(source, accesses, settings, flags.index, how, configs=authorizer.configs())
+        return
+    if flags.follow:
+        check_following(how, source, flags.interval)
+    with (
+        file_feed(accesses) if topic is None else topic_feed(topic, accesses, follow=flags.follow) as feed,
+        UsageIndex.create(flags.index) as index,
+    ):
+        runs = IndexRuns(index=index, directory=flags.index, settings=settings, configs=authorizer.configs())
+        if isinstance(feed, TopicFeed) and not flags.follow:
+            update_from_topic(feed, runs, source, how)
+        else:
+            IndexFollower(feed=feed, runs=runs, source=source, output=how).run(flags.interval)

@@ -4,6 +4,7 @@ An access log is counted once, by the ACLs of a source; each of the four takes i
 """
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,15 +28,16 @@ from aclog.ops.policies import Sides, TwoStates, existing_topics, read_premises,
 from aclog.snapshots.deciding_kafka import SETTLED_BY, ranges_text
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import parse_zone
-from aclog.sources.acl_lines import NameFile
+from aclog.sources.acl_lines import NameFile, display_name
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import json_text
 from aclog.terminal.notices import progress
 from aclog.terminal.output import as_of_text, note, warn
 from aclog.usage.accesses.access_batch import AccessForm
-from aclog.usage.accesses.access_log import AccessInput, explain_unread, find_accesses
+from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
+from aclog.usage.accesses.lines import StreamCopy
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
@@ -94,6 +96,8 @@ def stated_format(text: str | None) -> tuple[AccessForm | None, Profile | None]:
         raise ConfigError(f"--accesses-format: {error}") from error
 
 
+TOPIC_SCHEME: Final = "kafka://"
+"""The beginning of a topic's address."""
 FEW: Final = 3
 """Texts that are listed of many."""
 
@@ -110,6 +114,10 @@ def note_layouts(accesses: AccessInput) -> None:
         number = len(accesses.skipped)
         what = "file has no accesses, and was" if number == 1 else "files have no accesses, and were"
         note(f"{number:,} {what} skipped: {few(accesses.skipped)}")
+    if accesses.copies:
+        pairs = [f"{copy} (of {first})" for first, copy in accesses.copies]
+        what = "1 file has the content of another one" if len(pairs) == 1 else f"{len(pairs):,} files are copies"
+        note(f"{what}, and counts once: {few(pairs)}" if len(pairs) == 1 else f"{what}, and count once: {few(pairs)}")
 
 
 def few(texts: Sequence[str]) -> str:
@@ -141,25 +149,48 @@ class AccessLog:
     """The paths, as they were given."""
     form: str | None
     """The stated form or layout; None: it is detected."""
+    streams: Mapping[str, StreamCopy] = field(factory=dict, repr=False)
+    """The copies of streams, which end with this log."""
 
     @classmethod
-    def of(cls, flags: ReadAccesses, each: Each | None = None, *, explain: int = 0) -> Self:
-        """Find the files; `each` reads them, by default processes of this machine.
+    def of(
+        cls,
+        flags: ReadAccesses,
+        each: Each | None = None,
+        *,
+        explain: int = 0,
+        streams: Mapping[str, StreamCopy] = NO_STREAMS,
+    ) -> Self:
+        """Find the files; `each` reads them, by default processes of this machine. Stdin (`-`) is read to its end.
 
-        `explain`: how many lines with unread accesses are shown.
+        `explain`: how many lines with unread accesses are shown. `streams`: the copies of other paths that are streams.
 
         Raises:
-            ConfigError, OSError: as find_accesses; an unknown format or zone.
+            ConfigError, OSError: as find_accesses; an unknown format or zone; stdin for Spark, or its copy cannot be
+                written.
 
         """
         form, profile = stated_format(flags.accesses_format)
-        accesses = find_accesses(flags.accesses, parse_zone(flags.accesses_timezone), form, profile)
+        zone = parse_zone(flags.accesses_timezone)
+        if topics := [path for path in flags.accesses if path.startswith(TOPIC_SCHEME)]:
+            raise ConfigError(
+                f"--accesses {topics[0]}: only aclog usage-index reads a topic: expected files, or --index of its index"
+            )
+        read = dict(streams)
+        if STDIN in flags.accesses and STDIN not in read:
+            if each is not None:
+                raise ConfigError(
+                    "--accesses -: Spark's executors cannot read stdin: write the accesses to a file first"
+                )
+            read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
+        accesses = find_accesses(flags.accesses, zone, form, profile, streams=read)
         note_layouts(accesses)
         if explain:
             note_unread_lines(accesses, explain)
         workers = flags.workers or (1 if accesses.size < _SMALL else os.cpu_count() or 1)
         each = each or partial(each_in_processes, workers=workers)
-        return cls(accesses=accesses, each=each, names=", ".join(flags.accesses), form=flags.accesses_format)
+        names = ", ".join(flags.accesses)
+        return cls(accesses=accesses, each=each, names=names, form=flags.accesses_format, streams=read)
 
     def error(self, what: str) -> ConfigError:
         """Return the error of a log without an access that counts; a stated form may be the wrong one."""

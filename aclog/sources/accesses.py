@@ -1,7 +1,9 @@
 """The accesses of a file, as diff and lint take them."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC
 from enum import Enum, IntEnum
 from errno import ENOENT
@@ -40,6 +42,7 @@ from aclog.usage.accesses.lines import (
     PARQUET_ENDINGS,
     SIGNS_OF_OBJECTS,
     TABLES,
+    StreamCopy,
     object_of,
     once_each,
     packing_of,
@@ -118,15 +121,29 @@ def read_accesses(path: str) -> Accesses:
     """
     counts: Counter[Request] = Counter()
     malformed = unread = 0
-    for access, count in _from_log(path) if has_pyarrow() else _from_lines(path):
-        if isinstance(access, Request):
-            counts[access] += count
-        else:
-            malformed += count
-            unread += count if access is Unread.ACCESS else 0
+    with _rereadable(path) as place:
+        for access, count in _from_log(place) if has_pyarrow() else _from_lines(place):
+            if isinstance(access, Request):
+                counts[access] += count
+            else:
+                malformed += count
+                unread += count if access is Unread.ACCESS else 0
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
     return Accesses(counts=counts, malformed=malformed, unread=unread)
+
+
+@contextmanager
+def _rereadable(path: str) -> Iterator[str]:
+    """Yield a path that can be read several times: of stdin, its copy; errors name stdin."""
+    if path != STDIN:
+        yield path
+        return
+    with StreamCopy.of(sys.stdin.buffer, display_name(path)) as copy:
+        try:
+            yield copy.place
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(copy.place, display_name(path))) from error
 
 
 def is_parquet(path: str) -> bool:
@@ -382,6 +399,11 @@ def read_seen_accesses(path: str) -> SeenAccesses:
         OSError: it cannot be read.
 
     """
+    with _rereadable(path) as place:
+        return _read_seen(place)
+
+
+def _read_seen(path: str) -> SeenAccesses:
     is_table = _is_table(path)
     if not is_table and (not is_lines(path) or _is_packed(path) or _has_events(path)):
         accesses = read_accesses(path)

@@ -138,6 +138,8 @@ class AccessSets:
 DENIED: Final = "DENIED"
 OLDER_INDEX: Final = "OLDER_INDEX"
 """The reason for unread accesses of an index that did not record them."""
+LOST_RECORDS: Final = "LOST_RECORDS"
+"""The reason for records of a topic that were removed before they were read."""
 
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 """Times before and after all others, in us since 1970."""
@@ -351,8 +353,11 @@ def unread_text(unread: UnreadAccesses) -> str:
     if unread.total:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in unread.by_reason().most_common() if count)
         parts.append(f"{unread.total:,} accesses could not be read or decided ({reasons})")
-    if not unread.is_counted:
+    uncounted = {key.reason for key, span in unread.spans.items() if not span.accesses}
+    if uncounted - {LOST_RECORDS}:
         parts.append("an older aclog made this index, and what it could not read is not known")
+    if LOST_RECORDS in uncounted:
+        parts.append("records of a topic were lost before they were read, and their number is not known")
     return "; ".join(parts)
 
 

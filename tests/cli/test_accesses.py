@@ -1,12 +1,17 @@
 """`--accesses` as diff, lint, review and tests of rules read it: what usage reads, in every form."""
 
+import bz2
 import gzip
 import json
 import os
+import re
+import tempfile
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
 
@@ -18,6 +23,7 @@ import pytest
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import event_schema
 from aclog.sources.accesses import COLUMNS, access_of_row, read_accesses, read_seen_accesses
+from aclog.usage.accesses import lines
 from aclog.usage.accesses.access_log import find_accesses, read_part
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL
@@ -223,6 +229,70 @@ def test_commands_that_read_accesses_more_than_once_refuse_a_pipe(tmp_path):
         assert result.code == 2
         assert f"{path}: not a regular file: an access log is read several times" in result.err
     assert not (tmp_path / "index").exists()
+
+
+def archived(data: bytes) -> bytes:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("kafka-authorizer.log", data)
+    return file.getvalue()
+
+
+STREAMS = {"plain": bytes, "gzip": gzip.compress, "bz2": bz2.compress, "zip": archived}
+
+
+@pytest.mark.parametrize("packing", STREAMS)
+def test_stdin_is_read_as_a_file_is_by_every_command(tmp_path, packing):
+    """In the layout of `kubectl logs` over one of log4j 2, and packed."""
+    log, layout = tmp_path / "log", re.compile(r"^\[(.*?)\] (\w+) (.*) \(.*\)$", re.MULTILINE)
+    log.write_text(layout.sub(r"[pod/kafka-0] \1 [main] \2 kafka.authorizer.logger - \3", LOGGED.read_text()))
+    assert "[pod/kafka-0]" in log.read_text()
+    source = ("--log", SMALL / "__cluster_metadata-0")
+    for args in (
+        ("usage", *source),
+        ("denied", *source),
+        ("suggest", *source),
+        ("simulate", *source, "--to-super-users", "User:a"),
+        ("coverage",),
+        ("diff", *source, "--to-super-users", "User:a"),
+        ("lint", *source),
+    ):
+        of_file = aclog(*args, "--accesses", log)
+        of_stdin = aclog(*args, "--accesses", "-", stdin=STREAMS[packing](log.read_bytes()))
+        assert (of_stdin.code, of_stdin.out) == (of_file.code, of_file.out), args
+        assert of_stdin.err == of_file.err.replace(str(log), "stdin"), args
+    for at, words in enumerate(([log], ["-"])):
+        index = ("--index", tmp_path / f"index-{at}")
+        read = aclog(
+            "usage-index", *source, *index, "--accesses", *words, stdin=STREAMS[packing](log.read_bytes())
+        ).ok()
+        assert "1 of them new" in read.lines[0]
+    again = aclog("usage-index", *source, *index, "--accesses", log).ok()
+    assert again.lines == ["1 files, 0 of them new, 0 grown", "nothing new"]
+
+
+@pytest.mark.parametrize("has_proc", [True, False])
+def test_the_copy_of_stdin_ends_with_the_command(tmp_path, monkeypatch, has_proc):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    if not has_proc:
+        monkeypatch.setattr(lines, "_can_reopen", lambda _: False)
+    read = aclog("usage", "--log", SMALL / "__cluster_metadata-0", "--accesses", "-", stdin=LOGGED.read_bytes())
+    assert read.code == 0
+    assert not list(temporary.iterdir())
+    wrong = aclog("usage", "--log", SMALL / "__cluster_metadata-0", "--accesses", "-", stdin=b"no log\n")
+    assert wrong.code == 2
+    assert "stdin: not an access log" in wrong.err
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("command", ["usage", "denied", "suggest", "simulate", "usage-index", "unused"])
+def test_only_one_reader_of_stdin(tmp_path, command):
+    more = {"simulate": ["--to-super-users", "User:a"]}.get(command, [])
+    index = ["--index", tmp_path] if command in {"usage-index", "unused"} else []
+    refused = aclog(command, "--acls", "-", *more, *index, "--accesses", "-", stdin=b"")
+    assert (refused.code, "only one of them can be stdin" in refused.err) == (2, True)
 
 
 def test_lint_counts_events_after_other_accesses_as_unread(tmp_path):

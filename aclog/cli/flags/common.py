@@ -129,6 +129,11 @@ def check_one_stdin(files: Mapping[str, str | None]) -> None:
         raise ConfigError(f"{' and '.join(readers)}: only one of them can be stdin")
 
 
+def stdin_among(accesses: list[str]) -> dict[str, str | None]:
+    """Return --accesses as check_one_stdin takes it: its paths may include stdin."""
+    return {"--accesses": _STDIN if _STDIN in accesses else None}
+
+
 # Single flags that several commands share.
 
 
@@ -463,8 +468,8 @@ AccessPaths: TypeAlias = Annotated[
     Option(
         "--accesses",
         metavar="PATH",
-        help="The access log: a file, a directory or a glob, of kafka-authorizer.log (any layout, rotated and packed "
-        "files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
+        help="The access log: a file, a directory, a glob, or stdin (-), of kafka-authorizer.log (any layout, rotated "
+        "and packed files too), Parquet, JSON lines, or events of aclog, Confluent and Redpanda; can be repeated.",
         show_default=False,
         rich_help_panel=ACCESSES_PANEL,
     ),

@@ -14,6 +14,7 @@ from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 
 if TYPE_CHECKING:
     from aclog.metalog.topiclog.reader import TopicReader
+    from aclog.metalog.topiclog.records import TopicRecords
     from aclog.metalog.topiclog.topic import TopicInspector, ensure_topic
     from aclog.metalog.topiclog.topic_log import Election, TopicLog, open_topic_log
 
@@ -25,6 +26,7 @@ __all__ = [
     "TopicInspector",
     "TopicLog",
     "TopicReader",
+    "TopicRecords",
     "TopicSettings",
     "ensure_topic",
     "open_topic_log",
@@ -37,6 +39,7 @@ def __getattr__(name: str) -> object:
         "TopicLog": "aclog.metalog.topiclog.topic_log",
         "TopicInspector": "aclog.metalog.topiclog.topic",
         "TopicReader": "aclog.metalog.topiclog.reader",
+        "TopicRecords": "aclog.metalog.topiclog.records",
         "ensure_topic": "aclog.metalog.topiclog.topic",
         "open_topic_log": "aclog.metalog.topiclog.topic_log",
     }

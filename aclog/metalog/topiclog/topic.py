@@ -272,7 +272,7 @@ class TopicInspector:
             description = admin.describe(self.settings.topic)
             if description is None:
                 return None
-            return TopicId(kafka_cluster_id=admin.kafka_cluster_id(), topic_id=_url_safe(str(description.topic_id)))
+            return id_of_topic(admin, description)
 
     def check_settings(self, timeout: float) -> None:
         """Check that the topic can hold a log.
@@ -301,6 +301,11 @@ class TopicInspector:
             self._topic_admin = TopicAdmin(self.settings.name, self.settings.properties, timeout)
         self._topic_admin.allow(timeout)
         return self._topic_admin
+
+
+def id_of_topic(admin: TopicAdmin, description: TopicDescription) -> TopicId:
+    """Return the identity of a topic. Raises LogError: no broker responds in time, or one refuses."""
+    return TopicId(kafka_cluster_id=admin.kafka_cluster_id(), topic_id=_url_safe(str(description.topic_id)))
 
 
 def _url_safe(text: str) -> str:

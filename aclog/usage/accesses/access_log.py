@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, BinaryIO, Final, NamedTuple, TypeAlias, cast
 
 from attrs import evolve, frozen
@@ -44,6 +45,7 @@ from aclog.usage.accesses.lines import (
     PARQUET_ENDINGS,
     LinePart,
     PinnedFile,
+    StreamCopy,
     blocks_of,
     has_marks,
     is_text,
@@ -126,9 +128,17 @@ def new_parts(
         advance(read, total)
         contents.append(_content(path, name, size, lengths=lengths, lines=lines))
         read += size
-    if lines:
-        contents = [_beside(content, contents) for content in contents]
+    return _parts_of([_beside(content, contents) for content in contents] if lines else contents, keys)
+
+
+def _parts_of(contents: Sequence[Content], keys: AbstractSet[ContentKey]) -> list[Part]:
     read_keys, parts = set(keys), []
+    for content in contents:
+        # a copy in progress is a beginning of what is known of another file
+        start = (
+            content.length if content.key in keys else max((each[0] for each in content.beginnings & keys), default=0)
+        )
+        read_keys |= {beginning for beginning in content.beginnings if beginning[0] <= start}
     for content in sorted(contents, key=lambda each: each.length):
         beginnings = content.beginnings & read_keys
         start = content.length if content.key in read_keys else max((length for length, _ in beginnings), default=0)
@@ -151,9 +161,9 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def _content(path: str, name: str, size: int, *, lengths: AbstractSet[int], lines: bool) -> Content:
     try:
-        end = None if is_compressed(path) else _last_line_end(path, size) if lines else size
+        end = None if is_compressed(path) else last_line_end(path, size) if lines else size
         with opened(path) as file:
-            content = _digests(_blocks(file, end), sorted(lengths))
+            content = _digests(blocks_up_to(file, end), sorted(lengths))
     except FileNotFoundError:
         raise
     except DAMAGED as error:
@@ -174,7 +184,7 @@ def _beside(content: Content, others: Iterable[Content]) -> Content:
     if not lengths:
         return content
     with opened(content.path) as file:
-        again = _digests(_blocks(file, content.length), sorted(lengths))
+        again = _digests(blocks_up_to(file, content.length), sorted(lengths))
     if again.key != content.key:
         raise ConfigError(f"{content.path}: changed while it was being read: run again, or on a copy")
     return evolve(content, beginnings=content.beginnings | again.beginnings)
@@ -198,7 +208,7 @@ def _digests(blocks: Iterator[bytes], lengths: Sequence[int]) -> Content:
     return Content(path="", name="", length=length, digest=digest.digest(), beginnings=frozenset(beginnings), head=head)
 
 
-def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
+def blocks_up_to(file: BinaryIO, end: int | None) -> Iterator[bytes]:
     """Yield the bytes of a file up to `end`; None: the whole file."""
     remaining = end
     while remaining is None or remaining > 0:
@@ -209,7 +219,7 @@ def _blocks(file: BinaryIO, end: int | None) -> Iterator[bytes]:
         remaining = None if remaining is None else remaining - len(block)
 
 
-def _last_line_end(path: str, size: int) -> int:
+def last_line_end(path: str, size: int) -> int:
     """Return the position after the last line feed in the first `size` bytes, 0 without one."""
     with Path(path).open("rb") as file:
         end = size
@@ -329,6 +339,8 @@ class AccessInput:
     files: tuple[PinnedFile, ...]
     skipped: tuple[str, ...] = ()
     """The files in directories that are not read, since nothing in them is an access."""
+    copies: tuple[tuple[str, str], ...] = ()
+    """Files with the content of another one, which is read instead: both names."""
 
     @property
     def profiles(self) -> dict[str, Profile]:
@@ -341,15 +353,24 @@ class AccessInput:
         return sum(file.size for file in self.files)
 
 
+STDIN: Final = "-"
+NO_STREAMS: Final[Mapping[str, StreamCopy]] = MappingProxyType({})
+
+
 def find_accesses(
-    paths: Sequence[str], zone: tzinfo, form: AccessForm | None = None, profile: Profile | None = None
+    paths: Sequence[str],
+    zone: tzinfo,
+    form: AccessForm | None = None,
+    profile: Profile | None = None,
+    *,
+    streams: Mapping[str, StreamCopy] = NO_STREAMS,
 ) -> AccessInput:
     """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
-    read, and a file with several names, or beside its packed copy (`x.log.gz`), once. `profile`: the layout that the
-    user has stated.
+    read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
+    stated. `streams`: the copies of the paths that are streams.
 
     Raises:
         ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
@@ -357,13 +378,39 @@ def find_accesses(
         OSError: a file cannot be read.
 
     """
-    named = {str(Path(pattern)) for pattern in paths}
-    with listing(tables_of(path for pattern in paths for path in _files_of(pattern))):
-        listed = [path for pattern in paths for path in _files_of(pattern)]
+    named = {str(Path(pattern)) for pattern in paths} | {_name_of_stream(path) for path in streams}
+    places = [pattern for pattern in paths if pattern not in streams]
+    with listing(tables_of(path for pattern in places for path in files_of(pattern))):
+        listed = [path for pattern in places for path in files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
-        files = list(_distinct(PinnedFile.of(str(path)) for path in listed if str(path) not in dangling))
-    files = _without_twins(files)
-    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str](dangling)
+        pinned = [PinnedFile.of(str(path)) for path in listed if str(path) not in dangling]
+    pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
+    files, copies = _without_copies(list(_distinct(pinned)))
+    log = accesses_in(files, zone, form, profile, named=named)
+    if files and not log.files:
+        raise ConfigError(
+            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
+            "or accesses in JSON lines, Parquet or Avro"
+        )
+    read = {file.path for file in log.files}
+    return evolve(log, skipped=(*dangling, *log.skipped), copies=tuple(pair for pair in copies if pair[0] in read))
+
+
+def accesses_in(
+    files: Sequence[PinnedFile],
+    zone: tzinfo,
+    form: AccessForm | None = None,
+    profile: Profile | None = None,
+    *,
+    named: AbstractSet[str] = frozenset(),
+) -> AccessInput:
+    """Return the accesses in these files; `named` are the paths that the user names, and that are not skipped.
+
+    Raises:
+        ConfigError, OSError: as find_accesses.
+
+    """
+    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str]()
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
         if examined is None:
@@ -371,10 +418,10 @@ def find_accesses(
             continue
         read.append(file)
         file_form, file_profile = examined
-        if packing_of(file.path) is not None:
+        if file.packing is not None:
             skipped += (f"{file.path}:{name}" for name in _members_skipped(file))
         if file_form is AccessForm.PARQUET:
-            parquet.append(file.path)
+            parquet.append(file.place)
         elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
@@ -383,16 +430,15 @@ def find_accesses(
                 TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed, profile=file_profile)
                 for lines in line_parts(file)
             ]
-    if files and not read:
-        raise ConfigError(
-            f"{', '.join(paths)[:200]}: no accesses: none of {len(files):,} files has a message of Kafka's authorizer, "
-            "or accesses in JSON lines, Parquet or Avro"
-        )
     return AccessInput(
         parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
         files=tuple(read),
         skipped=tuple(skipped),
     )
+
+
+def _name_of_stream(path: str) -> str:
+    return "stdin" if path == STDIN else path
 
 
 def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
@@ -405,26 +451,42 @@ def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
         seen.add(key)
 
 
-_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+def _without_copies(files: Sequence[PinnedFile]) -> tuple[list[PinnedFile], list[tuple[str, str]]]:
+    """Return the files without those of the same content, packed or not, and the names of each pair.
+
+    Contents are compared as a whole, but only of files with the same first bytes: those of logs differ in their times.
+    A plain file is read rather than a packed one.
+    """
+    same_head: dict[bytes, list[PinnedFile]] = {}
+    for file in files:
+        same_head.setdefault(content_head(file), []).append(file)
+    dropped: dict[str, str] = {}
+    for head, alike in same_head.items():
+        if not head or len(alike) < 2:
+            continue
+        packed = {file.path for file in alike if file.packing is not None}
+        if not packed and len({file.size for file in alike}) == len(alike):
+            continue
+        first_of: dict[ContentKey, str] = {}
+        for file in sorted(alike, key=lambda each: each.path in packed):
+            key = whole_key(file)
+            if key is not None and (first := first_of.setdefault(key, file.path)) != file.path:
+                dropped[file.path] = first
+    return [file for file in files if file.path not in dropped], [(first, copy) for copy, first in dropped.items()]
 
 
-def _without_twins(files: Sequence[PinnedFile]) -> list[PinnedFile]:
-    """Return the files without the packed copies of others: `x.log.gz` beside `x.log`, with the same content."""
-    plain = {file.path: file for file in files}
-    return [
-        file
-        for file in files
-        if not file.path.endswith(_PACKED)
-        or (twin := plain.get(file.path.rpartition(".")[0])) is None
-        or (key := _whole_key(twin)) is None
-        or key != _whole_key(file)
-    ]
+def content_head(file: PinnedFile) -> bytes:
+    """Return the first bytes of a content; of a damaged one those that can be read: its reader reports it."""
+    with suppress(*DAMAGED, ConfigError), file.open() as raw:
+        return open_unpacked(raw, packing_in(raw, file.path)).read(_HEAD)
+    return b""
 
 
-def _whole_key(file: PinnedFile) -> ContentKey | None:
+def whole_key(file: PinnedFile) -> ContentKey | None:
     """Return the length and digest of a whole content; None of a damaged one: its reader reports it."""
     with suppress(*DAMAGED), file.open() as raw:
-        return _digests(_blocks(cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path))), None), ()).key
+        unpacked = cast("BinaryIO", open_unpacked(raw, packing_in(raw, file.path)))
+        return _digests(blocks_up_to(unpacked, None if unpacked is not raw else file.size), ()).key
     return None
 
 
@@ -440,7 +502,7 @@ def _examined(
         return None
     own = form or form_of(beginning, file.path)
     if own in {AccessForm.PARQUET, AccessForm.AVRO}:
-        if packing_of(file.path) is not None:
+        if file.packing is not None:
             raise ConfigError(f"{file.path}: {own.value} in a packed file: unpack it first")
         return own, APACHE
     foreign = foreign_authorizer(beginning) if own in {None, AccessForm.JSONL} and form is None else None
@@ -627,7 +689,7 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 }
 
 
-def _files_of(pattern: str) -> Iterator[Path]:
+def files_of(pattern: str) -> Iterator[Path]:
     """Yield the files of a path or glob. Raises ConfigError: no files, or a pipe, which can only be read once."""
     path = Path(pattern)
     if path.is_file():
@@ -643,7 +705,7 @@ def _files_of(pattern: str) -> Iterator[Path]:
         if file.exists() and not file.is_file():
             raise ConfigError(
                 f"{file}: not a regular file: an access log is read several times, which a pipe does not allow: write "
-                "the accesses to a file first"
+                "the accesses to a file first, or pass them on stdin (-)"
             )
     yield from files
 
@@ -710,11 +772,21 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
         OSError: a file was removed.
 
     """
+    return new_accesses(log, *contents_of(log, keys, advance))
+
+
+def contents_of(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) -> tuple[list[Part], list[Part]]:
+    """Return the contents of the files of lines, and those of tables and Avro files. Raises as only_new."""
     tables = {groups.path for part in log.parts if isinstance(part, TablePart) for groups in part.table.groups}
-    avro = {part.file.path: part for part in log.parts if isinstance(part, AvroPart)}
-    lines = [file for file in log.files if file.path not in tables | avro.keys()]
+    tables |= {part.file.place for part in log.parts if isinstance(part, AvroPart)}
+    lines = [file for file in log.files if file.place not in tables]
     of_lines = _new(lines, keys, advance, lines=True)
-    of_tables = _new([file for file in log.files if file.path in tables | avro.keys()], keys, advance, lines=False)
+    return of_lines, _new([file for file in log.files if file.place in tables], keys, advance, lines=False)
+
+
+def new_accesses(log: AccessInput, of_lines: Sequence[Part], of_tables: Sequence[Part]) -> NewAccesses:
+    """Return the new part of a log with these contents."""
+    avro = {part.file.place: part for part in log.parts if isinstance(part, AvroPart)}
     parts: list[AccessPart] = [*_text_parts(log, of_lines)]
     whole = [part.content.path for part in of_tables if part.is_new]
     parts += (avro[path] for path in whole if path in avro)
@@ -725,17 +797,17 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
         input=AccessInput(parts=tuple(parts), files=log.files),
         contents=tuple(part for part in (*of_lines, *of_tables) if part.is_new),
         files=len(log.files),
-        waiting=tuple(part.content.path for part in of_lines if part.content.waiting),
+        waiting=tuple(part.content.name for part in of_lines if part.content.waiting),
     )
 
 
 def _new(files: Sequence[PinnedFile], keys: AbstractSet[ContentKey], advance: Advance, *, lines: bool) -> list[Part]:
     # the same file may be given twice; the second one has nothing new
-    return new_parts([(file.path, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
+    return new_parts([(file.place, file.path, file.size) for file in files], keys, lines=lines, advance=advance)
 
 
 def _text_parts(log: AccessInput, of_lines: Sequence[Part]) -> list[TextPart]:
-    of_path = {part.lines.file.path: part for part in log.parts if isinstance(part, TextPart)}
+    of_path = {part.lines.file.place: part for part in log.parts if isinstance(part, TextPart)}
     parts = []
     for new in of_lines:
         form = of_path.get(new.content.path)

@@ -11,12 +11,14 @@ import tarfile
 import zipfile
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias, cast
+from tempfile import NamedTemporaryFile, TemporaryFile, gettempdir
+from typing import IO, Any, Final, Self, TypeAlias, cast
+from weakref import finalize
 
-from attrs import frozen
+from attrs import Factory, define, field, frozen
 
 from aclog.authorizer.audit import MESSAGE, Reason
 from aclog.metalog.errors import ConfigError
@@ -40,15 +42,18 @@ class PinnedFile:
     """A file as of its listing: the name may refer to another file, or to less, later."""
 
     path: str
+    """Its name."""
     device: int
     inode: int
     size: int
+    place: str = Factory(lambda self: self.path, takes_self=True)
+    """Where it is opened: of a stream, its copy."""
 
     @classmethod
-    def of(cls, path: str) -> "PinnedFile":
-        """Pin a file. Raises OSError: it does not exist, or cannot be read."""
-        status = Path(path).stat()
-        return cls(path=path, device=status.st_dev, inode=status.st_ino, size=status.st_size)
+    def of(cls, path: str, place: str | None = None) -> "PinnedFile":
+        """Pin a file; `place`: where it is opened. Raises OSError: it does not exist, or cannot be read."""
+        status = Path(place or path).stat()
+        return cls(path=path, device=status.st_dev, inode=status.st_ino, size=status.st_size, place=place or path)
 
     def open(self) -> IO[bytes]:
         """Open the file.
@@ -58,7 +63,7 @@ class PinnedFile:
             OSError: it was removed.
 
         """
-        file = Path(self.path).open("rb")  # noqa: SIM115 - the caller closes it
+        file = Path(self.place).open("rb")  # noqa: SIM115 - the caller closes it
         status = os.fstat(file.fileno())
         if (status.st_dev, status.st_ino) != (self.device, self.inode) or status.st_size < self.size:
             file.close()
@@ -67,6 +72,81 @@ class PinnedFile:
                 f"{self.path}: {what} while it was being read: run again, or on a copy if logs are rotated often"
             )
         return file
+
+    @property
+    def packing(self) -> str | None:
+        """Its packing. Raises ConfigError, OSError: as packing_of."""
+        with Path(self.place).open("rb") as opened:
+            return packing_in(opened, self.path)
+
+
+# A stream is read several times, and by several processes: from a copy.
+
+
+@define(eq=False)
+class StreamCopy:
+    """A copy of a stream in a temporary file, which ends with it, or with the process."""
+
+    place: str
+    """Where this process and those that it starts can open it."""
+    _file: Any = field(repr=False)
+
+    @classmethod
+    def of(cls, stream: IO[bytes], name: str) -> Self:
+        """Copy a stream up to its end, in bounded memory; `name` is for errors. Raises as of_blocks."""
+        return cls.of_blocks(iter(lambda: stream.read(_BLOCK), b""), name)
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[bytes], name: str) -> Self:
+        """Copy the bytes of a stream; `name` is for errors.
+
+        Raises:
+            ConfigError: it cannot be read, or the disk of temporary files is full. Other errors of it are passed on.
+
+        """
+        copy = cls._begin()
+        try:
+            for block in blocks:
+                copy._file.write(block)
+            copy._file.flush()
+        except OSError as error:
+            copy.close()
+            raise ConfigError(
+                f"{name}: cannot be copied to {gettempdir()}: {error.strerror or error}: expected room for it there, "
+                "or in TMPDIR"
+            ) from error
+        except BaseException:
+            copy.close()
+            raise
+        return copy
+
+    @classmethod
+    def _begin(cls) -> Self:
+        file = TemporaryFile(prefix="aclog-")  # noqa: SIM115 - closed by `close`
+        # without a name it ends with the process, also if that is killed
+        place = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        if _can_reopen(place):
+            return cls(place, file)
+        file.close()
+        named = NamedTemporaryFile(prefix="aclog-")  # noqa: SIM115 - closed by `close`
+        return cls(named.name, named)
+
+    def __attrs_post_init__(self) -> None:
+        finalize(self, self._file.close)
+
+    def close(self) -> None:
+        """Delete it."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _can_reopen(place: str) -> bool:
+    return os.access(place, os.R_OK)
 
 
 # The content of a file: whether it is text, and signs of an access in it.
@@ -326,7 +406,7 @@ def line_parts(file: PinnedFile, *, only_whole: bool = False, start: int = 0, en
         OSError: it was removed.
 
     """
-    if packing_of(file.path) is not None:
+    if file.packing is not None:
         return [LinePart(file=file, start=start, end=file.size, compressed=True)]
     with file.open() as opened:
         if end is None:

@@ -46,6 +46,15 @@ class Batch(NamedTuple):
     number: int
 
 
+class Position(NamedTuple):
+    """A position in a stream whose records are added once, such as the next offset of a partition."""
+
+    stream: str
+    number: int
+    before: int | None
+    """The position in the index from which the run has read; None: none."""
+
+
 class RunRecord(NamedTuple):
     """The record of a run."""
 
@@ -92,6 +101,8 @@ class Run:
     """UsageIndex.contents_version when the new contents of these files were determined; None without files."""
     batch: Batch | None = None
     """The batch of a stream, which is not added twice."""
+    positions: Sequence[Position] = ()
+    """The positions in streams after what the run has read."""
     cluster_id: str | None = None
     """None if the source has none."""
 
@@ -125,6 +136,19 @@ def is_taken(database: sqlite3.Connection, batch: Batch) -> bool:
     return row is not None and batch.number <= row[0]
 
 
+def positions(database: sqlite3.Connection, prefix: str) -> dict[str, int]:
+    """Return the positions in the streams whose names begin so."""
+    rows = database.execute("SELECT name, batch FROM streams WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+    return {str(name): int(number) for name, number in rows}
+
+
+def set_positions(database: sqlite3.Connection, numbers: Iterable[tuple[str, int]]) -> None:
+    """Record positions in streams, by their names."""
+    database.executemany(
+        "INSERT INTO streams VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch", numbers
+    )
+
+
 def add_run(database: sqlite3.Connection, number: int, run: Run, accesses: int, times: AccessTimes | None) -> None:
     """Record a run and its contents; `accesses` is the number of evaluated ones."""
     settings = json.dumps(dict(run.settings), sort_keys=True)
@@ -134,10 +158,7 @@ def add_run(database: sqlite3.Connection, number: int, run: Run, accesses: int, 
     )
     rows = [(each.length, each.digest, number, each.path, each.start) for each in run.contents]
     database.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)", rows)
-    if run.batch is not None:
-        database.execute(
-            "INSERT INTO streams VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch", run.batch
-        )
+    set_positions(database, [*([] if run.batch is None else [run.batch]), *(each[:2] for each in run.positions)])
     if run.cluster_id is not None and cluster_id(database) is None:
         database.execute("INSERT INTO cluster VALUES (?)", (run.cluster_id,))
 
@@ -371,8 +392,8 @@ class RunAdder:
         if sum(len(each.numbers) for each in self._last_uses[1:]) > _MOST_LOOSE:
             self._last_uses = [LastUse.nothing().plus(*self._last_uses)]
 
-    def finish(self) -> None:
-        """Write the rest, and the run itself."""
+    def finish(self) -> int:
+        """Write the rest, and the run itself; return its number."""
         self._used.flush()
         self._used_sets.flush()
         used.add_last_use(self.database, LastUse.nothing().plus(*self._last_uses))
@@ -384,7 +405,9 @@ class RunAdder:
         add_unread(self.database, unread, read_at)
         if times is not None:
             self._write_lives(times)
-        add_run(self.database, next_number(self.database), self.run, self._accesses, times)
+        number = next_number(self.database)
+        add_run(self.database, number, self.run, self._accesses, times)
+        return number
 
     def _access_times(self) -> AccessTimes | None:
         """Return the times of the first and last line: lines that are not evaluated also show the covered time."""
@@ -431,6 +454,8 @@ class UsageIndex:
 
     database: IndexDatabase
     _is_writable: bool
+    last_run: int = field(default=0, init=False)
+    """The number of the run that `take` has added last; 0: none."""
 
     @classmethod
     def create(cls, directory: Path) -> Self:
@@ -480,7 +505,8 @@ class UsageIndex:
             adding = RunAdder.of(database, run)
             for tally in tallies:
                 adding.add(tally)
-            adding.finish()
+            number = adding.finish()
+        self.last_run = number
         return True
 
     def note_unread(self, unread: UnreadAccesses, read_at: int) -> None:
@@ -503,6 +529,25 @@ class UsageIndex:
         """Return the lengths and digests of the added contents."""
         with self._reading() as database:
             return known_contents(database)
+
+    def note_lost(self, lost: UnreadAccesses, positions: Sequence[Position], read_at: int) -> None:
+        """Record accesses that can no longer be read from streams, with the positions after them, in one transaction.
+
+        `read_at`: in us since 1970.
+
+        Raises:
+            ConfigError: another run has read the streams meanwhile, or the index cannot be written.
+
+        """
+        with self.database.writing() as database:
+            self._check_positions(database, positions)
+            add_unread(database, lost, read_at)
+            set_positions(database, [each[:2] for each in positions])
+
+    def positions(self, prefix: str) -> dict[str, int]:
+        """Return the positions in the streams whose names begin so."""
+        with self._reading() as database:
+            return positions(database, prefix)
 
     # reading
 
@@ -598,3 +643,12 @@ class UsageIndex:
             raise ConfigError(
                 f"{self.database.path}: another run has added files meanwhile: run again; only new content is read"
             )
+        self._check_positions(database, run.positions)
+
+    def _check_positions(self, database: sqlite3.Connection, expected: Sequence[Position]) -> None:
+        for each in expected:
+            if positions(database, each.stream).get(each.stream) != each.before:
+                raise ConfigError(
+                    f"{self.database.path}: another run has read {each.stream} meanwhile: run again; only what is new "
+                    "is read"
+                )

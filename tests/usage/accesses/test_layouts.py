@@ -584,6 +584,22 @@ def test_a_log_beside_its_packed_copy_counts_once(tmp_path):
         rows_of(tmp_path)
 
 
+def test_a_copy_counts_once_and_both_names_are_known(tmp_path):
+    names = ["a.log", "backup/b.log", "backup/c.log.1.gz"]
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        text = line_of("User:a") + line_of("User:b")
+        path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    (tmp_path / "grown.log").write_bytes(line_of("User:a") + line_of("User:b") + line_of("User:c"))
+    (tmp_path / "other.log").write_bytes(line_of("User:d"))
+    assert principals(tmp_path) == [*["User:a"] * 2, *["User:b"] * 2, "User:c", "User:d"]
+    found = find_accesses([str(tmp_path)], UTC)
+    assert found.copies == tuple((str(tmp_path / "a.log"), str(tmp_path / name)) for name in names[1:])
+    alone = find_accesses([str(tmp_path / "backup/c.log.1.gz")], UTC)
+    assert (alone.copies, len(alone.parts)) == ((), 1)
+
+
 @pytest.mark.parametrize("name", ["log.gz", "log.zst", "log.zip", "log.tar"])
 def test_the_principals_of_a_packed_log_are_seen(tmp_path, name):
     path = tmp_path / name

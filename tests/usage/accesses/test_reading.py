@@ -169,7 +169,9 @@ def test_every_line_is_in_one_part(monkeypatch, tmp_path, part, block):
     lines = [json.dumps(FIVE | {"resourceName": "x" * n}).encode() for n in range(12)]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))  # the last has no line feed
     (tmp_path / "b.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b"\n".join(lines) + b"\n"))
+    others = [line.replace(b"10.0.0.1", b"10.0.0.2") for line in lines]  # another log: copies count once
+    assert others != lines
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b"\n".join(others) + b"\n"))
     (tmp_path / "empty.jsonl").write_bytes(b"")
     found = find_accesses([str(tmp_path)], UTC)
     rows, rejects = told(batch for each in found.parts for batch in read_part(each))

@@ -1,0 +1,227 @@
+"""`aclog usage-index --follow`: adds an access log to an index as it grows, each access once."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, Protocol
+
+from attrs import define, field
+
+from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
+from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, taken_row
+from aclog.cli.signals import Stop, on_signals
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.ops.usage import few, note_layouts, stated_format
+from aclog.snapshots.moments import parse_zone
+from aclog.sources.acl_lines import STDIN
+from aclog.sources.choice import ChosenSource
+from aclog.targets.applies import time_now
+from aclog.terminal.columns import OutputFormat, json_text
+from aclog.terminal.notices import BYTES, progress
+from aclog.terminal.output import emit, note, notices_to, time_text
+from aclog.usage.accesses.access_log import files_of
+from aclog.usage.accesses.followed import FollowedLog
+from aclog.usage.judging import Each, each_in_processes
+from aclog.usage.window import UnreadAccesses
+
+SMALL: Final = 1 << 25
+"""Bytes that one process reads sooner than several have started; deferred ones are read again as often as they grow."""
+MOST_INTERVAL: Final = 86_400.0
+"""Seconds between two looks."""
+_MOST_NOTICES: Final = 1_000
+"""Different notices that are printed once each."""
+
+
+class Feed(Protocol):
+    """What grows: an access log, or a topic of one."""
+
+    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
+        """Add the next batch to the index; None if nothing is new.
+
+        Raises:
+            NothingTakenError: the batch waits for more: no access in it is understood, or all are denials.
+            MetadataError, OSError: as IndexRuns.take.
+
+        """
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another batch follows the last one at once."""
+
+    @property
+    def status(self) -> str:
+        """What is followed, and what of it is not read."""
+
+
+@define(eq=False, kw_only=True)
+class FileFeed:
+    """The files of an access log."""
+
+    log: FollowedLog
+    workers: int | None
+    _deferred: int = field(default=0, init=False)
+    """The size of the last batch that waits for more, in bytes."""
+    _version: int | None = field(default=None, init=False)
+    """UsageIndex.contents_version after the last batch."""
+    _is_first: bool = field(default=True, init=False)
+
+    def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
+        """See Feed."""
+        index = runs.index
+        version = index.contents_version
+        if version != self._version:
+            self.log.forget()
+        with progress("looking for what is new", BYTES) as advance:
+            new = self.log.look(index.known_contents, advance)
+        if self._is_first:
+            note_layouts(new.input)
+            self._is_first = False
+        if not new.contents:
+            self.log.confirm()
+            self._version = version
+            return None
+        size = sum(part.content.length - part.start for part in new.contents)
+        if self._deferred and SMALL < size < 2 * self._deferred:
+            raise NothingTakenError("nothing was taken", UnreadAccesses())
+        try:
+            run = runs.take(choose(), new, workers_for(size, self.workers), contents_version=version)
+        except NothingTakenError:
+            self._deferred, self._version = size, version
+            raise
+        self._deferred, self._version = 0, index.last_run
+        self.log.confirm()
+        return run
+
+    @property
+    def has_more(self) -> bool:
+        """See Feed."""
+        return False
+
+    @property
+    def status(self) -> str:
+        """See Feed."""
+        troubles = [f"not read: {few(list(self.log.troubles.values()))}"] if self.log.troubles else []
+        return "; ".join([f"{self.log.logs:,} files", *troubles])
+
+
+@contextmanager
+def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
+    """Yield what follows files, directories and globs.
+
+    Raises:
+        ConfigError: stdin or a pipe, which do not grow; no such files; an unknown format or zone.
+
+    """
+    form, profile = stated_format(flags.accesses_format)
+    for path in flags.accesses:
+        if path == STDIN:
+            raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
+        list(files_of(path))
+    log = FollowedLog(paths=flags.accesses, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
+    yield FileFeed(log=log, workers=flags.workers)
+
+
+def workers_for(size: int, workers: int | None) -> Each:
+    """Return what reads so many bytes in processes: by default one, or one per core."""
+    return partial(each_in_processes, workers=workers or (1 if size < SMALL else os.cpu_count() or 1))
+
+
+@define(eq=False, kw_only=True)
+class IndexFollower:
+    """Adds what is new at each look, until it is stopped; a look that fails is repeated."""
+
+    feed: Feed
+    runs: IndexRuns
+    source: SourceFlags
+    output: Output
+    stop: Stop = field(factory=Stop)
+    _accesses: int = field(default=0, init=False)
+    """Those added since the start."""
+    _printed: set[str] = field(factory=set, init=False)
+
+    def run(self, interval: float) -> None:
+        """Look every `interval` seconds, until SIGINT or SIGTERM, after which the batch at work is still added.
+
+        Raises:
+            MetadataError, OSError: the first look fails.
+
+        """
+        with on_signals(self.stop.set):
+            has_more = self._look(is_first=True)
+            while not self.stop.wait(0 if has_more else interval):
+                has_more = self._look()
+
+    def _look(self, *, is_first: bool = False) -> bool:
+        """Add one batch; return whether another one follows at once."""
+        added, rejected, unread, last, trouble, run = 0, 0, 0, None, "", None
+        try:
+            run = self._step()
+            if run is not None:
+                added = run.totals.lines
+                rejected = sum(run.totals.rejects.values())
+                unread = run.totals.all_unread.total
+                row = taken_row(run)
+                last = row["last"]
+                if self.output.form is OutputFormat.JSONL:
+                    emit(json_text(row), flush=True)
+        except NothingTakenError as error:
+            trouble = f"waiting: {error}"
+        except (MetadataError, OSError) as error:
+            if is_first:
+                raise
+            trouble = f"failed, and will be repeated: {error}"
+        self._accesses += added
+        parts = [
+            self.feed.status,
+            f"{added:,} accesses added{f' up to {time_text(last)}' if last is not None else ''}",
+            f"{self._accesses:,} since the start",
+            *([f"{rejected:,} lines are not accesses"] if rejected else []),
+            *([f"{unread:,} accesses could not be read or decided"] if unread else []),
+            *([trouble] if trouble else []),
+        ]
+        note(f"{time_now()}: {'; '.join(parts)}")
+        return run is not None and self.feed.has_more
+
+    def _step(self) -> AddedRun | None:
+        notices = list[str]()
+        try:
+            with notices_to(notices.append), self._choosing() as choose:
+                return self.feed.step(self.runs, choose)
+        finally:
+            for text in notices:
+                self._notice(text)
+
+    @contextmanager
+    def _choosing(self) -> Iterator[Callable[[], ChosenSource]]:
+        """Yield what reads the source anew: its rules may have changed since the last batch."""
+        choices = list[ChosenSource]()
+
+        def choose() -> ChosenSource:
+            """Return the source, which is closed after the batch."""
+            choices.append(self.source.choose())
+            return choices[-1]
+
+        try:
+            yield choose
+        finally:
+            for each in choices:
+                each.source.close()
+
+    def _notice(self, text: str) -> None:
+        """Print each notice once: every batch may repeat it."""
+        if text in self._printed or len(self._printed) >= _MOST_NOTICES:
+            return
+        self._printed.add(text)
+        note(text.removeprefix("note: "))
+
+
+def check_following(output: Output, source: SourceFlags, interval: float) -> None:
+    """Check the flags of --follow. Raises ConfigError: they do not go together."""
+    if output.form not in {OutputFormat.TEXT, OutputFormat.JSONL}:
+        raise ConfigError(f"--follow with --format {output.form}: expected text or jsonl")
+    if not 0 < interval <= MOST_INTERVAL:
+        raise ConfigError(f"--interval {interval:g}: expected seconds above 0, and at most {MOST_INTERVAL:g}")
+    for flag, path in source.files().items():
+        if path == STDIN:
+            raise ConfigError(f"{flag} -: expected a file with --follow, which reads it again for each batch")
