@@ -69,9 +69,9 @@ def query(
 
     [bold]Examples[/]
 
-      aclog query "SELECT operation, count(*) n FROM acls GROUP BY ALL" DIR
-      aclog query "FROM changes WHERE timestamp > '2026-11-20'" DIR
-      aclog query "SELECT * FROM findings ORDER BY severity" --acls kafka/
+      aclog query "SELECT principal, count(*) n FROM acls GROUP BY ALL" DIR
+      aclog query "FROM changes WHERE change = 'REMOVED'" DIR --format csv
+      aclog query "FROM findings ORDER BY severity" kafka/
     """
     from aclog.ops.extras import need_query_extra
 

@@ -1,6 +1,6 @@
 """The ACLs of an index as an Arrow table or a data frame, made of its columns: no object per ACL."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,18 +58,26 @@ def rules_arrow(columns: RuleColumns) -> "pa.Table":
 def rules_pandas(columns: RuleColumns) -> "pd.DataFrame":
     """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
     pd = pandas_module()
-    size = len(columns.fields[0].numbers)
-    if columns.ids is None:
-        ids = np.full(size, None, object)
-    else:
-        ids = columns.ids.view(f"S{columns.ids.shape[1]}").ravel().astype(str).astype(object)
-    taken = [
-        np.array([text.decode() for text in column.texts.values()], object)[column.numbers] for column in columns.fields
-    ]
-    frame = pd.DataFrame(dict(zip(RULE_KINDS, (*taken, ids), strict=True)), columns=list(RULE_KINDS))
+    frame = pd.DataFrame(dict(zip(RULE_KINDS, _objects(columns), strict=True)), columns=list(RULE_KINDS))
     if not columns.added:
         return frame
     return pd.concat([frame, pandas_frame(RULE_KINDS, map(rule_cells, columns.added))], ignore_index=True)
+
+
+def rule_rows(columns: RuleColumns) -> list[tuple[str | None, ...]]:
+    """Return the cells of each ACL, as rule_cells."""
+    rows = list(zip(*(column.tolist() for column in _objects(columns)), strict=True))
+    return rows + [tuple(rule_cells(rule)) for rule in columns.added]
+
+
+def _objects(columns: RuleColumns) -> Iterator[Any]:
+    """Yield arrays of objects: the columns RULE_KINDS of the ACLs in columns."""
+    for column in columns.fields:
+        yield np.array([text.decode() for text in column.texts.values()], object)[column.numbers]
+    if columns.ids is None:
+        yield np.full(len(columns.fields[0].numbers), None, object)
+    else:
+        yield columns.ids.view(f"S{columns.ids.shape[1]}").ravel().astype(str).astype(object)
 
 
 def _texts(column: TextColumn) -> Any:
