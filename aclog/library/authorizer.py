@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, tzinfo
 from enum import IntEnum
 from os import PathLike, fsencode, fspath
-from typing import TYPE_CHECKING, Generic, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from attrs import define, evolve, field, frozen
 
@@ -189,48 +189,25 @@ class Grant:
         return dict(permission_object(self._permission, self._origins))
 
 
-@frozen(eq=False, repr=False)
-class Grants:
-    """All grants of a question, in order, with what is unknown of that which decides; equal to a list of the same.
+class Grants(list[Grant]):
+    """All grants of a question: a list, with what is unknown of that which decides.
 
-    As a table it has one row per principal, operation, name and host (aclog.ops.tables).
+    As a table it has one row per principal, operation, name and host (aclog.ops.tables). Polars, DuckDB and
+    pyarrow.table take it for the list that it is: give them `to_arrow()`.
 
-    If `premises` are not empty, there may be other grants, or fewer: no grants then does not mean "no principals".
+    If `premises` are not empty, there may be other grants, or fewer: an empty list then does not mean "no principals".
     """
 
-    # Neither a list nor a Sequence: data frame libraries would make one column of objects of these.
+    premises: Premises
 
-    _grants: tuple[Grant, ...] = ()
-    premises: Premises = ALL_KNOWN
-
-    def __len__(self) -> int:
-        return len(self._grants)
-
-    def __iter__(self) -> Iterator[Grant]:
-        return iter(self._grants)
-
-    @overload
-    def __getitem__(self, at: SupportsIndex, /) -> Grant: ...
-
-    @overload
-    def __getitem__(self, at: slice, /) -> list[Grant]: ...
-
-    def __getitem__(self, at: SupportsIndex | slice, /) -> Grant | list[Grant]:
-        return list(self._grants[at]) if isinstance(at, slice) else self._grants[at]
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Grants):
-            return self._grants == other._grants and self.premises == other.premises
-        return list(self._grants) == other if isinstance(other, list) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
+    def __init__(self, grants: Iterable[Grant] = (), premises: Premises = ALL_KNOWN) -> None:
+        """Take the grants, and the unknown premises that could add or remove one."""
+        super().__init__(grants)
+        self.premises = premises
 
     def __repr__(self) -> str:
-        grants = repr(list(self._grants))
+        grants = super().__repr__()
         return f"<{grants} unless {self.premises.unless()}>" if self.premises else grants
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self._grants))
 
     def _repr_html_(self) -> str:
         table = self._table()
@@ -240,7 +217,7 @@ class Grants:
 
     def to_dicts(self) -> list[dict[str, object]]:
         """Return the lines of `aclog who-can --format jsonl`."""
-        return [grant.to_dict() for grant in self._grants]
+        return [grant.to_dict() for grant in self]
 
     def to_arrow(self) -> "pa.Table":
         """Return a row for each principal, operation, name and host. Raises ConfigError: pyarrow is not installed."""
@@ -253,7 +230,7 @@ class Grants:
         return pandas_frame(table.kinds, table.rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the same to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        """Return the same by Arrow's PyCapsule interface. Raises as `to_arrow`."""
         return arrow_stream(self.to_arrow(), requested_schema)
 
     def _table(self) -> Table:
@@ -549,7 +526,7 @@ class Authorizer:
         extended = with_extents(permissions(self._policy, query), resources)
         grants = [Grant(each, self._acls, self._options.origins) for each in extended]
         check_mapping(self._acls)
-        return Grants(tuple(grants), self.premises)
+        return Grants(grants, self.premises)
 
     def check_any(
         self,
