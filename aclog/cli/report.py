@@ -71,7 +71,7 @@ class ReportFlags:
         Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
     ] = 90
 
-    def chosen(self) -> "tuple[Section, ...]":
+    def selected(self) -> "tuple[Section, ...]":
         """Return the sections, in their order. Raises ConfigError: an unknown one."""
         from aclog.ops.report import Section
 
@@ -109,7 +109,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
       aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
     """
     flags.check()
-    sections = flags.chosen()
+    sections = flags.selected()
     is_html = flags.out.suffix.lower() == ".html"
     if is_html:
         from aclog.ops.extras import need_web_extra
@@ -131,7 +131,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     words = _source_words(named, choice, image)
     deciding = _authorizer_words(authorizer)
     with ExitStack() as stack:
-        made = make(
+        value = make(
             ReportQuestion(
                 choice=choice,
                 image=image,
@@ -144,7 +144,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 now=current_time_ms(),
             )
         )
-    text = html_text(made) if is_html else "\n".join(markdown_lines(made)) + "\n"
+    text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
     flags.out.write_text(text, "utf-8", errors="backslashreplace", newline="\n")
     note(f"{flags.out}: {len(text.encode('utf-8', 'replace')):,} bytes")
 
@@ -193,9 +193,9 @@ def _use_of(
             from aclog.usage.unused_report import UnusedQuestion
 
             question = UnusedQuestion(days=flags.days, gap=_GAP_US, until=None, ignored=())
-            found = unused_acls(stack.enter_context(UsageIndex.open(index)), choice, question)
+            answers = unused_acls(stack.enter_context(UsageIndex.open(index)), choice, question)
             command = f"aclog unused {words} --index {shlex.quote(str(index))} --days {flags.days}"
-            return f"in {flags.days} days before the latest access of the index", unused_objects(found), command
+            return f"in {flags.days} days before the latest access of the index", unused_objects(answers), command
 
         return by_index
     if not flags.accesses:
@@ -247,33 +247,33 @@ def markdown_lines(report: "Report") -> Iterator[str]:
     """Yield the report as Markdown, with every name escaped."""
     from aclog.analysis.rows.report import markdown_text
 
-    def shown(text: str) -> str:
+    def escaped(text: str) -> str:
         return markdown_text(printable(text))
 
-    yield f"# Access report of {shown(report.source)}"
+    yield f"# Access report of {escaped(report.source)}"
     yield ""
-    yield from _markdown_table(("fact", "value"), report.facts, shown)
+    yield from _markdown_table(("fact", "value"), report.facts, escaped)
     yield ""
     yield f"The digest again: {_code(report.digest_command)}"
     if report.unless is not None:
         yield ""
-        yield f"**Every answer holds unless {shown(report.unless)}.**"
+        yield f"**Every answer holds unless {escaped(report.unless)}.**"
     for section in report.sections:
         yield ""
         yield f"## {section.title}"
         if section.missing is not None:
             yield ""
-            yield f"Not in this report: {shown(section.missing)}."
+            yield f"Not in this report: {escaped(section.missing)}."
         for part in section.parts:
             yield ""
-            yield shown(part.text)
+            yield escaped(part.text)
             yield ""
             if part.chart is not None:
-                yield from _chart_lines(part.chart, shown)
+                yield from _chart_lines(part.chart, escaped)
             if part.matrix is not None:
-                yield from _matrix_lines(part.matrix, shown)
+                yield from _matrix_lines(part.matrix, escaped)
             if part.table is not None:
-                yield from _table_lines(part.table, shown)
+                yield from _table_lines(part.table, escaped)
             yield _code(part.command)
 
 
@@ -291,30 +291,32 @@ def _runs(text: str) -> Iterator[str]:
     return (each.group() for each in re.finditer("`+", text))
 
 
-def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]], shown: Callable[[str], str]) -> Iterator[str]:
-    yield f"| {' | '.join(map(shown, heads))} |"
+def _markdown_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], escaped: Callable[[str], str]
+) -> Iterator[str]:
+    yield f"| {' | '.join(map(escaped, heads))} |"
     yield "|---" * len(heads) + "|"
-    yield from (f"| {' | '.join(map(shown, row))} |" for row in rows)
+    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
 
 
-def _table_lines(table: "Table", shown: Callable[[str], str]) -> Iterator[str]:
-    yield from _markdown_table(table.heads, table.rows, shown)
+def _table_lines(table: "Table", escaped: Callable[[str], str]) -> Iterator[str]:
+    yield from _markdown_table(table.heads, table.rows, escaped)
     yield ""
     if table.more:
         yield f"And {table.more:,} more."
         yield ""
 
 
-def _matrix_lines(matrix: "Matrix", shown: Callable[[str], str]) -> Iterator[str]:
+def _matrix_lines(matrix: "Matrix", escaped: Callable[[str], str]) -> Iterator[str]:
     rows = [(name, *(cell.text for cell in cells)) for name, cells in matrix.rows]
-    yield from _markdown_table(("principal", *matrix.columns), rows, shown)
+    yield from _markdown_table(("principal", *matrix.columns), rows, escaped)
     yield ""
     if matrix.more:
         yield f"And {matrix.more:,} more principals with fewer ACLs."
         yield ""
 
 
-def _chart_lines(chart: "Chart", shown: Callable[[str], str]) -> Iterator[str]:
+def _chart_lines(chart: "Chart", escaped: Callable[[str], str]) -> Iterator[str]:
     rows = [(bar.label, f"{bar.added:,}", f"{bar.removed:,}") for bar in chart.bars if bar.added or bar.removed]
-    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows, shown)
+    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows, escaped)
     yield ""

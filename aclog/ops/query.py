@@ -184,8 +184,8 @@ def _guarded(step: Callable[[], Any], memory: str) -> Any:
     except duckdb.Error as error:
         text, _, place = str(error).partition("\n\nLINE ")
         at = place.partition("\n")[0]
-        shown = f"{' '.join(text.split())}{f' (at LINE {at})' if at else ''}"
-        raise ConfigError(shown[:600]) from None
+        line = f"{' '.join(text.split())}{f' (at LINE {at})' if at else ''}"
+        raise ConfigError(line[:600]) from None
 
 
 def _rows(reader: pa.RecordBatchReader, memory: str) -> Iterator[dict[str, Any]]:

@@ -100,7 +100,7 @@ class Matrix:
     @property
     def more(self) -> int:
         """The principals that are not shown, apart from the row of all others."""
-        return max(self.total - MOST_PRINCIPALS, 0)
+        return self.total - (len(self.rows) - 1)
 
 
 @frozen(kw_only=True)
@@ -245,10 +245,10 @@ def _rows(image: Image) -> list[_Row]:
 
 def digest(rows: Iterable[_Row]) -> str:
     """Return the SHA-256 of ACLs as sorted JSON lines, in hexadecimal; a row has the cells of RULE_KINDS."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for line in sorted(json_text(dict(zip(RULE_KINDS, row, strict=True))).encode() for row in rows):
-        found.update(line + b"\n")
-    return found.hexdigest()
+        sha.update(line + b"\n")
+    return sha.hexdigest()
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None) -> Table:
@@ -345,9 +345,9 @@ def _access(
     principals = [
         each for each, _ in sorted(named.items(), key=lambda item: (-item[1], item[0])) if each != WILDCARD_PRINCIPAL
     ]
-    shown = [each for each in principals if ":" in each][:MOST_PRINCIPALS]
+    first = [each for each in principals if ":" in each][:MOST_PRINCIPALS]
     rows = [("any other principal", _cells(unnamed, groups))]
-    rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in shown]
+    rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in first]
     columns = (*(f"TOPIC {each}*" for each in groups), *(each.name for each in _WHOLE_TYPES))
     matrix = Matrix(columns=columns, rows=tuple(rows), total=len(principals))
     return ReportSection(
@@ -483,7 +483,7 @@ def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
     parts = []
     for operation, what in (
         (AclOperation.ALTER, "may change ACLs, credentials and quotas (ALTER on the cluster)"),
-        (AclOperation.CLUSTER_ACTION, "act as brokers (CLUSTER_ACTION)"),
+        (AclOperation.CLUSTER_ACTION, "may act as brokers (CLUSTER_ACTION)"),
         (AclOperation.ALTER_CONFIGS, "may change settings of brokers (ALTER_CONFIGS on the cluster)"),
     ):
         query = Query(resources=(cluster,), operations=1 << operation)

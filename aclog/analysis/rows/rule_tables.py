@@ -44,11 +44,11 @@ def rules_arrow(columns: RuleColumns) -> "pa.Table":
     size = len(columns.fields[0].numbers)
     for low in range(0, size, _CHUNK):
         high = min(low + _CHUNK, size)
-        taken = [
+        texts = [
             array.take(arrow.array(column.numbers[low:high])).cast(arrow.string())
             for array, column in zip(arrays, columns.fields, strict=True)
         ]
-        batches.append(arrow.record_batch([*taken, _ids(columns, low, high)], schema=schema))
+        batches.append(arrow.record_batch([*texts, _ids(columns, low, high)], schema=schema))
     table: pa.Table = arrow.Table.from_batches(batches, schema=schema)
     if columns.added:
         table = arrow.concat_tables([table, arrow_table(RULE_KINDS, map(rule_cells, columns.added))])

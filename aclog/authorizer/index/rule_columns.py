@@ -96,7 +96,7 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
 def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Bytes]) -> Int64s | slice:
     """Return the rows of the base that were not removed and whose codes, as Kafka reads them, the filter has."""
     conditions: list[Bools] = []
-    for column, known, wanted, every in zip(
+    for column, read_code, filtered, every in zip(
         codes,
         (known_type, known_pattern, known_operation, known_permission),
         (acl_filter.resource_type, acl_filter.pattern_type, acl_filter.operation, acl_filter.permission_type),
@@ -108,9 +108,9 @@ def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Byte
         ),
         strict=True,
     ):
-        code = known(wanted)
+        code = read_code(filtered)
         if code not in every:
-            fits = np.array([known(_signed(each)) == code for each in range(_CODES)], np.bool_)
+            fits = np.array([read_code(_signed(each)) == code for each in range(_CODES)], np.bool_)
             conditions.append(fits[column])
     if index.overlay.removed:
         remaining = np.ones(len(index.base), np.bool_)
@@ -124,12 +124,14 @@ def _signed(byte: int) -> int:
 
 
 def _named(
-    kind: type[ResourceType | PatternType | AclOperation | AclPermissionType], known: Callable[[int], int], codes: Bytes
+    kind: type[ResourceType | PatternType | AclOperation | AclPermissionType],
+    read_code: Callable[[int], int],
+    codes: Bytes,
 ) -> TextColumn:
     """Return the names of codes; UNKNOWN for those that Kafka 4.3.1 does not define."""
     names = [each.name.encode() for each in kind]
     number = {int(each): at for at, each in enumerate(kind)}
-    table = np.array([number[known(_signed(each))] for each in range(_CODES)], np.int32)
+    table = np.array([number[read_code(_signed(each))] for each in range(_CODES)], np.int32)
     return TextColumn(ByteStrings.of(names), table[codes])
 
 
