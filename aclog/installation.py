@@ -31,6 +31,7 @@ _EXTRA_OF = {
     "argon2": "web",
     "authlib": "web",
     "confluent_kafka": "kafka",
+    "duckdb": "query",
     "httpx2": "web",
     "itsdangerous": "web",
     "jinja2": "web",

@@ -40,6 +40,7 @@ from benchmarks import (
     spark_functions,
     spark_log,
     spark_usage,
+    to_arrow,
     tokens,
     topic,
     unused,
@@ -103,6 +104,11 @@ def _replay(*, quick: bool) -> Iterator[Row]:
 def _open(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
         yield from open_image.run(Path(scratch), 100_000 if quick else 1_000_000)
+
+
+def _to_arrow(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(dir=_disk_scratch()) as scratch:
+        yield from to_arrow.run(Path(scratch), 10_000 if quick else 1_000_000)
 
 
 def _bulk(*, quick: bool) -> Iterator[Row]:
@@ -257,6 +263,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "ranges": ("Decisions where a fifth of the hosts are CIDR ranges vs. the same rules without", _ranges),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "open": ("Many ACLs opened by commands and nodes: the image file of a checkpoint vs. the checkpoint alone", _open),
+    "to-arrow": ("All ACLs as tables vs. reading the same tables from Parquet, CPU of all threads", _to_arrow),
     "bulk": ("Commands that write many rules at once", _bulk),
     "update": ("One update made visible", _update),
     "maps": ("The persistent map of changed rules vs. immutables, without the native core", _maps),

@@ -31,6 +31,7 @@ from aclog.analysis.rows.report import (
     ChangedRules,
     Kind,
     ReportRow,
+    arrow_stream,
     arrow_table,
     html_table,
     pandas_frame,
@@ -208,6 +209,10 @@ class Comparison:
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows for people as a data frame. Raises ConfigError: pandas is not installed."""
         return pandas_frame(_KINDS, map(row_cells, self.rows()))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the same to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        return arrow_stream(self.to_arrow(), requested_schema)
 
     @staticmethod
     def of(

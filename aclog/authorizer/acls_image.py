@@ -46,6 +46,7 @@ from aclog.authorizer.index.layout import (
     no_pause,
 )
 from aclog.authorizer.index.queries import encoded_records
+from aclog.authorizer.index.rule_columns import RuleColumns, rule_columns
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import is_set
 from aclog.authorizer.symbols import is_symbolic
@@ -330,6 +331,10 @@ class AclsImage:
     def matching(self, acl_filter: AclBindingFilter) -> Iterator[StandardAclWithId]:
         """Yield the ACLs that a filter matches, lazily, in no particular order."""
         return queries.matching(self.index, acl_filter)
+
+    def columns(self, acl_filter: AclBindingFilter) -> RuleColumns | None:
+        """Return the same as columns; None if the filter names a resource, a principal or a host."""
+        return rule_columns(self.index, acl_filter)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the operation is allowed on at least one resource of the type (authorizeByResourceType).

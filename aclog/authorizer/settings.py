@@ -231,22 +231,22 @@ def is_set(pattern: ResourcePattern) -> bool:
 _PATTERNS = (PatternType.LITERAL, PatternType.PREFIXED)
 
 
-def topic(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+def topic(name: str, *, pattern: str | PatternType | None = None, prefixed: bool = False) -> ResourcePattern:
     """Return a topic, or with `pii-*` all topics that begin with `pii-` (aclog.authorizer.settings).
 
-    With a pattern type, LITERAL or PREFIXED, the name is as it is, as in Kafka.
+    With a pattern type, LITERAL or PREFIXED, the name is as it is, as in Kafka; `prefixed=True` means PREFIXED.
 
     Raises:
         ConfigError: here and below: the name is no text, or has a star that is neither at the end nor escaped; or the
             pattern type is another one. Of a topic also: a star in its name.
 
     """
-    return _resource_pattern(ResourceType.TOPIC, name, pattern)
+    return _resource_pattern(ResourceType.TOPIC, name, pattern, prefixed)
 
 
-def group(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+def group(name: str, *, pattern: str | PatternType | None = None, prefixed: bool = False) -> ResourcePattern:
     """Return a consumer group, or all that begin so."""
-    return _resource_pattern(ResourceType.GROUP, name, pattern)
+    return _resource_pattern(ResourceType.GROUP, name, pattern, prefixed)
 
 
 def cluster() -> ResourcePattern:
@@ -254,28 +254,38 @@ def cluster() -> ResourcePattern:
     return ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
 
 
-def transactional_id(name: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+def transactional_id(name: str, *, pattern: str | PatternType | None = None, prefixed: bool = False) -> ResourcePattern:
     """Return a transactional id, or all that begin so."""
-    return _resource_pattern(ResourceType.TRANSACTIONAL_ID, name, pattern)
+    return _resource_pattern(ResourceType.TRANSACTIONAL_ID, name, pattern, prefixed)
 
 
-def delegation_token(token_id: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+def delegation_token(
+    token_id: str, *, pattern: str | PatternType | None = None, prefixed: bool = False
+) -> ResourcePattern:
     """Return a delegation token, named by its id, or all whose ids begin so."""
-    return _resource_pattern(ResourceType.DELEGATION_TOKEN, token_id, pattern)
+    return _resource_pattern(ResourceType.DELEGATION_TOKEN, token_id, pattern, prefixed)
 
 
-def user(principal: str, *, pattern: str | PatternType | None = None) -> ResourcePattern:
+def user(principal: str, *, pattern: str | PatternType | None = None, prefixed: bool = False) -> ResourcePattern:
     """Return a user as a resource (`User:alice`), or all that begin so, for CREATE_TOKENS and DESCRIBE_TOKENS."""
-    return _resource_pattern(ResourceType.USER, principal, pattern)
+    return _resource_pattern(ResourceType.USER, principal, pattern, prefixed)
 
 
-def _resource_pattern(resource_type: ResourceType, name: str, pattern: str | PatternType | None) -> ResourcePattern:
+def _resource_pattern(
+    resource_type: ResourceType, name: str, pattern: str | PatternType | None, prefixed: object
+) -> ResourcePattern:
     if not isinstance(name, str):
         raise ConfigError(f"the name of a {resource_type} is of type {type(name).__name__}: expected text")
     if isinstance(pattern, str):
         pattern = parse_enum_name(_PATTERNS, pattern)
     if pattern is not None and pattern not in _PATTERNS:
         raise ConfigError(f"pattern {pattern!r}: expected LITERAL or PREFIXED")
+    if not isinstance(prefixed, bool):
+        raise ConfigError(f"prefixed is of type {type(prefixed).__name__}: expected True or False")
+    if prefixed:
+        if pattern not in (None, PatternType.PREFIXED):
+            raise ConfigError(f"pattern {pattern!r} and prefixed=True: expected one of them")
+        pattern = PatternType.PREFIXED
     return asked_pattern(resource_type, name, pattern)
 
 

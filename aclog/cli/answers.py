@@ -16,6 +16,7 @@ from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.cli.flags.common import Output
 from aclog.metalog.errors import printable
 from aclog.ops.policies import StatedSettings
+from aclog.ops.tables import PERMISSIONS, permission_rows, rule_text
 from aclog.ops.why import RowsSince, Since, rows_since
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
@@ -44,16 +45,6 @@ def set_text(value: Mapping[str, Any] | None) -> str:
 def names_text(parts: Sequence[Mapping[str, Any]] | None) -> str:
     """Return names and prefixes (aclog.authorizer.settings), and what is left out of these."""
     return ", ".join(map(_part_text, parts or ()))
-
-
-def rule_text(rule: Mapping[str, Any] | str | None) -> str:
-    """Return a rule, or a reason in place of a rule, on one line."""
-    if rule is None or isinstance(rule, str):
-        return rule or ""
-    return (
-        f"{rule['permissionType']} {rule['principal']} {rule['operation']} on {rule['resourceType']} "
-        f"{rule['patternType']} {rule['resourceName']!r} from {rule['host']}"
-    )
 
 
 def rules_text(rules: Sequence[Mapping[str, Any] | str] | None) -> str:
@@ -125,6 +116,25 @@ SINCE = Column(key="since", cut=True, text=_since_text)
 PERMISSIONS_OF_PREFIXES = (*REGION_COLUMNS, Column(key="covers"), *PERMISSION_COLUMNS[len(REGION_COLUMNS) :])
 """The same for a question about a prefix: whether it is ALL of its names, or SOME."""
 
+
+def _texts_cell(value: Any) -> Any:
+    return "; ".join(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _csv_rows(objects: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the rows of permissions, with the time since which each is allowed if it is among their keys."""
+    for each in objects:
+        since = {"since": each["since"]} if "since" in each else {}
+        yield from (
+            {**{key: _texts_cell(value) for key, value in row.items()}, **since} for row in permission_rows([each])
+        )
+
+
+def _csv_columns(*, has_extents: bool, has_generations: bool) -> tuple[Column, ...]:
+    left_out = {key for key, on in (("covers", has_extents), ("generation", has_generations)) if not on}
+    return tuple(Column(key=key) for key in PERMISSIONS.kinds if key not in left_out)
+
+
 DIFFERENCE_COLUMNS = (
     Column(key="change"),
     *REGION_COLUMNS,
@@ -192,6 +202,11 @@ def print_permissions(
             for part, began in _dated(permission, since)
         )
         columns = with_generation(PERMISSIONS_OF_PREFIXES if has_extents else PERMISSION_COLUMNS, answers)
+        if output.form is OutputFormat.CSV:  # a spreadsheet filters by cells of one value each
+            columns = _csv_columns(has_extents=has_extents, has_generations=len(answers) > 1)
+            columns = columns if since is None else (*columns, SINCE)
+            print_rows(columns, _csv_rows(rows), output.form, keys=output.columns)
+            return False
         if since is not None:
             columns = (*columns[: len(REGION_COLUMNS)], SINCE, *columns[len(REGION_COLUMNS) :])
         print_rows(columns, rows, output.form, keys=output.columns)

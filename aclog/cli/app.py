@@ -134,6 +134,8 @@ _COMMANDS = {
     "them.",
     "when": "List the intervals of a log in which a request was allowed, and the changes at which each began and "
     "ended.",
+    "query": "Run one SELECT of DuckDB's SQL on the tables of a source: acls, changes, accesses and findings.",
+    "report": "Write a report on the access of a source into one file: HTML without scripts or network, or Markdown.",
     "lint": "Find ACLs that are ineffective, redundant, or broader than intended.",
     "simulate": "Show which accesses of a log a second state would decide differently from the first one.",
     "denied": "List denied requests of an access log, grouped by intent, with the minimal ACLs that would allow them.",

@@ -14,7 +14,7 @@ from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
 from aclog.analysis.who_can import Permission, permission_lines
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.settings import Generation
-from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, rule_text, with_generation
+from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags
 from aclog.cli.flags.common import AuthorizerFlags, Output, SourceFlags
 from aclog.cli.flags.question import (
@@ -40,6 +40,7 @@ from aclog.ops.check import (
     prove_none,
     question_of,
 )
+from aclog.ops.tables import rule_text
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import Column, OutputFormat
 from aclog.terminal.output import say

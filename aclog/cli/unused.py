@@ -10,7 +10,6 @@ from click.exceptions import Exit
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import Action
-from aclog.cli.answers import rule_text
 from aclog.cli.flags.common import (
     Gap,
     Output,
@@ -28,6 +27,7 @@ from aclog.cli.options import Group, Option
 from aclog.cli.transfer.output import safe_order, write_change_file
 from aclog.metalog.columns import Bools, Int64s
 from aclog.metalog.errors import noun, printable
+from aclog.ops.tables import rule_text
 from aclog.ops.unused import silence_text, time_of, unused_objects, why_unjudged
 from aclog.sources.acl_lines import change_line
 from aclog.terminal.columns import Column

@@ -13,13 +13,14 @@ from attrs import frozen
 from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAclWithId, acl_text
 from aclog.authorizer.acls_image import Action
 from aclog.authorizer.standard import Premises
-from aclog.cli.answers import rule_text, rules_text, with_generation
+from aclog.cli.answers import rules_text, with_generation
 from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import Output
 from aclog.cli.images import ACL_COLUMNS, RULE_COLUMNS
 from aclog.cli.transfer.output import write_change_file
 from aclog.cli.unused import UNREAD_COLUMN
 from aclog.metalog.errors import plural, printable
+from aclog.ops.tables import rule_text
 from aclog.ops.usage import (
     FEW,
     DeniedRequests,

@@ -13,7 +13,18 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, only
-from aclog.analysis.rows.report import Cell, Kind, arrow_table, html_table, html_text, pandas_frame
+from aclog.analysis.rows.report import (
+    Cell,
+    Kind,
+    arrow_stream,
+    arrow_table,
+    html_table,
+    html_text,
+    pandas_frame,
+    pandas_module,
+    pyarrow_module,
+)
+from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells, rules_arrow, rules_pandas
 from aclog.analysis.timeline import decide_set, explained
 from aclog.analysis.who_can import Permission, permission_lines, permission_object, permissions, with_extents
 from aclog.authorizer.acl import (
@@ -28,16 +39,17 @@ from aclog.authorizer.acl import (
     code_name,
     host_address,
     parse_name,
-    rule_fields,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explanation_lines
+from aclog.authorizer.index.rule_columns import RuleColumns
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.metalog.errors import ConfigError, LogError, os_error_text, printable
-from aclog.metalog.primitives import current_time_ms, uuid_text
+from aclog.metalog.primitives import current_time_ms
+from aclog.ops.tables import CHANGE_KINDS, PERMISSIONS, Table, change_cells, table_of
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment, instant_of, start_of, utc_of
@@ -180,6 +192,9 @@ class Grant:
 class Grants(list[Grant]):
     """All grants of a question: a list, with what is unknown of that which decides.
 
+    As a table it has one row per principal, operation, name and host (aclog.ops.tables). Polars, DuckDB and
+    pyarrow.table take it for the list that it is: give them `to_arrow()`.
+
     If `premises` are not empty, there may be other grants, or fewer: an empty list then does not mean "no principals".
     """
 
@@ -193,6 +208,33 @@ class Grants(list[Grant]):
     def __repr__(self) -> str:
         grants = super().__repr__()
         return f"<{grants} unless {self.premises.unless()}>" if self.premises else grants
+
+    def _repr_html_(self) -> str:
+        table = self._table()
+        what = f"{len(self):,} grant{'' if len(self) == 1 else 's'}"
+        caption = f"{what} unless {self.premises.unless()}" if self.premises else what
+        return html_table(tuple(table.kinds), table.rows, caption=caption, total=len(table.rows))
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """Return the lines of `aclog who-can --format jsonl`."""
+        return [grant.to_dict() for grant in self]
+
+    def to_arrow(self) -> "pa.Table":
+        """Return a row for each principal, operation, name and host. Raises ConfigError: pyarrow is not installed."""
+        table = self._table()
+        return arrow_table(table.kinds, table.rows)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
+        table = self._table()
+        return pandas_frame(table.kinds, table.rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the same by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        return arrow_stream(self.to_arrow(), requested_schema)
+
+    def _table(self) -> Table:
+        return table_of(self.to_dicts(), PERMISSIONS)
 
 
 # Settings of calls without explicit ones: Kafka's defaults, or those of a context.
@@ -524,31 +566,8 @@ class RowForm(Generic[_Value]):
     cells: Callable[[_Value], Sequence[Cell]]
 
 
-def _rule_cells(rule: StandardAclWithId) -> Sequence[Cell]:
-    return (*rule_fields(rule), None if rule.id is None else uuid_text(rule.id))
-
-
-def _change_cells(change: Change) -> Sequence[Cell]:
-    place = (change.offset, change.end_offset, change.timestamp, change.kind.value)
-    return (*place, *_rule_cells(change.rule), change.first_seen)
-
-
-_RULE_KINDS = dict.fromkeys(
-    ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id"), Kind.TEXT
-)
-RULES = RowForm[StandardAclWithId](what="ACLs", kinds=_RULE_KINDS, cells=_rule_cells)
-CHANGES = RowForm[Change](
-    what="changes",
-    kinds={
-        "offset": Kind.NUMBER,
-        "endOffset": Kind.NUMBER,
-        "timestamp": Kind.TIME,
-        "change": Kind.TEXT,
-        **_RULE_KINDS,
-        "firstSeen": Kind.FLAG,
-    },
-    cells=_change_cells,
-)
+RULES = RowForm[StandardAclWithId](what="ACLs", kinds=RULE_KINDS, cells=rule_cells)
+CHANGES = RowForm[Change](what="changes", kinds=CHANGE_KINDS, cells=change_cells)
 
 
 @define(eq=False, repr=False)
@@ -562,6 +581,8 @@ class Rows(Iterator[_Value]):
     """The name of their source."""
     _read: Callable[[], Iterator[_Value]]
     _form: RowForm[_Value]
+    _columns: Callable[[], RuleColumns | None] = field(default=lambda: None)
+    """The same values in columns, where that saves an object per row."""
     _rest: Iterator[_Value] | None = field(default=None, init=False)
 
     def __next__(self) -> _Value:
@@ -578,11 +599,23 @@ class Rows(Iterator[_Value]):
 
     def to_arrow(self) -> "pa.Table":
         """Return them as an Arrow table, with times in UTC. Raises ConfigError: pyarrow is not installed."""
+        pyarrow_module()  # before anything is read
+        columns = self._columns()
+        if columns is not None:
+            return rules_arrow(columns)
         return arrow_table(self._form.kinds, map(self._form.cells, self._all()))
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return them as a data frame, with times in UTC. Raises ConfigError: pandas is not installed."""
+        pandas_module()
+        columns = self._columns()
+        if columns is not None:
+            return rules_pandas(columns)
         return pandas_frame(self._form.kinds, map(self._form.cells, self._all()))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return them to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        return arrow_stream(self.to_arrow(), requested_schema)
 
     def _repr_html_(self) -> str:
         return self.html(caption=f"{self._form.what} of {self.name}")

@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.explain import ExplainOptions
+from aclog.authorizer.index.rule_columns import RuleColumns
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -44,6 +45,7 @@ from aclog.library.authorizer import (
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
 from aclog.snapshots.deciding_kafka import deciding_kafka
+from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import timestamp_text
 
 if TYPE_CHECKING:
@@ -119,6 +121,10 @@ class Image:
         """Return its ACLs as a data frame. Raises ConfigError: pandas is not installed."""
         return self.acls().to_pandas()
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return its ACLs to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        return self.acls().__arrow_c_stream__(requested_schema)
+
     def acls(
         self,
         *,
@@ -147,7 +153,13 @@ class Image:
             operation=enum_code(AclOperation, operation),
             permission_type=enum_code(AclPermissionType, permission),
         )
-        return Rows(str(self), lambda: self.state.acls.matching(acl_filter), RULES)
+
+        def columns() -> RuleColumns | None:
+            rules = self.state.acls.columns(acl_filter)
+            check_mapping(self.state.acls)
+            return rules
+
+        return Rows(str(self), lambda: self.state.acls.matching(acl_filter), RULES, columns)
 
     def authorizer(
         self,

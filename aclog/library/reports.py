@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import turning
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import Direction, Query
+from aclog.analysis.rows.report import arrow_stream, arrow_table, html_table, pandas_frame
 from aclog.authorizer.acl import AclOperation, ResourcePattern, host_address
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import named_generation, parse_super_users
@@ -38,6 +39,7 @@ from aclog.ops.plan import DesiredRules, Ownership, new_plan, read_goal
 from aclog.ops.policies import TwoStates, compare, difference_objects
 from aclog.ops.removal_limit import DEFAULT_PERCENT, RemovalLimit
 from aclog.ops.review import ReviewedChange, review_change
+from aclog.ops.tables import DIFFERENCES, FINDINGS, PLAIN, TableForm, table_of
 from aclog.ops.test import Measures, SelectedTests, load_tests, measure, run_files, summary_object
 from aclog.planning.plan import PlaceAddress, PlaceKind
 from aclog.planning.planner import DeleteLimit
@@ -49,6 +51,9 @@ from aclog.terminal.columns import json_text
 from aclog.terminal.output import notices_to
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
     from aclog.ops.migrate import Migration, ReverseMigration
     from aclog.ops.migration_targets import Target
 
@@ -64,6 +69,7 @@ class Report:
     objects: tuple[Mapping[str, Any], ...] = field(kw_only=True)
     notes: tuple[str, ...] = field(kw_only=True)
     """What the command prints on stderr; warnings begin with `warning: `."""
+    _form: TableForm = field(default=PLAIN, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -87,6 +93,24 @@ class Report:
     def as_json(self) -> str:
         """Return the text of `--format json`, without its line end."""
         return json_text(list(self.objects))
+
+    def to_arrow(self) -> "pa.Table":
+        """Return the objects as rows with one value per cell. Raises ConfigError: pyarrow is not installed."""
+        table = table_of(self.objects, self._form)
+        return arrow_table(table.kinds, table.rows)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
+        table = table_of(self.objects, self._form)
+        return pandas_frame(table.kinds, table.rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the same to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""
+        return arrow_stream(self.to_arrow(), requested_schema)
+
+    def _repr_html_(self) -> str:
+        table = table_of(self.objects, self._form)
+        return html_table(tuple(table.kinds), table.rows, caption=repr(self), total=len(table.rows))
 
 
 # What is stated of that which decides, as keyword arguments of every function.
@@ -242,7 +266,7 @@ def lint(
         if linted.not_judged is not None:
             notes.append(linted.not_judged)
         passed = not linted.report.fails(fail_on or settings.lint.fail_on or "error")
-    return Report(passed, objects=objects, notes=tuple(notes))
+    return Report(passed, objects=objects, notes=tuple(notes), form=FINDINGS)
 
 
 def test(
@@ -444,7 +468,7 @@ def diff(
         compared, premises = compare(each, accesses=read), next(iter(each.values())).premises
         unknown = [turning(premises, own) for own in compared.values() if not own.differences]
         objects = tuple(difference_objects(compared))
-    return Report(not objects and not any(unknown), objects=objects, notes=tuple(notes))
+    return Report(not objects and not any(unknown), objects=objects, notes=tuple(notes), form=DIFFERENCES)
 
 
 def two_states(

@@ -20,6 +20,11 @@ def need_usage_extra() -> None:
     _need(("pyarrow", "pyroaring"), "access logs need it", "usage")
 
 
+def need_query_extra() -> None:
+    """Raise ConfigError if a package is missing that runs SQL."""
+    _need(("duckdb", "pyarrow"), "it runs SQL", "query")
+
+
 def need_mcp_extra() -> None:
     """Raise ConfigError if the SDK of the Model Context Protocol is missing."""
     _need(("mcp",), "it speaks the Model Context Protocol", "mcp")

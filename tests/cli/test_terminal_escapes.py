@@ -187,6 +187,12 @@ def commands(home, broker):
     yield "explain", *log, *request, "--as-of", NAME
     yield from (("why", f"User:{NAME}", NAME, *log, "--format", form) for form in ("text", *ROW_FORMATS))
     yield "why", NAME, f"group:{NAME}", *log
+    yield from (("query", "SELECT * FROM acls", home / "log", "--format", form) for form in ROW_FORMATS)
+    yield from (("query", sql, home / "log") for sql in (NAME, f'SELECT "{NAME}"', "SELECT * FROM changes"))
+    yield "query", "SELECT 1", NAME
+    yield "report", home / "log", "--out", home / "report.html"
+    yield "report", home / "log", "--out", home / NAME
+    yield "report", home / "log", "--out", home / "report.md", "--sections", NAME
     yield "diff", *log, "--to-acls", home / NAME
     yield from (("diff", *log, "--to-as-of", "0", "--format", form) for form in ("text", *ROW_FORMATS, "sarif"))
     yield "diff", *log, "--to-as-of", "0", "--map-names", NAME

@@ -58,13 +58,13 @@ def test_it_stays_small(base: set[str]):
 
 
 def test_no_extra_is_in_it(base: set[str]):
-    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp")) - base
-    assert extras >= {"confluent-kafka", "kazoo", "pandas", "pyarrow", "pyroaring", "pyspark"}
+    extras = needed(requirements("kafka", "zookeeper", "parquet", "spark", "usage", "query", "web", "mcp")) - base
+    assert extras >= {"confluent-kafka", "duckdb", "kazoo", "pandas", "pyarrow", "pyroaring", "pyspark"}
     assert "numpy" in base
 
 
 def test_all_are_all_extras():
-    extras = ("kafka", "zookeeper", "parquet", "spark", "usage", "web", "mcp")
+    extras = ("kafka", "zookeeper", "parquet", "spark", "usage", "query", "web", "mcp")
     assert set(requirements("all")) == set(requirements(*extras))
 
 
@@ -108,6 +108,7 @@ NEEDS = (
     (("coverage", "--index", "."), "usage"),
     (("usage-index", "--log", str(LOG), "--accesses", "seen.parquet", "--index", "."), "usage"),
     (("plan", "--log", str(LOG), "--want", "w", "--journal", "j", "--accesses", "."), "usage"),
+    (("query", "SELECT 1", str(LOG)), "query"),
     (("spark", "history", "--log", str(LOG), "--out", "out"), "spark"),
     (("spark", "suggest", "--log", str(LOG), "--accesses", "seen.parquet"), "spark"),
     (("console", "--log", str(LOG)), "web"),

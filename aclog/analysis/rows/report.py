@@ -539,7 +539,7 @@ MOST_ROWS = 20
 MOST_CHARACTERS = 80
 """The most characters of a cell."""
 
-Cell: TypeAlias = str | int | bool | None
+Cell: TypeAlias = str | int | float | bool | Sequence[str] | None
 
 
 class Kind(StrEnum):
@@ -547,9 +547,44 @@ class Kind(StrEnum):
 
     TEXT = "text"
     NUMBER = "number"
+    FRACTION = "fraction"
     TIME = "time"
     """In ms since 1970; negative if unknown."""
     FLAG = "flag"
+    TEXTS = "texts"
+    """Several texts in one cell."""
+
+
+def pyarrow_module() -> Any:
+    """Return the module pyarrow. Raises ConfigError: it is not installed."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ConfigError(needs_extra("to_arrow", "pyarrow", "parquet")) from None
+    return pa
+
+
+def pandas_module() -> Any:
+    """Return the module pandas. Raises ConfigError: it is not installed."""
+    try:
+        import pandas as pd  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise ConfigError("to_pandas needs pandas: pip install pandas") from None
+    return pd
+
+
+def arrow_types(kinds: Mapping[str, Kind]) -> "list[tuple[str, pa.DataType]]":
+    """Return the names of columns with their types in Arrow. Raises ConfigError: pyarrow is not installed."""
+    pa = pyarrow_module()
+    types = {
+        Kind.TEXT: pa.string(),
+        Kind.NUMBER: pa.int64(),
+        Kind.FRACTION: pa.float64(),
+        Kind.TIME: pa.timestamp("ms", "UTC"),
+        Kind.FLAG: pa.bool_(),
+        Kind.TEXTS: pa.list_(pa.string()),
+    }
+    return [(name, types[kind]) for name, kind in kinds.items()]
 
 
 def arrow_table(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "pa.Table":
@@ -559,18 +594,15 @@ def arrow_table(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "p
         ConfigError: pyarrow is not installed.
 
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise ConfigError(needs_extra("to_arrow", "pyarrow", "parquet")) from None
-    types = {
-        Kind.TEXT: pa.string(),
-        Kind.NUMBER: pa.int64(),
-        Kind.TIME: pa.timestamp("ms", "UTC"),
-        Kind.FLAG: pa.bool_(),
-    }
+    arrow, types = pyarrow_module(), arrow_types(kinds)
     columns = _columns(kinds, rows)
-    return pa.table({name: pa.array(columns[name], types[kind]) for name, kind in kinds.items()})
+    table: pa.Table = arrow.table({name: arrow.array(columns[name], kind) for name, kind in types})
+    return table
+
+
+def arrow_stream(table: "pa.Table", requested_schema: object) -> object:
+    """Return a table by Arrow's PyCapsule interface, as `__arrow_c_stream__` does."""
+    return table.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]  # of Arrow's stubs
 
 
 def pandas_frame(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "pd.DataFrame":
@@ -580,16 +612,15 @@ def pandas_frame(kinds: Mapping[str, Kind], rows: Iterable[Sequence[Cell]]) -> "
         ConfigError: pandas is not installed.
 
     """
-    try:
-        import pandas as pd  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise ConfigError("to_pandas needs pandas: pip install pandas") from None
+    pd = pandas_module()
     columns: dict[str, Any] = _columns(kinds, rows)
     for name, kind in kinds.items():
         if kind is Kind.TIME:
             columns[name] = pd.to_datetime(pd.Series(columns[name], dtype="Int64"), unit="ms", utc=True)
-        elif kind is Kind.TEXT:
+        elif kind in (Kind.TEXT, Kind.TEXTS):
             columns[name] = pd.Series(columns[name], dtype="object")
+        elif kind in (Kind.NUMBER, Kind.FRACTION) and None in columns[name]:
+            columns[name] = pd.Series(columns[name], dtype="Int64" if kind is Kind.NUMBER else "Float64")
     return pd.DataFrame(columns, columns=list(kinds))
 
 
@@ -617,6 +648,8 @@ def html_text(text: str) -> str:
 
 
 def _html(cell: Cell, most: int = MOST_CHARACTERS) -> str:
+    if cell is not None and not isinstance(cell, str | float | int):
+        cell = ", ".join(cell)
     text = printable("" if cell is None else str(cell))
     return escape(text if len(text) <= most else f"{text[: most - 1]}\u2026")
 

@@ -1,0 +1,169 @@
+"""The fields of many ACLs as columns of text, made of the columns of an index: no object per ACL.
+
+A million ACLs have few principals, hosts and codes. Each column is some texts, and by row the number of its text, as a
+dictionary of Arrow or an array of objects takes them.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAclWithId,
+    rule_of,
+)
+from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.base import Base, row_keys
+from aclog.authorizer.index.layout import (
+    ByteStrings,
+    Int32s,
+    KeyTable,
+    known_operation,
+    known_pattern,
+    known_permission,
+    known_type,
+)
+from aclog.authorizer.index.queries import filter_matches
+from aclog.metalog.columns import Bools, Bytes, Int64s, unsigned_varints
+
+_CODES = 256
+_ID_BYTES, _ID_TEXT = 16, 22
+
+
+@frozen(eq=False)
+class TextColumn:
+    """A text by row: some texts in UTF-8, which may repeat, and the number of each row's."""
+
+    texts: ByteStrings
+    numbers: Int32s
+
+
+@frozen(eq=False, kw_only=True)
+class RuleColumns:
+    """ACLs in columns, and those that an index has as objects: the changes since its base."""
+
+    fields: tuple[TextColumn, ...]
+    """In the order of aclog.authorizer.acl.rule_fields."""
+    ids: NDArray[np.uint8] | None
+    """By row: the text of the id, 22 bytes of ASCII; None if the source has no ids."""
+    added: Sequence[StandardAclWithId]
+
+    def __len__(self) -> int:
+        return len(self.fields[0].numbers) + len(self.added)
+
+
+def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns | None:
+    """Return the ACLs that a filter matches; None if it names a resource, a principal or a host.
+
+    Few ACLs match such a filter, and aclog.authorizer.index.queries.matching looks these up.
+    """
+    if any(each is not None for each in (acl_filter.resource_name, acl_filter.principal, acl_filter.host)):
+        return None
+    base = index.base
+    resource_of, pair_of = row_keys(base)
+    keys, starts, ends = _bytes_of(base.resources)
+    types, patterns = keys[starts][resource_of], keys[ends - 1][resource_of]
+    for row, (kind, pattern) in base.raw_codes.items():
+        types[row], patterns[row] = kind & 0xFF, pattern & 0xFF
+    codes = (types, patterns, np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8))
+    rows = _matched(index, acl_filter, codes)
+    types, patterns, operations, permissions = (each[rows] for each in codes)
+    pairs = pair_of[rows]
+    principals, hosts = _pairs(base)
+    return RuleColumns(
+        fields=(
+            _named(ResourceType, known_type, types),
+            TextColumn(_names(keys, starts, ends), resource_of[rows]),
+            _named(PatternType, known_pattern, patterns),
+            TextColumn(principals, pairs),
+            TextColumn(hosts, pairs),
+            _named(AclOperation, known_operation, operations),
+            _named(AclPermissionType, known_permission, permissions),
+        ),
+        ids=_id_texts(_ids(base)[rows]) if base.has_ids else None,
+        added=[rule for rule in map(rule_of, index.overlay.added.values()) if filter_matches(acl_filter, rule.acl)],
+    )
+
+
+def _matched(index: AclIndex, acl_filter: AclBindingFilter, codes: Sequence[Bytes]) -> Int64s | slice:
+    """Return the rows of the base that were not removed and whose codes, as Kafka reads them, the filter has."""
+    conditions: list[Bools] = []
+    for column, read_code, filtered, every in zip(
+        codes,
+        (known_type, known_pattern, known_operation, known_permission),
+        (acl_filter.resource_type, acl_filter.pattern_type, acl_filter.operation, acl_filter.permission_type),
+        (
+            (ResourceType.ANY,),
+            (PatternType.ANY, PatternType.MATCH),
+            (AclOperation.ANY,),
+            (AclPermissionType.ANY,),
+        ),
+        strict=True,
+    ):
+        code = read_code(filtered)
+        if code not in every:
+            fits = np.array([read_code(_signed(each)) == code for each in range(_CODES)], np.bool_)
+            conditions.append(fits[column])
+    if index.overlay.removed:
+        remaining = np.ones(len(index.base), np.bool_)
+        remaining[np.fromiter(index.overlay.removed, np.int64)] = False
+        conditions.append(remaining)
+    return np.flatnonzero(np.logical_and.reduce(conditions)) if conditions else slice(None)
+
+
+def _signed(byte: int) -> int:
+    return byte - (byte >> 7 << 8)
+
+
+def _named(
+    kind: type[ResourceType | PatternType | AclOperation | AclPermissionType],
+    read_code: Callable[[int], int],
+    codes: Bytes,
+) -> TextColumn:
+    """Return the names of codes; UNKNOWN for those that Kafka 4.3.1 does not define."""
+    names = [each.name.encode() for each in kind]
+    number = {int(each): at for at, each in enumerate(kind)}
+    table = np.array([number[read_code(_signed(each))] for each in range(_CODES)], np.int32)
+    return TextColumn(ByteStrings.of(names), table[codes])
+
+
+def _bytes_of(table: KeyTable) -> tuple[Bytes, Int64s, Int64s]:
+    """Return the bytes of all keys, and where each begins and ends."""
+    offsets = np.asarray(table.offsets).astype(np.int64)
+    return np.frombuffer(table.data, np.uint8), offsets[:-1], offsets[1:]
+
+
+def _names(keys: Bytes, starts: Int64s, ends: Int64s) -> ByteStrings:
+    """Return the names in resource keys: type, length, name, pattern."""
+    _, names, _ = unsigned_varints(keys, starts + 1)
+    return ByteStrings.cut(keys, names, ends - 1)
+
+
+def _pairs(base: Base) -> tuple[ByteStrings, ByteStrings]:
+    """Return the principals and the hosts in pair keys, each after its length plus one."""
+    keys, starts, ends = _bytes_of(base.pairs)
+    sizes, principals, _ = unsigned_varints(keys, starts)
+    middle = principals + sizes - 1
+    _, hosts, _ = unsigned_varints(keys, middle)
+    return ByteStrings.cut(keys, principals, middle), ByteStrings.cut(keys, hosts, ends)
+
+
+def _ids(base: Base) -> NDArray[np.uint8]:
+    return np.frombuffer(base.ids.ids, np.uint8).reshape(-1, _ID_BYTES)
+
+
+def _id_texts(ids: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the texts of ids, as aclog.metalog.primitives.uuid_text has them: base64 for URLs, without padding."""
+    # Of 18 bytes each, so that no text depends on the next id, and one call encodes all.
+    padded = np.zeros((len(ids), 18), np.uint8)
+    padded[:, :_ID_BYTES] = ids
+    encoded = np.frombuffer(urlsafe_b64encode(padded.data), np.uint8)
+    return np.ascontiguousarray(encoded.reshape(len(ids), 24)[:, :_ID_TEXT])

@@ -1,0 +1,99 @@
+"""`aclog query`: SQL on the ACLs, changes, accesses and findings of a source."""
+
+from typing import Annotated
+
+from attrs import evolve, field, frozen
+
+from aclog.cli.flags.common import (
+    ACCESSES_PANEL,
+    AccessesFlags,
+    AccessesFormat,
+    AccessesTimezone,
+    AuthorizerFlags,
+    OutputFlags,
+    SourceFlags,
+    format_option,
+)
+from aclog.cli.options import Argument, Group, Option
+from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat
+
+app = Group()
+
+
+@frozen(kw_only=True)
+class QueryFlags:
+    """The statement, the source by its place, and what the table of accesses is read from."""
+
+    sql: Annotated[
+        str,
+        Argument(
+            metavar="SQL",
+            help="One SELECT on the tables acls, changes, accesses and findings.",
+            show_default=False,
+        ),
+    ]
+    accesses: Annotated[
+        list[str],
+        Option(
+            "--accesses",
+            metavar="PATH",
+            help="The access log of the table accesses, in any form that [cyan]aclog usage[/] reads; can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    memory_limit: Annotated[
+        str,
+        Option("--memory-limit", metavar="SIZE", help="The most memory of the tables and the query."),
+    ] = "2GB"
+
+
+@app.command()
+def query(
+    flags: QueryFlags,
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    output: OutputFlags,
+    format_: Annotated[OutputFormat | None, format_option(*ROW_FORMATS, default="table")] = None,
+) -> None:
+    """Run one SELECT of DuckDB's SQL on the tables of a source: acls, changes, accesses and findings.
+
+    A table is read if its name occurs in the statement. changes needs a log,
+    accesses needs --accesses, findings is what `aclog lint` finds. The columns
+    have the keys of JSON; times are in UTC. The statement reaches no file and no
+    network, and changes nothing. Requires the extra `query`.
+
+    [bold]Examples[/]
+
+      aclog query "SELECT principal, count(*) n FROM acls GROUP BY ALL" DIR
+      aclog query "FROM changes WHERE change = 'REMOVED'" DIR --format csv
+      aclog query "FROM findings ORDER BY severity" kafka/
+    """
+    from aclog.ops.extras import need_query_extra
+
+    need_query_extra()
+    from aclog.ops.query import QueriedSource, run_query
+    from aclog.ops.usage import AccessLog
+    from aclog.sources.repository import RepositorySettings
+
+    how = output.choose(format_, pipe=OutputFormat.TABLE)
+    choice = source.choose()
+    log = None
+    if flags.accesses:
+        log = AccessLog.of(
+            AccessesFlags(
+                accesses=flags.accesses,
+                accesses_format=flags.accesses_format,
+                accesses_timezone=flags.accesses_timezone,
+            )
+        )
+    queried = QueriedSource(
+        choice=choice,
+        image=choice.image(),
+        settings=evolve(RepositorySettings(), authorizer=authorizer.stated()),
+        accesses=None if log is None else log.accesses,
+    )
+    result = run_query(flags.sql, queried.tables(), memory=flags.memory_limit)
+    how.print_rows([Column(key=name, title=name) for name in result.columns], result.rows)

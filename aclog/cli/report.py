@@ -1,0 +1,319 @@
+"""`aclog report`: the access of a source in one file, for auditors."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from attrs import evolve, field, frozen
+
+from aclog.cli.flags.common import (
+    ACCESSES_PANEL,
+    AccessesFlags,
+    AccessesFormat,
+    AccessesTimezone,
+    AuthorizerFlags,
+    SourceFlags,
+)
+from aclog.cli.options import Group, Option
+from aclog.metalog.errors import ConfigError, printable
+from aclog.metalog.text_forms import comma_parts
+
+if TYPE_CHECKING:
+    from aclog.ops.report import Chart, Matrix, Report, Section, Table
+    from aclog.snapshots.image import Image
+    from aclog.sources.choice import ChosenSource
+
+app = Group()
+
+_SECTIONS = "numbers, access, changes, everyone, admins, lint, unused"
+
+
+@frozen(kw_only=True)
+class ReportFlags:
+    """Where the report goes, what is in it, and what shows the use of ACLs."""
+
+    out: Annotated[
+        Path,
+        Option("--out", "-o", metavar="FILE", help="The report: a file .html or .md.", show_default=False),
+    ]
+    sections: Annotated[
+        str | None,
+        Option("--sections", metavar="A,B,C", help=f"Only these sections: {_SECTIONS}.", show_default="all"),
+    ] = None
+    index: Annotated[
+        Path | None,
+        Option(
+            "--index",
+            metavar="DIR",
+            help="Report unused ACLs by this index of last use, of [cyan]aclog usage-index[/].",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = None
+    accesses: Annotated[
+        list[str],
+        Option(
+            "--accesses",
+            metavar="PATH",
+            help="Report unused ACLs by this access log; can be repeated.",
+            show_default=False,
+            rich_help_panel=ACCESSES_PANEL,
+        ),
+    ] = field(factory=list)
+    accesses_format: AccessesFormat = None
+    accesses_timezone: AccessesTimezone = "UTC"
+    days: Annotated[
+        int,
+        Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
+    ] = 90
+
+    def selected(self) -> "tuple[Section, ...]":
+        """Return the sections, in their order. Raises ConfigError: an unknown one."""
+        from aclog.ops.report import Section
+
+        if self.sections is None:
+            return tuple(Section)
+        names = [part.strip() for part in comma_parts(self.sections)]
+        for name in names:
+            if name not in set(Section):
+                raise ConfigError(f"--sections: no section {name[:80]!r}: expected some of {_SECTIONS}")
+        return tuple(each for each in Section if each in names)
+
+    def check(self) -> None:
+        """Raise ConfigError: a file of another kind, or both an index and accesses."""
+        if self.out.suffix.lower() not in (".html", ".md"):
+            raise ConfigError(f"--out {self.out}: expected a file .html or .md")
+        if self.index is not None and self.accesses:
+            raise ConfigError("--index and --accesses: expected one of them")
+
+
+@app.command()
+def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags) -> None:
+    """Write a report on the access of a source into one file: HTML without scripts or network, or Markdown.
+
+    It contains the estate in numbers, who reaches what, the changes of a log over
+    time, access that is open to everyone, administrators and the findings of
+    lint; with --index or --accesses also unused ACLs. Each claim is followed by
+    the command line that computes it again, for the state that is named above by
+    its end offset and digest. Tables show the first rows, and how many more there
+    are. HTML requires the extra `web`.
+
+    [bold]Examples[/]
+
+      aclog report DIR -o audit.html --super-users 'User:admin'
+      aclog report DIR -o audit.md --sections numbers,everyone,admins
+      aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
+    """
+    flags.check()
+    sections = flags.selected()
+    is_html = flags.out.suffix.lower() == ".html"
+    if is_html:
+        from aclog.ops.extras import need_web_extra
+
+        need_web_extra()
+    if flags.index is not None or flags.accesses:
+        from aclog.ops.extras import need_usage_extra
+
+        need_usage_extra()
+    from aclog.metalog.primitives import current_time_ms
+    from aclog.ops.report import ReportQuestion
+    from aclog.ops.report import report as make
+    from aclog.sources.repository import RepositorySettings
+    from aclog.terminal.output import note
+
+    choice = source.choose()
+    image = choice.image()
+    words = _source_words(source, choice, image)
+    deciding = _authorizer_words(authorizer)
+    with ExitStack() as stack:
+        value = make(
+            ReportQuestion(
+                choice=choice,
+                image=image,
+                stated=authorizer,
+                settings=evolve(RepositorySettings(), authorizer=authorizer.stated()),
+                command=lambda text: " ".join(filter(None, (f"aclog {text}", words, deciding))),
+                bare_command=lambda text: f"aclog {text} {words}".rstrip(),
+                sections=sections,
+                unused=_use_of(flags, choice, authorizer, words, stack),
+                now=current_time_ms(),
+            )
+        )
+    text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
+    flags.out.write_text(text, "utf-8", errors="backslashreplace", newline="\n")
+    note(f"{flags.out}: {len(text.encode('utf-8', 'replace')):,} bytes")
+
+
+def _source_words(source: SourceFlags, choice: "ChosenSource", image: "Image") -> str:
+    """Return the flags of the reported state: of a log the same end offset, however long it has become."""
+    named = {
+        "--log": source.log,
+        "--snapshot": source.snapshot,
+        "--acls": source.acls,
+        "--ref": source.ref,
+        "--bootstrap-controller": source.bootstrap_controller,
+        "--bootstrap-server": source.bootstrap_server,
+        "--command-config": source.command_config,
+        "--topics": source.topics_file,
+    }
+    words = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
+    if choice.source.log is not None:
+        words += ["--as-of", str(image.end_offset)]
+    return shlex.join(words)
+
+
+def _authorizer_words(authorizer: AuthorizerFlags) -> str:
+    words = []
+    if authorizer.super_users is not None:
+        words += ["--super-users", authorizer.super_users]
+    if authorizer.allow_everyone:
+        words.append("--allow-everyone-if-no-acl-found")
+    if authorizer.documented:
+        words += ["--semantics", "documented"]
+    if authorizer.generation is not None:
+        words += ["--kafka-version", authorizer.generation.value]
+    return shlex.join(words)
+
+
+def _use_of(
+    flags: ReportFlags, choice: "ChosenSource", authorizer: AuthorizerFlags, words: str, stack: ExitStack
+) -> "Callable[[], tuple[str, Iterator[Mapping[str, object]], str]] | None":
+    """Return what reads the use of ACLs; None if neither an index nor accesses are given."""
+    if flags.index is not None:
+        index = flags.index
+
+        def by_index() -> tuple[str, Iterator[Mapping[str, object]], str]:
+            from aclog.ops.unused import unused_acls, unused_objects
+            from aclog.usage.index.usage_index import UsageIndex
+            from aclog.usage.unused_report import UnusedQuestion
+
+            question = UnusedQuestion(days=flags.days, gap=_GAP_US, until=None, ignored=())
+            answers = unused_acls(stack.enter_context(UsageIndex.open(index)), choice, question)
+            command = f"aclog unused {words} --index {shlex.quote(str(index))} --days {flags.days}"
+            return f"in {flags.days} days before the latest access of the index", unused_objects(answers), command
+
+        return by_index
+    if not flags.accesses:
+        return None
+
+    def by_accesses() -> tuple[str, Iterator[Mapping[str, object]], str]:
+        from aclog.ops.policies import settings_of
+        from aclog.ops.usage import AccessLog, use_of_acls
+
+        log = AccessLog.of(
+            AccessesFlags(
+                accesses=flags.accesses,
+                accesses_format=flags.accesses_format,
+                accesses_timezone=flags.accesses_timezone,
+            )
+        )
+        use = use_of_acls(log, choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+        use.warn()
+        named = " ".join(f"--accesses {shlex.quote(each)}" for each in flags.accesses)
+        command = f"aclog usage {words} {named} --days {flags.days} {_authorizer_words(authorizer)}".rstrip()
+        return f"in {flags.days} days before the latest access of the log", use.objects(), command
+
+    return by_accesses
+
+
+_GAP_US = 86_400_000_000
+"""A day, as the default of `aclog unused`."""
+
+
+# The file.
+
+
+def html_text(report: "Report") -> str:
+    """Return the report as one HTML document: no script, no address, every name escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("aclog.cli"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = printable
+    return environment.get_template("report.html").render(report=report)
+
+
+def markdown_lines(report: "Report") -> Iterator[str]:
+    """Yield the report as Markdown, with every name escaped."""
+    from aclog.analysis.rows.report import markdown_text
+
+    def escaped(text: str) -> str:
+        return markdown_text(printable(text))
+
+    yield f"# Access report of {escaped(report.source)}"
+    yield ""
+    yield from _markdown_table(("fact", "value"), report.facts, escaped)
+    yield ""
+    yield f"The digest again: {_code(report.digest_command)}"
+    if report.unless is not None:
+        yield ""
+        yield f"**Every answer holds unless {escaped(report.unless)}.**"
+    for section in report.sections:
+        yield ""
+        yield f"## {section.title}"
+        if section.missing is not None:
+            yield ""
+            yield f"Not in this report: {escaped(section.missing)}."
+        for part in section.parts:
+            yield ""
+            yield escaped(part.text)
+            yield ""
+            if part.chart is not None:
+                yield from _chart_lines(part.chart, escaped)
+            if part.matrix is not None:
+                yield from _matrix_lines(part.matrix, escaped)
+            if part.table is not None:
+                yield from _table_lines(part.table, escaped)
+            yield _code(part.command)
+
+
+def _code(text: str) -> str:
+    """Return a code span, whose fence is longer than any run of backticks in the text."""
+    text = printable(text)
+    longest = max((len(run) for run in _runs(text)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence}{' ' if longest else ''}{text}{' ' if longest else ''}{fence}"
+
+
+def _runs(text: str) -> Iterator[str]:
+    import re
+
+    return (each.group() for each in re.finditer("`+", text))
+
+
+def _markdown_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], escaped: Callable[[str], str]
+) -> Iterator[str]:
+    yield f"| {' | '.join(map(escaped, heads))} |"
+    yield "|---" * len(heads) + "|"
+    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
+
+
+def _table_lines(table: "Table", escaped: Callable[[str], str]) -> Iterator[str]:
+    yield from _markdown_table(table.heads, table.rows, escaped)
+    yield ""
+    if table.more:
+        yield f"And {table.more:,} more."
+        yield ""
+
+
+def _matrix_lines(matrix: "Matrix", escaped: Callable[[str], str]) -> Iterator[str]:
+    rows = [(name, *(cell.text for cell in cells)) for name, cells in matrix.rows]
+    yield from _markdown_table(("principal", *matrix.columns), rows, escaped)
+    yield ""
+    if matrix.more:
+        yield f"And {matrix.more:,} more principals with fewer ACLs."
+        yield ""
+
+
+def _chart_lines(chart: "Chart", escaped: Callable[[str], str]) -> Iterator[str]:
+    rows = [(bar.label, f"{bar.added:,}", f"{bar.removed:,}") for bar in chart.bars if bar.added or bar.removed]
+    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows, escaped)
+    yield ""

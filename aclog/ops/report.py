@@ -1,0 +1,587 @@
+"""The report on a source: what an auditor reads, each claim with the command line that computes it again.
+
+A report is a value: sections with facts, tables, a matrix or a chart, all bounded. aclog.cli.report
+writes it as HTML or Markdown.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cache
+from itertools import islice
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from aclog.analysis.lint_report import BY_ID
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
+from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
+from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_lines, permissions
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    acl_text,
+)
+from aclog.metalog.errors import plural
+from aclog.ops.lint import lint_source
+from aclog.ops.policies import StatedSettings, policy_of, read_premises, settings_of
+from aclog.snapshots.history import Change, ChangeKind
+from aclog.snapshots.image import Image
+from aclog.snapshots.image_file import check_mapping
+from aclog.snapshots.moments import timestamp_text
+from aclog.sources.choice import ChosenSource
+from aclog.sources.logs import history_of
+from aclog.sources.repository import RepositorySettings
+from aclog.terminal.columns import json_text
+
+MOST_ROWS: Final = 100
+"""Rows of a table."""
+MOST_PRINCIPALS: Final = 40
+MOST_PREFIXES: Final = 12
+"""Rows and columns of the matrix."""
+MOST_TEXT: Final = 300
+"""Characters of a cell."""
+_BARS: Final = 60
+
+
+class Section(StrEnum):
+    """A section of the report, in its order."""
+
+    NUMBERS = "numbers"
+    ACCESS = "access"
+    CHANGES = "changes"
+    EVERYONE = "everyone"
+    ADMINS = "admins"
+    LINT = "lint"
+    UNUSED = "unused"
+
+
+@frozen(kw_only=True)
+class Table:
+    """The first rows of a table, and how many there are."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: int
+
+    @property
+    def more(self) -> int:
+        """The rows that are not shown."""
+        return self.total - len(self.rows)
+
+
+@frozen(kw_only=True)
+class Cell:
+    """What a principal may do on some names: the letters of operations, and how much that is, from 0 to 3."""
+
+    text: str
+    heat: int
+
+
+@frozen(kw_only=True)
+class Matrix:
+    """Who reaches what: principals by groups of names."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    total: int
+    """The principals that rules name."""
+
+    @property
+    def more(self) -> int:
+        """The principals that are not shown, apart from the row of all others."""
+        return self.total - (len(self.rows) - 1)
+
+
+@frozen(kw_only=True)
+class Bar:
+    """The changes of a period."""
+
+    label: str
+    added: int
+    removed: int
+
+
+@frozen(kw_only=True)
+class Chart:
+    """Changes over time, a bar per period, without gaps."""
+
+    bars: tuple[Bar, ...]
+    period: str
+
+    @property
+    def highest(self) -> int:
+        """The most changes of one kind in a period."""
+        return max((max(bar.added, bar.removed) for bar in self.bars), default=0)
+
+
+@frozen(kw_only=True)
+class Part:
+    """A claim: a sentence, what shows it, and the command line that computes it again."""
+
+    text: str
+    command: str
+    table: Table | None = None
+    matrix: Matrix | None = None
+    chart: Chart | None = None
+
+
+@frozen(kw_only=True)
+class ReportSection:
+    """A section: its parts, or why it has none."""
+
+    section: Section
+    title: str
+    parts: tuple[Part, ...] = ()
+    missing: str | None = None
+
+
+@frozen(kw_only=True)
+class Report:
+    """A report on one state."""
+
+    source: str
+    facts: tuple[tuple[str, str], ...]
+    unless: str | None
+    """What is unknown of that which decides: the answers hold unless that is so."""
+    digest_command: str
+    sections: tuple[ReportSection, ...]
+
+
+CommandLine: TypeAlias = Callable[[str], str]
+"""Returns the command line of `aclog` with these words, about the reported state."""
+
+
+@frozen(kw_only=True)
+class ReportQuestion:
+    """What a report is about."""
+
+    choice: ChosenSource
+    image: Image
+    stated: StatedSettings
+    settings: RepositorySettings
+    """By which lint finds."""
+    command: CommandLine
+    """For commands that take the flags of the authorizer."""
+    bare_command: CommandLine
+    """For commands that do not."""
+    sections: Sequence[Section] = tuple(Section)
+    unused: "Callable[[], tuple[str, Iterator[Mapping[str, object]], str]] | None" = None
+    """Returns a title, an object for each ACL, and the command line; None without an index or accesses."""
+    now: int
+    """ms since 1970."""
+
+
+def report(question: ReportQuestion) -> Report:
+    """Return the report.
+
+    Raises:
+        ConfigError: which Kafka decides is unknown, and matters; MetadataError, OSError: something cannot be read.
+
+    """
+    image, choice = question.image, question.choice
+    policy = policy_of(image, question.stated)
+    premises = read_premises(choice, question.stated.configs())
+    rows = _rows(image)
+
+    @cache
+    def unnamed() -> list[Permission]:
+        """Return what principals have that no rule names, which reads all rules."""
+        return list(permissions(policy, Query(principals=EVERYONE), unnamed=True))
+
+    makers: dict[Section, Callable[[], ReportSection]] = {
+        Section.NUMBERS: lambda: _numbers(question, rows),
+        Section.ACCESS: lambda: _access(question, policy, rows, unnamed()),
+        Section.CHANGES: lambda: _changes(question),
+        Section.EVERYONE: lambda: _everyone(question, unnamed()),
+        Section.ADMINS: lambda: _admins(question, policy),
+        Section.LINT: lambda: _lint(question),
+        Section.UNUSED: lambda: _unused(question),
+    }
+    timestamp = timestamp_text(image.timestamp) if image.timestamp >= 0 else "unknown"
+    has_offset = choice.source.log is not None or image.end_offset > 0
+    settings = settings_of(question.stated)
+    facts = (
+        ("Source", choice.source.name),
+        ("End offset", f"{image.end_offset:,}" if has_offset else "none: the source is no log"),
+        ("Last record", timestamp),
+        ("SHA-256 of the ACLs", digest(rows)),
+        ("Super users", ", ".join(sorted(settings.super_users)) or "none stated"),
+        ("Resources without ACLs", "open to everyone" if settings.allow_everyone else "closed"),
+        ("Report made", timestamp_text(question.now)),
+    )
+    listing = question.bare_command(f"acls list --format jsonl --columns {_KEYS}")
+    return Report(
+        source=choice.source.name,
+        facts=facts,
+        unless=premises.unless() if premises else None,
+        digest_command=f"{listing} | LC_ALL=C sort | sha256sum",
+        sections=tuple(makers[each]() for each in Section if each in question.sections),
+    )
+
+
+_KEYS = ",".join(RULE_KINDS)
+_Row: TypeAlias = tuple[str | None, ...]
+"""The cells of an ACL, as aclog.analysis.rows.rule_tables.RULE_KINDS."""
+
+
+def _rows(image: Image) -> list[_Row]:
+    columns = image.acls.columns(AclBindingFilter())
+    assert columns is not None  # noqa: S101  # the filter names nothing
+    rows = rule_rows(columns)
+    check_mapping(image.acls)
+    return rows
+
+
+def digest(rows: Iterable[_Row]) -> str:
+    """Return the SHA-256 of ACLs as sorted JSON lines, in hexadecimal; a row has the cells of RULE_KINDS."""
+    sha = hashlib.sha256()
+    for line in sorted(json_text(dict(zip(RULE_KINDS, row, strict=True))).encode() for row in rows):
+        sha.update(line + b"\n")
+    return sha.hexdigest()
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None) -> Table:
+    first: list[tuple[str, ...]] = []
+    count = 0
+    for row in rows:
+        if count < MOST_ROWS:
+            first.append(tuple(_cut(str(cell)) for cell in row))
+        count += 1
+    return Table(heads=tuple(heads), rows=tuple(first), total=count if total is None else total)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}\u2026"
+
+
+# The estate in numbers.
+
+
+_NUMBERS: Final = (
+    "SELECT count(*) AS acls, count(*) FILTER (permissionType = 'DENY') AS denies, count(DISTINCT principal) AS "
+    "principals, count(DISTINCT resourceName) AS names, count(DISTINCT host) AS hosts, count(*) FILTER (patternType = "
+    "'PREFIXED') AS prefixes FROM acls"
+)
+
+
+def _numbers(question: ReportQuestion, rules: Sequence[_Row]) -> ReportSection:
+    columns = list(zip(*rules, strict=True))[:-1] or [()] * 7
+    kinds, names, patterns, principals, hosts, operations, permission_types = map(Counter, columns)
+    facts = (
+        ("ACLs", len(rules)),
+        ("of these DENY", permission_types["DENY"]),
+        ("principals", len(principals)),
+        ("names of resources", len(names)),
+        ("hosts", len(hosts)),
+        ("prefixes among the ACLs", patterns["PREFIXED"]),
+    )
+    count = "SELECT {0}, count(*) AS acls FROM acls GROUP BY ALL ORDER BY acls DESC, {0}"
+    parts = [
+        Part(
+            text=f"{len(rules):,} ACLs for {plural(len(principals), 'principal')}.",
+            command=question.bare_command(f'query "{_NUMBERS}"'),
+            table=_table(("what", "number"), ((what, f"{number:,}") for what, number in facts)),
+        )
+    ]
+    for what, column, counter in (
+        ("type of resource", "resourceType", kinds),
+        ("operation", "operation", operations),
+        ("principal", "principal", principals),
+    ):
+        rows = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        parts.append(
+            Part(
+                text=f"ACLs by {what}.",
+                command=question.bare_command(f'query "{count.format(column)}"'),
+                table=_table((what, "ACLs"), ((text, f"{number:,}") for text, number in rows)),
+            )
+        )
+    return ReportSection(section=Section.NUMBERS, title="The estate in numbers", parts=tuple(parts))
+
+
+# Who reaches what.
+
+
+_LETTERS: Final = {
+    AclOperation.READ: "R",
+    AclOperation.WRITE: "W",
+    AclOperation.CREATE: "C",
+    AclOperation.DELETE: "D",
+    AclOperation.ALTER: "A",
+    AclOperation.ALTER_CONFIGS: "A",
+    AclOperation.CLUSTER_ACTION: "K",
+    AclOperation.IDEMPOTENT_WRITE: "W",
+}
+_OTHER_LETTER: Final = "d"
+LEGEND: Final = (
+    "R: READ, W: WRITE or IDEMPOTENT_WRITE, C: CREATE, D: DELETE, A: ALTER or ALTER_CONFIGS, K: CLUSTER_ACTION, d: "
+    "only DESCRIBE and others; on at least one name of the group, from at least one host"
+)
+_SEPARATOR = re.compile(r"(?<=[._-])")
+_WHOLE_TYPES: Final = (ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID, ResourceType.CLUSTER)
+
+
+def _access(
+    question: ReportQuestion, policy: Policy, rules: Sequence[_Row], unnamed: Iterable[Permission]
+) -> ReportSection:
+    named: Counter[str] = Counter()
+    prefixes: Counter[str] = Counter()
+    for kind, name, _, principal, *_ in rules:
+        named[str(principal)] += 1
+        if name is not None and kind == ResourceType.TOPIC.name and name != WILDCARD:
+            prefixes[_SEPARATOR.split(name, maxsplit=1)[0]] += 1
+    groups = sorted(prefix for prefix, _ in prefixes.most_common(MOST_PREFIXES))
+    principals = [
+        each for each, _ in sorted(named.items(), key=lambda item: (-item[1], item[0])) if each != WILDCARD_PRINCIPAL
+    ]
+    first = [each for each in principals if ":" in each][:MOST_PRINCIPALS]
+    rows = [("any other principal", _cells(unnamed, groups))]
+    rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in first]
+    columns = (*(f"TOPIC {each}*" for each in groups), *(each.name for each in _WHOLE_TYPES))
+    matrix = Matrix(columns=columns, rows=tuple(rows), total=len(principals))
+    return ReportSection(
+        section=Section.ACCESS,
+        title="Who reaches what",
+        parts=(
+            Part(
+                text=f"Effective access, with DENY rules, by groups of names ({LEGEND}).",
+                command=question.command("what-can --principal PRINCIPAL"),
+                matrix=matrix,
+            ),
+        ),
+    )
+
+
+def _cells(granted: Iterable[Permission], groups: Sequence[str]) -> tuple[Cell, ...]:
+    masks = [0] * (len(groups) + len(_WHOLE_TYPES))
+    inside: list[Names] = [(Subtree(prefix=each),) for each in groups]
+    for permission in granted:
+        region = permission.region
+        if region.resource_type is ResourceType.TOPIC:
+            for at, names in enumerate(inside):
+                if region.operations & ~masks[at] and common(region.names, names):
+                    masks[at] |= region.operations
+        elif region.resource_type in _WHOLE_TYPES:
+            masks[len(groups) + _WHOLE_TYPES.index(region.resource_type)] |= region.operations
+    return tuple(map(_cell, masks))
+
+
+def _cell(mask: int) -> Cell:
+    operations = set(operations_of(mask))
+    letters = "".join(dict.fromkeys(letter for each, letter in _LETTERS.items() if each in operations))
+    if not operations:
+        return Cell(text="", heat=0)
+    if not letters:
+        return Cell(text=_OTHER_LETTER, heat=1)
+    return Cell(text=letters, heat=2 if letters == "R" else 3)
+
+
+# What changed over time.
+
+
+def _changes(question: ReportQuestion) -> ReportSection:
+    title = "What changed over time"
+    if question.choice.source.log is None:
+        return ReportSection(section=Section.CHANGES, title=title, missing="the source is a single state, no log")
+    history, end = history_of(question.choice.source), question.image.end_offset
+    changes = [each for each in history.changes if each.end_offset <= end]
+    timed = [each for each in changes if each.timestamp >= 0 and not each.first_seen]
+    begin = history.begin.end_offset
+    since = f" since offset {begin:,}, where the log begins" if begin else ""
+    added = sum(each.kind is ChangeKind.ADDED for each in changes)
+    newest = sorted(changes, key=lambda each: each.offset, reverse=True)
+    command = question.bare_command('query "SELECT change, count(*) AS n FROM changes GROUP BY ALL"')
+    return ReportSection(
+        section=Section.CHANGES,
+        title=title,
+        parts=(
+            Part(
+                text=f"{plural(added, 'ACL')} added and {len(changes) - added:,} removed{since}.",
+                command=command,
+                chart=_chart(timed),
+            ),
+            Part(
+                text="The newest changes.",
+                command=question.bare_command("acls history"),
+                table=_table(
+                    ("offset", "time", "change", "ACL"),
+                    (
+                        (f"{each.offset:,}", _time(each), each.kind.value, acl_text(each.rule.acl))
+                        for each in islice(newest, MOST_ROWS)
+                    ),
+                    total=len(changes),
+                ),
+            ),
+        ),
+    )
+
+
+def _time(change: Change) -> str:
+    return timestamp_text(change.timestamp) if change.timestamp >= 0 else "unknown"
+
+
+def _chart(changes: Sequence[Change]) -> Chart | None:
+    """Return bars by the shortest of some periods of which there are not too many."""
+    if not changes:
+        return None
+    times = [datetime.fromtimestamp(each.timestamp / 1000, UTC) for each in changes]
+    first, last = min(times), max(times)
+    hours = next(
+        each for each in (1, 24, 168, 720, 8760, 87600, 876000) if (last - first) / timedelta(hours=each) < _BARS - 1
+    )
+    step = timedelta(hours=hours)
+    begin = first.replace(minute=0, second=0, microsecond=0, hour=first.hour if hours == 1 else 0)
+    counts = [[0, 0] for _ in range(int((last - begin) / step) + 1)]
+    for change, at in zip(changes, times, strict=True):
+        counts[int((at - begin) / step)][change.kind is not ChangeKind.ADDED] += 1
+    form = "%Y-%m-%d %H:00" if hours == 1 else "%Y-%m-%d"
+    bars = (
+        Bar(label=(begin + step * number).strftime(form), added=plus, removed=minus)
+        for number, (plus, minus) in enumerate(counts)
+    )
+    names = {1: "hour", 24: "day", 168: "7 days", 720: "30 days"}
+    return Chart(bars=tuple(bars), period=names.get(hours, f"{hours // 24:,} days"))
+
+
+# Open to everyone, and who administers.
+
+
+def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[str, str, str]]:
+    for permission in granted:
+        if permission.rules == (SUPER_USER,):
+            yield all_of(permission.region.principals), "everything", "super.users"
+            continue
+        claim, *rest = permission_lines(permission, principals="\0")
+        by = "; ".join(line.strip() for line in rest)
+        yield all_of(permission.region.principals), claim.removeprefix("\0: "), by
+
+
+def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
+    table = _table(("principals", "access", "by"), _granted_rows(unnamed))
+    text = (
+        "Principals that no rule names have access."
+        if table.total
+        else "Principals that no rule names have no access by these rules."
+    )
+    part = Part(text=text, command=question.command("check no-public"), table=table if table.total else None)
+    return ReportSection(section=Section.EVERYONE, title="Open to everyone", parts=(part,))
+
+
+def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
+    cluster = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME, pattern_type=PatternType.LITERAL)
+    parts = []
+    for operation, what in (
+        (AclOperation.ALTER, "may change ACLs, credentials and quotas (ALTER on the cluster)"),
+        (AclOperation.CLUSTER_ACTION, "may act as brokers (CLUSTER_ACTION)"),
+        (AclOperation.ALTER_CONFIGS, "may change settings of brokers (ALTER_CONFIGS on the cluster)"),
+    ):
+        query = Query(resources=(cluster,), operations=1 << operation)
+        table = _table(("principals", "access", "by"), _granted_rows(permissions(policy, query)))
+        parts.append(
+            Part(
+                text=f"Principals that {what}{'' if table.total else ': none by these rules'}.",
+                command=question.command(f"who-can --operation {operation.name} --cluster"),
+                table=table if table.total else None,
+            )
+        )
+    return ReportSection(section=Section.ADMINS, title="Administrators", parts=tuple(parts))
+
+
+# Lint, and unused ACLs.
+
+
+def _lint(question: ReportQuestion) -> ReportSection:
+    linted = lint_source(question.choice, question.settings)
+    objects = list(linted.report.findings)
+    counts = Counter((each.finding.severity.value, each.finding.lint) for each in objects)
+    by_lint = (
+        (severity, lint, BY_ID[lint].title, f"{number:,}") for (severity, lint), number in sorted(counts.items())
+    )
+    findings = (
+        (
+            each.finding.severity.value,
+            each.finding.lint,
+            "; ".join(acl_text(rule.acl) for rule in each.rules[:3])
+            + (f"; and {len(each.rules) - 3:,} more" if len(each.rules) > 3 else ""),
+            each.finding.lost,
+        )
+        for each in objects
+    )
+    notes = "; ".join(filter(None, [linted.not_judged, *linted.report.notes()]))
+    command = question.command("lint")
+    parts = [
+        Part(
+            text=f"{plural(len(objects), 'finding')}.{f' {notes}.' if notes else ''}",
+            command=command,
+            table=_table(("severity", "lint", "what it finds", "findings"), by_lint),
+        )
+    ]
+    if objects:
+        table = _table(("severity", "lint", "rules", "impact"), findings)
+        parts.append(Part(text="The findings.", command=command, table=table))
+    if linted.unread:
+        rows = ((each.text(),) for each in linted.unread)
+        parts.append(
+            Part(text="Content that may hold rules was not read.", command=command, table=_table(("content",), rows))
+        )
+    return ReportSection(section=Section.LINT, title="Lint", parts=tuple(parts))
+
+
+def _unused(question: ReportQuestion) -> ReportSection:
+    title = "Unused and never judged"
+    if question.unused is None:
+        return ReportSection(
+            section=Section.UNUSED,
+            title=title,
+            missing="no index of last use and no access log is given (--index, --accesses)",
+        )
+    window, objects, command = question.unused()
+    counts: Counter[str] = Counter()
+    removable, unjudged = [], []
+    removable_count = unjudged_count = 0
+    for each in objects:
+        answer = str(each["answer"])
+        counts[answer] += 1
+        rule = " ".join(str(each[key]) for key in _RULE_TEXT_KEYS)
+        if each.get("removable"):
+            removable_count += 1
+            if removable_count <= MOST_ROWS:
+                removable.append((answer, rule))
+        if answer == "NOT_JUDGED":
+            unjudged_count += 1
+            if unjudged_count <= MOST_ROWS:
+                unjudged.append((rule, str(each.get("reason") or "see the command")))
+    parts = [
+        Part(
+            text=f"The use of each ACL {window}.",
+            command=command,
+            table=_table(("answer", "ACLs"), ((answer, f"{number:,}") for answer, number in sorted(counts.items()))),
+        ),
+        Part(
+            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window.",
+            command=command,
+            table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
+        ),
+        Part(
+            text=f"{plural(unjudged_count, 'ACL')} could not be judged.",
+            command=command,
+            table=_table(("ACL", "reason"), unjudged, unjudged_count) if unjudged else None,
+        ),
+    ]
+    return ReportSection(section=Section.UNUSED, title=title, parts=tuple(parts))
+
+
+_RULE_TEXT_KEYS: Final = (
+    "permissionType", "principal", "operation", "resourceType", "patternType", "resourceName", "host",
+)  # fmt: skip

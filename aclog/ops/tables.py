@@ -1,0 +1,264 @@
+"""The JSON objects of commands as typed tables: rows with one value per cell, for CSV, Arrow, data frames and SQL.
+
+A permission, and a difference, is a region: sets of principals, operations, names and hosts. Its rows are the elements
+of these sets, each with what is excluded from it. A finding has a row for each of its rules. Any other object is one
+row: its nested objects become columns `a.b`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from aclog.analysis.rows.report import Cell, Kind
+from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.settings import name_text
+from aclog.snapshots.history import Change
+from aclog.terminal.columns import json_text
+
+Flat: TypeAlias = Mapping[str, Any]
+"""A row: text, numbers, flags, null, or a list of text by column."""
+
+ANYONE = "anyone"
+"""The principal of a row about every principal that is not excluded."""
+ANY_HOST = "any"
+"""The host of a row about every host that is not excluded."""
+
+
+# Rows of regions.
+
+
+def rule_text(rule: Mapping[str, Any] | str | None) -> str:
+    """Return a rule, or a reason in place of a rule, on one line."""
+    if rule is None or isinstance(rule, str):
+        return rule or ""
+    return (
+        f"{rule['permissionType']} {rule['principal']} {rule['operation']} on {rule['resourceType']} "
+        f"{rule['patternType']} {rule['resourceName']!r} from {rule['host']}"
+    )
+
+
+def region_rows(region: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each principal, operation, name and host of a region."""
+    principals, except_principals = _elements(region["principals"], ANYONE)
+    hosts, except_hosts = _elements(region["hosts"], ANY_HOST)
+    for principal, operation, part, host in product(principals, region["operations"], region["names"], hosts):
+        yield {
+            "principal": principal,
+            "exceptPrincipals": except_principals,
+            "operation": operation,
+            "resourceType": region["resourceType"],
+            **_name_cells(part),
+            "host": host,
+            "exceptHosts": except_hosts,
+        }
+
+
+def _elements(entries: Mapping[str, Sequence[str]], every: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the elements of a set, and what is excluded from each."""
+    named = entries.get("cidr", entries.get("in"))
+    return (every,) if named is None else named, entries.get("except", ())
+
+
+def _name_cells(part: Mapping[str, Any]) -> dict[str, Any]:
+    if "literal" in part:
+        return {"name": part["literal"], "patternType": PatternType.LITERAL.name, "exceptNames": ()}
+    excluded = [name_text(prefix, PatternType.PREFIXED) for prefix in part["exceptPrefixes"]]
+    excluded += map(name_text, part["exceptLiterals"])
+    return {"name": part["prefix"], "patternType": PatternType.PREFIXED.name, "exceptNames": excluded}
+
+
+def permission_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:
+    """Yield the rows of permissions (aclog.analysis.who_can), each with the rules that are about it."""
+    for value in objects:
+        for row in region_rows(value):
+            yield {
+                **row,
+                "covers": value.get("covers"),
+                "legal": value.get("legal", True),
+                "rules": [rule_text(rule) for rule in value["rules"] if _is_about(rule, row)],
+                "denies": [rule_text(rule) for rule in value["denies"] if _is_about(rule, row)],
+                "generation": value.get("generation"),
+            }
+
+
+def _is_about(rule: Mapping[str, Any] | str, row: Flat) -> bool:
+    """Return whether a rule of a region may be about a row's principal and operation."""
+    if isinstance(rule, str):
+        return True
+    principal: str = rule["principal"]
+    if row["principal"] != ANYONE and ":" in principal and principal not in (row["principal"], WILDCARD_PRINCIPAL):
+        return False
+    if ":" not in principal or rule["operation"] not in AclOperation.__members__:
+        return True  # an ACL on which Kafka's authorizer throws, for every principal and operation
+    mask = rule_mask(AclOperation[rule["operation"]], AclPermissionType[rule["permissionType"]])
+    return bool((mask | mask >> 16) & ALL_OPERATIONS & 1 << AclOperation[row["operation"]])
+
+
+def difference_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:
+    """Yield the rows of differences, each with what decides the example of its region."""
+    for value in objects:
+        for row in region_rows(value):
+            yield {
+                "change": value["change"],
+                **row,
+                "old": rule_text(value.get("old")),
+                "new": rule_text(value.get("new")),
+                "legal": value.get("legal", True),
+                "topics": value.get("topics"),
+                "accesses": value.get("accesses"),
+                "generation": value.get("generation"),
+            }
+
+
+# Rows of other objects.
+
+
+def flat_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:
+    """Yield a row for each object: nested objects as columns `a.b`, lists of anything but text as JSON."""
+    return (dict(_flat(value, "")) for value in objects)
+
+
+def _flat(value: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flat(item, f"{before}{key}.")
+        elif isinstance(item, list | tuple) and not all(isinstance(each, str) for each in item):
+            yield f"{before}{key}", json_text(item)
+        else:
+            yield f"{before}{key}", item
+
+
+def finding_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:
+    """Yield a row for each rule of each finding of lint; `finding` counts these from 1."""
+    for number, value in enumerate(objects, 1):
+        common = {"finding": number, **{key: item for key, item in value.items() if key != "rules"}}
+        yield from ({**common, **rule} for rule in flat_rows(value.get("rules") or ({},)))
+
+
+# Rows of changes.
+
+
+def change_cells(change: Change) -> Sequence[Cell]:
+    """Return the cells of a change under CHANGE_KINDS."""
+    place = (change.offset, change.end_offset, change.timestamp, change.kind.value)
+    return (*place, *rule_cells(change.rule), change.first_seen)
+
+
+CHANGE_KINDS = {
+    "offset": Kind.NUMBER,
+    "endOffset": Kind.NUMBER,
+    "timestamp": Kind.TIME,
+    "change": Kind.TEXT,
+    **RULE_KINDS,
+    "firstSeen": Kind.FLAG,
+}
+
+
+# Tables.
+
+
+@frozen(kw_only=True)
+class TableForm:
+    """How the objects of a command become a table."""
+
+    kinds: Mapping[str, Kind] = field(factory=dict[str, Kind])
+    """The columns that are always there, in order, with their types."""
+    rows: Callable[[Iterable[Mapping[str, Any]]], Iterator[Flat]] = flat_rows
+
+
+_REGION_KINDS = {
+    "principal": Kind.TEXT,
+    "exceptPrincipals": Kind.TEXTS,
+    "operation": Kind.TEXT,
+    "resourceType": Kind.TEXT,
+    "name": Kind.TEXT,
+    "patternType": Kind.TEXT,
+    "exceptNames": Kind.TEXTS,
+    "host": Kind.TEXT,
+    "exceptHosts": Kind.TEXTS,
+}
+PLAIN = TableForm()
+PERMISSIONS = TableForm(
+    kinds={
+        **_REGION_KINDS,
+        "covers": Kind.TEXT,
+        "legal": Kind.FLAG,
+        "rules": Kind.TEXTS,
+        "denies": Kind.TEXTS,
+        "generation": Kind.TEXT,
+    },
+    rows=permission_rows,
+)
+DIFFERENCES = TableForm(
+    kinds={
+        "change": Kind.TEXT,
+        **_REGION_KINDS,
+        "old": Kind.TEXT,
+        "new": Kind.TEXT,
+        "legal": Kind.FLAG,
+        "topics": Kind.NUMBER,
+        "accesses": Kind.NUMBER,
+        "generation": Kind.TEXT,
+    },
+    rows=difference_rows,
+)
+FINDINGS = TableForm(
+    kinds={
+        "finding": Kind.NUMBER,
+        "lint": Kind.TEXT,
+        "severity": Kind.TEXT,
+        "resourceType": Kind.TEXT,
+        "resourceName": Kind.TEXT,
+        "patternType": Kind.TEXT,
+        "principal": Kind.TEXT,
+        "host": Kind.TEXT,
+        "operation": Kind.TEXT,
+        "permissionType": Kind.TEXT,
+        "file": Kind.TEXT,
+        "line": Kind.NUMBER,
+        "offset": Kind.NUMBER,
+        "timestamp": Kind.TIME,
+        "lost": Kind.TEXT,
+        "fix": Kind.TEXT,
+    },
+    rows=finding_rows,
+)
+
+
+@frozen(kw_only=True)
+class Table:
+    """Rows under typed columns."""
+
+    kinds: Mapping[str, Kind]
+    rows: Sequence[Sequence[Cell]]
+
+
+def table_of(objects: Iterable[Mapping[str, Any]], form: TableForm = PLAIN) -> Table:
+    """Return objects as a table; a column that the form does not name has the type of its values, else text."""
+    rows = list(form.rows(objects))
+    kinds = dict(form.kinds)
+    for key in dict.fromkeys(key for row in rows for key in row):
+        if key not in kinds:
+            kinds[key] = _kind_of([value for row in rows if (value := row.get(key)) is not None])
+    return Table(kinds=kinds, rows=[[_cell(row.get(key), kind) for key, kind in kinds.items()] for row in rows])
+
+
+def _kind_of(values: Sequence[Any]) -> Kind:
+    types = {type(value) for value in values}
+    if types and types <= {list, tuple}:
+        return Kind.TEXTS
+    if types == {bool}:
+        return Kind.FLAG
+    if types == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values):
+        return Kind.NUMBER
+    return Kind.FRACTION if types and types <= {int, float} else Kind.TEXT
+
+
+def _cell(value: Any, kind: Kind) -> Cell:
+    if value is None or kind is not Kind.TEXT or isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    return json_text(value)
