@@ -83,4 +83,5 @@ def who_can(
         since=rows_of(choice, policies, queries, authorizer) if since else None,
     )
     resources, policy = action.resources(), next(iter(policies.values()))
-    note_each(no_principal(policy, resources, image) if is_empty else unknown_topics(resources, image))
+    if not how.is_rows:
+        note_each(no_principal(policy, resources, image) if is_empty else unknown_topics(resources, image))

@@ -110,7 +110,7 @@ class SourceSettings:
     accesses: str | None = None
     render: str | None = None
     """A command whose output is the rules; it runs on request only, as the base of a review has it."""
-    table: tuple[str, ...] = ()
+    table: tuple[str, ...] = field(default=(), eq=False)
     """The keys that lead to these settings: `source`, or `clusters` and a name."""
 
     def inputs(self) -> ModuleInputs:

@@ -13,7 +13,7 @@ from tests.support.cli.command import aclog
 
 DATA = Path(__file__).parents[1] / "data"
 SEGMENT = "00000000000000000000.log"
-LISTED = ("acls", "list", "--topic", "none", "--log")
+LISTED = ("acls", "list", "--topic", "none", "--format", "jsonl", "--log")
 
 
 @pytest.mark.parametrize("kafka", ["kafka-4.3.1-small", "kafka-4.3.1-churn", "kafka-4.1.1", "kafka-3.9.1"])

@@ -37,7 +37,7 @@ READS = {
     "acls list", "acls history", "authorize", "explain", "diff", "check no-new-access", "check equal",
     "check not-granted", "check only", "check no-public", "test", "who-can", "what-can", "when", "why", "lint",
     "review", "snapshot create", "export", "shell", "doctor", "status", "sync", "tokens describe", "tokens list",
-    "mirror", "plan", "rollback", "drift", "pdp", "mcp",
+    "mirror", "plan", "rollback", "drift", "pdp", "mcp", "query", "report",
     "usage", "usage-index", "unused", "denied", "simulate", "suggest", "spark history", "spark when",
     "spark authorize", "spark usage", "spark simulate", "spark usage-index", "spark suggest",
 }  # fmt: skip

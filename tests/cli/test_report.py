@@ -187,8 +187,8 @@ def test_bad_input_is_one_line(tmp_path):
         ((LOG, "--out", tmp_path / "x.pdf"), "expected a file .html or .md"),
         ((LOG, "--out", tmp_path / "x.md", "--sections", "all"), "no section 'all': expected some of numbers, access"),
         ((LOG, "--out", tmp_path / "x.md", "--index", "i", "--accesses", ACCESSES), "expected one of them"),
-        ((LOG, "--out", tmp_path / "none/x.md", "--sections", "everyone"), "No such file"),
-        (("nowhere", "--out", tmp_path / "x.md"), "nowhere: no such file or directory"),
+        ((LOG, "--out", tmp_path / "none/x.md", "--sections", "everyone"), "no such file"),
+        (("nowhere", "--out", tmp_path / "x.md"), "'nowhere' is no source"),
     ):
         assert text in aclog("report", *words).complaint
     assert not list(Path(tmp_path).iterdir())

@@ -229,7 +229,7 @@ def test_the_documented_file_is_one(write):
     settings = (SourceSettings, AuthorizerSettings, LintSettings, TestSettings, ReviewSettings)
     fields = {each.name.replace("_", "-") for kind in settings for each in attrs.fields(kind)}
     renamed = {"allow-everyone": "allow-everyone-if-no-acl-found", "variables": "vars"}
-    assert {renamed.get(name, name) for name in fields} - {"modules", "ignore", "fail-on-unread"} <= known
+    assert {renamed.get(name, name) for name in fields} - {"modules", "ignore", "fail-on-unread", "table"} <= known
 
 
 def test_it_says_which_file_it_took(write, tmp_path, monkeypatch, capsys):

@@ -236,6 +236,12 @@ def test_a_mistyped_topic_is_noted(tmp_path, topic, near):
     head = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host"
     rows = ["User:bob,Topic,LITERAL,orders,Read,Allow,*", "User:bob,Topic,PREFIXED,pay-,Read,Allow,*"]
     rules.write_text("\n".join((head, *rows, "User:bob,Topic,LITERAL,pay,Read,Allow,*")) + "\n")
-    for words in (("why", "bob", topic), ("who-can", "--operation", "READ", "--topic", topic)):
+    for words, note in (
+        (("why", "bob", topic), f"no ACL has the name {topic!r}: did you mean {near}?"),
+        (
+            ("who-can", "--operation", "READ", "--topic", topic),
+            f"no ACL is on TOPIC {topic}: did you mean TOPIC {near}?",
+        ),
+    ):
         noted = [line for line in aclog(*words, "--acls", rules).err.splitlines() if "did you mean" in line]
-        assert noted == ([f"aclog: note: no ACL has the name {topic!r}: did you mean {near}?"] if near else [])
+        assert noted == ([f"aclog: note: {note}"] if near else [])
