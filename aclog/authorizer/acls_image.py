@@ -558,6 +558,8 @@ def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
         ConfigError: an ACL to add exists already, or one to remove does not exist.
 
     """
+    if not changes:  # two settings on one state, for which a new index would be made
+        return acls
     return _changed_records(acls, changes) if acls.index.base.has_ids else _changed_contents(acls, changes)
 
 
