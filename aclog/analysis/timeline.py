@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import merge
 from itertools import chain, groupby
 from typing import Final, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -325,10 +325,11 @@ def intervals_by_principal(
     names = sorted({each for each in texts if ":" in each and each != WILDCARD_PRINCIPAL} | settings.super_users)
     # Where resources without ACLs are open, any ACL closes its resource to all principals.
     shared = texts if settings.allow_everyone else {each for each in texts if ":" not in each} | {WILDCARD_PRINCIPAL}
+    kafka_once = None if kafka is None else cache(lambda: tuple(kafka()))  # few changes, read from the whole log
     for principals, own in (*((only(name), {name, *shared}) for name in names), (everyone_but(*names), shared)):
         acls = AclsImage.from_acls(rule for name in sorted(own) for rule in rules.get(name, ()))
         theirs = merge(*(concerned.get(name, ()) for name in own), key=lambda change: change.offset)
-        for interval in intervals(evolve(begin, acls=acls), theirs, question(principals), settings, kafka):
+        for interval in intervals(evolve(begin, acls=acls), theirs, question(principals), settings, kafka_once):
             yield principals, interval
 
 

@@ -16,7 +16,7 @@ from aclog.analysis.review.review import DEFAULT_FAIL_ON, Kind, document_of, tex
 from aclog.cli.flags.common import AcceptUnread, Exclude, VarFiles, Vars, Workspace, module_inputs, parse_modules
 from aclog.cli.flags.repository import RepositoryFlags
 from aclog.cli.options import Argument, Group, Option
-from aclog.cli.signals import sigterm_interrupts
+from aclog.cli.signals import ending_interrupts
 from aclog.metalog.errors import ConfigError, printable
 from aclog.ops.lint import merged_logs
 from aclog.ops.review import NEVER, Reviewed, ReviewedChange, review_change, sarif_log
@@ -244,7 +244,7 @@ def review(change: ChangeFlags, flags: ReviewFlags, repository: RepositoryFlags)
       aclog review kafka --base HEAD~1 --head HEAD --fail-on gained,tests
       aclog review overlays/prod --render 'kustomize build overlays/prod'
     """
-    with sigterm_interrupts() if change.renders else nullcontext():
+    with ending_interrupts() if change.renders else nullcontext():
         raise Exit(print_review(change, flags, repository))
 
 

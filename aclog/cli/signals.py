@@ -69,13 +69,18 @@ class Stop:
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Handle SIGTERM as Ctrl-C during the `with`, so that temporary files are removed; in the main thread."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def ending_interrupts() -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP as Ctrl-C during the `with`, so that temporary files are removed; in the main thread.
+
+    An ignored SIGHUP (nohup) stays ignored.
+    """
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, signal.default_int_handler) for each in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, action in before.items():
+            signal.signal(each, action)
 
 
 @contextmanager

@@ -71,15 +71,21 @@ def nothing_listed(acls: AclsImage, resources: Sequence[ResourcePattern], princi
     named = acls.principals()
     reasons = [text for each in principals if (text := unnamed(each, named)) is not None]
     if not reasons:
-        patterns = set(acls.resource_patterns())
-        reasons = [_uncovered(acls, each) for each in resources if not _has_name(each, patterns)]
+        reasons = [_uncovered(acls, each) for each in resources if not _has_acls(acls, each)]
     yield from reasons
     if not reasons and principals and resources:
         yield "the principals and the resources have ACLs, but none together"
 
 
-def _has_name(resource: ResourcePattern, patterns: Collection[ResourcePattern]) -> bool:
-    return any(each.resource_type == resource.resource_type and each.name == resource.name for each in patterns)
+def _has_acls(acls: AclsImage, resource: ResourcePattern) -> bool:
+    """Return whether a resource has an ACL; a MATCH, one that covers it."""
+    is_match = resource.pattern_type == PatternType.MATCH
+    selection = AclBindingFilter(
+        resource_type=resource.resource_type,
+        resource_name=resource.name,
+        pattern_type=PatternType.MATCH if is_match else PatternType.ANY,
+    )
+    return any(True for _ in acls.matching(selection))
 
 
 def unknown_topics(resources: Iterable[ResourcePattern], image: Image) -> Iterator[str]:

@@ -61,7 +61,7 @@ from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import Generation
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.authorizer.symbols import is_symbol, known_beginning, symbols_of
-from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, plural
+from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, plural, printable
 from aclog.ops.lint import UNREAD_RULE, LintInputs, lint_inputs, repository_path, run_lint, unread_result, with_declared
 from aclog.ops.policies import StatedSettings, difference_objects, policy_by, settings_by, warn_of_super_users
 from aclog.ops.test import settings_for
@@ -416,6 +416,8 @@ class Side:
     authorizer: StatedSettings
     output: str | None = None
     """What locations name the output of a command, in whose lines rules are; None without one."""
+    may_have_failed: bool = False
+    """Whether the command wrote nothing, or something to stderr, though it did not fail."""
 
     @property
     def unread(self) -> Sequence[Unread]:
@@ -526,8 +528,14 @@ class SideReader:
         for side in (base, head):
             if side.choice is None:
                 doubts.append(f"{self.path}: {side.name} does not have it, so it has no rules")
+            elif side.choice.nothing_read is not None and command is not None:
+                doubts.append(f"{command.text}: wrote no rules of {side.name}")
             elif side.choice.nothing_read is not None:
                 doubts.append(f"{self.path}: {side.name} has no file of a known format, so no rules")
+        if head.choice is not None and head.choice.nothing_read is not None and head.may_have_failed:
+            # A renderer that fails half-way would seem to remove all rules, which is not reviewed as a gain.
+            of_base = f"{base.name} has {plural(len(base.image.acls), 'rule')}"
+            raise ConfigError(f"{head.name}: {head.output}: wrote no rules, while {of_base}")
         nothing = [each.choice.nothing_read for each in (head, base) if each.choice is not None]
         if nothing[0] is not None and all(nothing) and not (head.unread or base.unread):
             raise ConfigError(nothing[0])
@@ -587,8 +595,11 @@ class SideReader:
         return self._read(name, self._selection(ref=place.name), place.ref)
 
     def _rendered(self, name: str, command: RenderCommand, ref: str | None) -> Side:
-        side = self._read(name, self._selection(rendered=render(command, ref, name)), ref)
-        return evolve(side, output=command.text)
+        rendered = render(command, ref, name)
+        side = self._read(name, self._selection(rendered=rendered), ref)
+        if rendered.warning is not None:
+            note(printable(f"{name}: {command.text}: {rendered.warning}"))
+        return evolve(side, output=command.text, may_have_failed=bool(rendered.warning) or not rendered.output.strip())
 
     def _working_tree(self, command: RenderCommand | None) -> Side:
         if not Path(self.path).exists():
@@ -641,7 +652,7 @@ def configured_commands(settings: RepositorySettings, base_ref: str) -> tuple[st
     if named is None:
         commands = {} if settings.document is None else render_commands(settings.document)
         return str(settings.file), path_from_top(os.curdir), commands
-    for file in files if named in files else [named]:
+    for file in files[files.index(named) :] if named in files else [named]:
         content = file_content(base_ref, file)
         if content is not None:
             display = f"{base_ref}:{file}"
@@ -945,7 +956,8 @@ def review_change(
     fail_on, resources = fail_on_kinds(settings), untouched(settings)
     path = change.path or settings.source.acls
     if path is None and change.render is None:
-        raise ConfigError("no rules are named: expected PATH, or source.acls in aclog.toml")
+        paths = "source.acls" if change.render_configured else "PATH, or source.acls"
+        raise ConfigError(f"no rules are named: expected {paths} in aclog.toml")
     path = path or os.curdir
     if settings.source.accesses is not None:
         need_file(settings.source.accesses, "a review reads the accesses twice, which a pipe cannot be")

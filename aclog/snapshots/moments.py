@@ -480,7 +480,11 @@ def in_words(read: ReadMoment, zone: tzinfo, *, now: datetime) -> str:
     """Return what a text was taken for, for people: the instant in UTC, and in the zone."""
     if not isinstance(read.moment, datetime):
         return moment_text(read.moment)
-    utc, local = read.moment.astimezone(UTC), read.moment.astimezone(zone)
+    utc = read.moment.astimezone(UTC)
+    try:
+        local = read.moment.astimezone(zone)
+    except (OverflowError, ValueError):  # after the year 9999 there
+        local = utc
     parts = [f"{moment_text(utc)} ({local:%A})"]
     if local.utcoffset():
         name = local.tzname() or ""

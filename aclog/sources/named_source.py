@@ -230,7 +230,9 @@ def recognise(text: str, *, prefix: str = "") -> SourceWord:
     """
     if not text:
         raise ConfigError("an empty word names no source")
-    named = [each for each in (_path_word(text), _context_word(text), _servers_word(text)) if each is not None]
+    path = _path_word(text)
+    words = (path, _context_word(text, is_alone=path is None), _servers_word(text))
+    named = [each for each in words if each is not None]
     commit = _commit_word(text, is_alone=not named)
     if commit is not None:
         named.append(commit)
@@ -254,13 +256,23 @@ def _path_word(text: str) -> SourceWord | None:
     return SourceWord(kind=kind, text=text, what=what or ("a directory" if is_directory else "a file"))
 
 
-def _context_word(text: str) -> SourceWord | None:
+def _context_word(text: str, *, is_alone: bool) -> SourceWord | None:
+    """Return a context; of a word that is a path as well, only if the contexts can be read.
+
+    Raises:
+        ConfigError, OSError: the contexts cannot be read, and the word is no path.
+
+    """
     from aclog.sources.contexts import config_file, read_context_file
 
     path = config_file()
-    if path is None or not path.exists() or text not in read_context_file().names:
+    try:
+        is_context = path is not None and path.exists() and text in read_context_file().names
+    except (ConfigError, OSError):
+        if is_alone:
+            raise
         return None
-    return SourceWord(kind="context", text=text, what="a context")
+    return SourceWord(kind="context", text=text, what="a context") if is_context else None
 
 
 def _servers_word(text: str) -> SourceWord | None:

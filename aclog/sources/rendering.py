@@ -55,8 +55,8 @@ def parse_command(text: str, directory: str, patience_s: float = PATIENCE_S) -> 
     """Parse a command line with the quotes of a shell, which does not run.
 
     Raises:
-        ConfigError: an open quote, no program, one that is not on the PATH, or one by a relative path: it would be a
-            file of the change that is reviewed.
+        ConfigError: an open quote, no program, one that is not on the PATH, or one in the work tree: it would be a file
+            of the change that is reviewed; or an argument with the path of the work tree, which is no side's copy.
 
     """
     shown = " ".join(text.split())
@@ -66,6 +66,14 @@ def parse_command(text: str, directory: str, patience_s: float = PATIENCE_S) -> 
         raise ConfigError(f"--render {shown[:200]!r}: {error}: expected a command line, without a shell") from error
     if not words or "\0" in text:
         raise ConfigError("--render: expected a command line, such as 'kustomize build overlays/prod'")
+    tops = {str(top_directory()), str(top_directory().resolve())}
+    in_work_tree = re.compile(rf"(?:{'|'.join(map(re.escape, tops))})(?![\w.-])")
+    for word in words[1:]:
+        if in_work_tree.search(word) is not None:
+            raise ConfigError(
+                f"--render: {word[:200]}: a path in the work tree is the same on both sides: expected one relative to "
+                "the directory where the command runs, which is that of the copy"
+            )
     return RenderCommand(
         text=shown,
         arguments=(_program(words[0]), *words[1:]),
@@ -75,19 +83,31 @@ def parse_command(text: str, directory: str, patience_s: float = PATIENCE_S) -> 
 
 
 def _program(name: str) -> str:
-    if os.path.isabs(name):  # noqa: PTH117
-        return name
-    if os.path.dirname(name):  # noqa: PTH120
-        raise ConfigError(
-            f"--render: {name[:200]}: a relative path is a program of the change that is reviewed: expected a program "
-            "on the PATH, or an absolute path"
-        )
-    # No directory of the PATH that is relative: from the copy it would be one of the change.
-    absolute = os.pathsep.join(each for each in os.get_exec_path() if os.path.isabs(each))  # noqa: PTH117
-    program = shutil.which(name, path=absolute)
+    if not os.path.isabs(name) and os.path.dirname(name):  # noqa: PTH117, PTH120
+        raise _of_the_change(name)
+    program = shutil.which(name, path=_search_path())
     if program is None:
         raise ConfigError(f"--render: {name[:200]}: no such program on the PATH")
+    if any(map(_is_in_work_tree, (Path(program), Path(program).parent))):
+        raise _of_the_change(name)
     return program
+
+
+def _of_the_change(name: str) -> ConfigError:
+    return ConfigError(
+        f"--render: {name[:200]}: a program of the change that is reviewed: expected one on the PATH, outside of the "
+        "work tree"
+    )
+
+
+def _search_path() -> str:
+    """Return the PATH without directories of the work tree, or of the copy: the change may have written those."""
+    entries = (each for each in os.get_exec_path() if os.path.isabs(each))  # noqa: PTH117
+    return os.pathsep.join(each for each in entries if not _is_in_work_tree(Path(each)))
+
+
+def _is_in_work_tree(path: Path) -> bool:
+    return path.resolve().is_relative_to(top_directory().resolve())
 
 
 # What a command wrote, and the files that it names.
@@ -99,6 +119,8 @@ class Rendered:
 
     command: RenderCommand
     output: bytes
+    warning: str | None
+    """The last line that the command wrote to stderr; None without one."""
     left_out: tuple[Unread, ...]
     """What the command did not have though the side has it, by its name in messages."""
     starts: Sequence[int]
@@ -142,9 +164,16 @@ def render(command: RenderCommand, ref: str | None, side: str) -> Rendered:
         directory = copy.top / command.directory
         if not directory.is_dir():
             raise ConfigError(f"{side}: {command.text}: there is no directory {command.directory} to run it in")
-        output = _output(command, directory, side)
+        output, warning = _output(command, directory, side)
         starts, files = _sources(output, copy, command)
-        return Rendered(command=command, output=output, left_out=tuple(copy.left_out), starts=starts, files=files)
+        return Rendered(
+            command=command,
+            output=output,
+            warning=warning,
+            left_out=tuple(copy.left_out),
+            starts=starts,
+            files=files,
+        )
 
 
 # Copies of files.
@@ -333,8 +362,11 @@ _LAST = 1 << 14
 _LONGEST_LINE = 300
 
 
-def _output(command: RenderCommand, directory: Path, side: str) -> bytes:
-    """Return the stdout of a command; no process of its group outlives this call. Raises as `render`."""
+def _output(command: RenderCommand, directory: Path, side: str) -> tuple[bytes, str | None]:
+    """Return the stdout of a command and the last line of stderr; no process of its group outlives this call.
+
+    Raises as `render`.
+    """
     process = subprocess.Popen(  # noqa: S603  # no shell, and the command is the user's
         command.arguments,
         cwd=directory,
@@ -355,8 +387,9 @@ def _output(command: RenderCommand, directory: Path, side: str) -> bytes:
 
 
 def _environment(directory: Path) -> dict[str, str]:
-    """Return the environment of a command: ours without the variables by which its git would find the repository."""
-    return {**{key: value for key, value in os.environ.items() if key not in _OF_REPOSITORY}, "PWD": str(directory)}
+    """Return the environment of a command: ours without programs of the change, and without the repository for git."""
+    own = {key: value for key, value in os.environ.items() if key not in _OF_REPOSITORY}
+    return {**own, "PATH": _search_path(), "PWD": str(directory)}
 
 
 _OF_REPOSITORY = frozenset(
@@ -367,7 +400,7 @@ _OF_REPOSITORY = frozenset(
 )
 
 
-def _awaited(process: "subprocess.Popen[bytes]", command: RenderCommand, side: str) -> bytes:
+def _awaited(process: "subprocess.Popen[bytes]", command: RenderCommand, side: str) -> tuple[bytes, str | None]:
     output, errors = bytearray(), bytearray()
     deadline = elapsed_seconds() + command.patience_s
     late = ConfigError(f"{side}: {command.text}: not at its end within {command.patience_s:g} s (--render-timeout)")
@@ -390,18 +423,19 @@ def _awaited(process: "subprocess.Popen[bytes]", command: RenderCommand, side: s
         code = process.wait(max(0.0, deadline - elapsed_seconds()))
     except subprocess.TimeoutExpired:
         raise late from None
+    warning = _last_line(bytes(errors))
     if code != 0:
-        raise ConfigError(f"{side}: {command.text}: {_exit_text(code)}: {_last_line(bytes(errors))}")
-    return bytes(output)
+        raise ConfigError(f"{side}: {command.text}: {_exit_text(code)}: {warning or 'nothing on stderr'}")
+    return bytes(output), warning
 
 
 def _exit_text(code: int) -> str:
     return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
 
 
-def _last_line(errors: bytes) -> str:
+def _last_line(errors: bytes) -> str | None:
     lines = [each.strip() for each in errors.decode(errors="replace").splitlines() if each.strip()]
-    return lines[-1][:_LONGEST_LINE] if lines else "nothing on stderr"
+    return lines[-1][:_LONGEST_LINE] if lines else None
 
 
 # The files that an output names: Helm's `# Source: CHART/templates/users.yaml`, by the name of the chart, and the

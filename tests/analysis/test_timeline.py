@@ -16,12 +16,13 @@ from aclog.analysis.regions import EVERYONE, Principals, Query, Region, Request,
 from aclog.analysis.timeline import AnyAllowed, Interval, RegionsSince, intervals, intervals_by_principal
 from aclog.analysis.who_can import SUPER_USER, permissions
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.settings import Generation, Settings
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.files import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.checkpoints import write_checkpoint
-from aclog.snapshots.deciding_kafka import kafka_history, possible_kafka
+from aclog.snapshots.deciding_kafka import DecidingKafka, KafkaChange, kafka_history, possible_kafka
 from aclog.snapshots.history import Change, history_from, start_of_history
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import recover
@@ -29,6 +30,8 @@ from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import PolicyModel
 from tests.support.analysis.policies import random_settings
 from tests.support.analysis.timelines import READ, batches_of, random_query, with_brokers
+from tests.support.builders.acls import acl as rule_acl
+from tests.support.builders.images import with_ids
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, registration, removal
 from tests.support.runs.profiles import examples
@@ -103,6 +106,26 @@ def test_each_region_is_dated_as_by_every_request_at_every_offset(
             since -= 1
         assert event.end_offset == since, (str(region), event)
         assert (event.change is None) == (since == 0)
+
+
+def test_the_changes_of_the_kafka_are_read_once_for_all_principals() -> None:
+    read: list[None] = []
+
+    def kafka() -> Iterator[KafkaChange]:
+        read.append(None)
+        both = DecidingKafka(generations=tuple(Generation), stated=None)
+        yield KafkaChange(offset=0, end_offset=0, timestamp=-1, kafka=both)
+
+    rules = [rule_acl("t", f"User:u{number}", host="10.0.0.0/24") for number in range(3)]
+    begin = Image(acls=AclsImage.from_acls(with_ids(rules)))
+    topic = ResourcePattern(resource_type=ResourceType.TOPIC, name="t", pattern_type=PatternType.LITERAL)
+    query = Query(resources=(topic,), operations=1 << READ, principals=EVERYONE, host=None)
+    list(
+        intervals_by_principal(
+            begin, (), lambda principals: AnyAllowed(evolve(query, principals=principals)), Settings(), kafka
+        )
+    )
+    assert len(read) == 1
 
 
 @CAMPAIGN

@@ -85,6 +85,8 @@ def test_a_list_of_resources_without_acls(rules: Path) -> None:
     assert notes(aclog(*listed, "--topic", "orders", "--principal", "User:audit")) == [
         "the principals and the resources have ACLs, but none together"
     ]
+    match = ("--topic", "pii-eu", "--resource-pattern-type", "match", "--principal", "User:nobody-svc")
+    assert notes(aclog(*listed, *match)) == ["the principals and the resources have ACLs, but none together"]
     empty = rules.with_name("empty.jsonl")
     empty.touch()
     assert aclog("acls", "list", "--acls", empty, "--format", "table").ok().err == ""

@@ -103,6 +103,12 @@ def test_a_context_is_read_with_its_settings(contexts: Path) -> None:
 
 
 @pytest.mark.process
+def test_a_path_needs_no_contexts_and_another_word_does(home: Path) -> None:
+    (home / "config.toml").write_text("xx[")
+    assert aclog("acls", "list", "rules.jsonl").ok().out == aclog("acls", "list", "--acls", "rules.jsonl").ok().out
+    assert "config.toml:1: not TOML" in aclog("acls", "list", "prod").complaint
+
+
 def test_a_path_in_a_commit_and_in_the_index(repository: Path) -> None:
     assert "User:fraud" in same("main:kafka", "--ref").out
     assert "User:a" in same(":rules.jsonl", "--ref").out

@@ -211,7 +211,7 @@ def test_no_process_of_a_command_that_takes_too_long_is_left(repository: Reposit
     assert _temporary(repository) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_the_command_and_removes_the_copy(repository: Repository, number: signal.Signals) -> None:
     marker = repository.path.parent / "marker"
     command = f"{_program(repository, _HANGS.replace('END', 'time.sleep(600)'))} '{marker}'"
@@ -231,8 +231,12 @@ def test_an_interrupt_ends_the_command_and_removes_the_copy(repository: Reposito
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("./render.sh prod", "a relative path is a program of the change that is reviewed"),
-        ("bin/render", "a relative path is a program of the change that is reviewed"),
+        ("./render.sh prod", "a program of the change that is reviewed"),
+        ("bin/render", "a program of the change that is reviewed"),
+        ("{top}/charts/a/evil", "a program of the change that is reviewed"),
+        ("{top}/../link", "a program of the change that is reviewed"),
+        ("cat {top}/charts/a/prod.txt", "a path in the work tree is the same on both sides"),
+        ("sh -c 'cat {top}'", "a path in the work tree is the same on both sides"),
         ("aclog-no-such-program", "no such program on the PATH"),
         ("evil", "no such program on the PATH"),
         ("kustomize 'build", "No closing quotation"),
@@ -244,10 +248,40 @@ def test_a_program_of_the_change_is_refused(
 ) -> None:
     repository.write({"charts/a/evil": "#!/bin/sh\n"})
     Path("evil").chmod(0o755)
-    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}:")
-    result = aclog("review", "--base", "main", "--render", command)
+    (repository.path.parent / "link").symlink_to(Path("evil").absolute())
+    monkeypatch.setenv("PATH", f".:{os.environ['PATH']}:{Path.cwd()}:")
+    result = aclog("review", "--base", "main", "--render", command.format(top=repository.path))
     assert result.code == 2
     assert expected in result.complaint
+
+
+def test_a_command_starts_no_program_of_the_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = repository.path.parent / "ran"
+    repository.commit({"charts/a/evil": f"#!/bin/sh\ntouch '{marker}'\n"})
+    Path("evil").chmod(0o755)
+    repository.git("add", "--all")
+    repository.git("commit", "-q", "-m", "b")
+    monkeypatch.setenv("PATH", f".:{Path.cwd()}:{os.environ['PATH']}:")
+    result = aclog("review", "--base", "main", "--render", "env evil")
+    assert (result.code, "exit code 127" in result.complaint) == (2, True)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("program", ["pass", "import sys; print('kind: A'); print('Error: no', file=sys.stderr)"])
+def test_a_head_that_a_command_may_have_failed_on_is_refused(repository: Repository, program: str) -> None:
+    """It ends with exit code 0 and without rules: as if the change removed them all."""
+    failing = f"import pathlib\nif pathlib.Path('fails').exists():\n    {program}\nelse:\n    exec({RENDER!r})\n"
+    Path("fails").touch()
+    result = aclog("review", "--base", "main", "--render", f"{_program(repository, failing)} prod.txt")
+    assert result.code == 2
+    assert "wrote no rules, while main" in result.complaint
+    assert result.complaint.endswith("has 1 rule")
+
+
+def test_what_a_command_writes_to_stderr_is_a_note(repository: Repository) -> None:
+    warns = RENDER + "print('deprecated: use v2', file=sys.stderr)\n"
+    result = aclog("review", "--base", "main", "--render", f"{_program(repository, warns)} prod.txt").ok()
+    assert result.err.count("deprecated: use v2") == 2
 
 
 # What a pull request can do with aclog.toml.

@@ -229,3 +229,4 @@ def test_what_is_said_of_it():
     assert said("2099-01-01", UTC) == "2099-01-01T00:00:00Z (Thursday), which is in the future: the newest state"
     assert said("-1h", parse_zone("+02:00")).endswith(", Monday 2026-11-23 03:20:05+02:00 local time")
     assert said("-1h", LocalZone()).startswith("2026-11-23T01:20:05Z")
+    assert said("9999-12-31T23:59:59Z").startswith("9999-12-31T23:59:59Z (Friday), which is in the future")
