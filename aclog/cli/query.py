@@ -1,8 +1,8 @@
 """`aclog query`: SQL on the ACLs, changes, accesses and findings of a source."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from aclog.cli.flags.common import (
     ACCESSES_PANEL,
@@ -14,8 +14,12 @@ from aclog.cli.flags.common import (
     SourceFlags,
     format_option,
 )
+from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
 from aclog.cli.options import Argument, Group, Option
 from aclog.terminal.columns import ROW_FORMATS, Column, OutputFormat
+
+if TYPE_CHECKING:
+    from aclog.ops.lint import Linted
 
 app = Group()
 
@@ -46,7 +50,11 @@ class QueryFlags:
     accesses_timezone: AccessesTimezone = "UTC"
     memory_limit: Annotated[
         str,
-        Option("--memory-limit", metavar="SIZE", help="The most memory of the tables and the query."),
+        Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="The most memory that DuckDB takes for the tables and the query: rows in transit are not in it.",
+        ),
     ] = "2GB"
 
 
@@ -74,12 +82,19 @@ def query(
     from aclog.ops.extras import need_query_extra
 
     need_query_extra()
+    from aclog.ops.lint import lint_source
     from aclog.ops.query import QueriedSource, run_query
     from aclog.ops.usage import AccessLog
-    from aclog.sources.repository import RepositorySettings
 
     how = output.choose(format_, pipe=OutputFormat.TABLE)
-    choice = source.choose()
+    topics = source.topics()
+    choice = source.choose(topics=topics)
+
+    def linted() -> "Linted":
+        settings = settings_of_lint(authorizer)
+        lint_choice, names = choice_of_lint(source, settings, choice, topics)
+        return lint_source(lint_choice, settings, topics=names)
+
     log = None
     if flags.accesses:
         log = AccessLog.of(
@@ -92,7 +107,7 @@ def query(
     queried = QueriedSource(
         choice=choice,
         image=choice.image(),
-        settings=evolve(RepositorySettings(), authorizer=authorizer.stated()),
+        linted=linted,
         accesses=None if log is None else log.accesses,
     )
     result = run_query(flags.sql, queried.tables(), memory=flags.memory_limit)

@@ -1,12 +1,15 @@
 """`aclog report`: the access of a source in one file, for auditors."""
 
+import os
 import shlex
+import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from aclog.cli.flags.common import (
     ACCESSES_PANEL,
@@ -16,12 +19,13 @@ from aclog.cli.flags.common import (
     AuthorizerFlags,
     SourceFlags,
 )
+from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
 from aclog.cli.options import Group, Option
 from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.text_forms import comma_parts
 
 if TYPE_CHECKING:
-    from aclog.ops.report import Chart, Matrix, Report, Section, Table
+    from aclog.ops.report import Chart, Matrix, Report, Section, Table, UseOfAcls
     from aclog.snapshots.image import Image
     from aclog.sources.choice import ChosenSource
 
@@ -118,49 +122,109 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
 
         need_usage_extra()
     from aclog.metalog.primitives import current_time_ms
-    from aclog.ops.report import ReportQuestion
+    from aclog.ops.report import ReportQuestion, Section
     from aclog.ops.report import report as make
     from aclog.sources.repository import RepositorySettings
     from aclog.terminal.output import note
 
-    choice = source.choose()
+    topics = source.topics()
+    choice = source.choose(topics=topics)
     image = choice.image()
     words = _source_words(source, choice, image)
     deciding = _authorizer_words(authorizer)
+    settings = settings_of_lint(authorizer) if Section.LINT in sections else RepositorySettings()
+    lint_choice, topics = choice_of_lint(source, settings, choice, topics)
     with ExitStack() as stack:
         value = make(
             ReportQuestion(
                 choice=choice,
                 image=image,
                 stated=authorizer,
-                settings=evolve(RepositorySettings(), authorizer=authorizer.stated()),
+                settings=settings,
+                lint_choice=lint_choice,
+                topics=topics,
+                accepted=source.accept_unread,
                 command=lambda text: " ".join(filter(None, (f"aclog {text}", words, deciding))),
                 bare_command=lambda text: f"aclog {text} {words}".rstrip(),
                 sections=sections,
-                unused=_use_of(flags, choice, authorizer, words, stack),
+                unused=_use_of(flags, choice, source, authorizer, stack),
                 now=current_time_ms(),
             )
         )
     text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
-    flags.out.write_text(text, "utf-8", errors="backslashreplace", newline="\n")
-    note(f"{flags.out}: {len(text.encode('utf-8', 'replace')):,} bytes")
+    data = text.encode("utf-8", "backslashreplace")
+    _replace(flags.out, data)
+    note(f"{flags.out}: {len(data):,} bytes")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Replace a file, or write through one that is no regular file. Raises OSError: the file is as it was."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+    try:
+        with open(fd, "wb") as file:  # noqa: PTH123  # a descriptor
+            file.write(data)
+            os.fchmod(fd, _mode(path))
+        os.replace(name, path)  # noqa: PTH105  # a text
+    except BaseException:
+        os.unlink(name)  # noqa: PTH108
+        raise
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of a file, or that of a new one."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def _source_words(source: SourceFlags, choice: "ChosenSource", image: "Image") -> str:
     """Return the flags of the reported state: of a log the same end offset, however long it has become."""
-    named = {
+    of_log = choice.source.log is not None
+    return _words(_named_source(source), {"--as-of": image.end_offset if of_log else None})
+
+
+def _source_words_of_usage(source: SourceFlags, image: "Image") -> str:
+    """Return the same for `aclog usage`, which judges each access by the rules of its time only without --as-of."""
+    return _words(_named_source(source), {"--as-of": None if source.as_of is None else image.end_offset})
+
+
+def _named_source(source: SourceFlags) -> Mapping[str, object]:
+    """Return the flags of a source by name, apart from the moment."""
+    return {
         "--log": source.log,
         "--snapshot": source.snapshot,
         "--acls": source.acls,
         "--ref": source.ref,
+        "--acls-format": source.acls_format,
+        "--module": source.modules,
+        "--exclude": source.exclude,
+        "--accept-unread": source.accept_unread,
+        "--var-file": source.var_files,
+        "--var": source.variables,
+        "--workspace": source.workspace,
+        "--topics": source.topics_file,
         "--bootstrap-controller": source.bootstrap_controller,
         "--bootstrap-server": source.bootstrap_server,
         "--command-config": source.command_config,
-        "--topics": source.topics_file,
+        "--timezone": source.timezone,
     }
-    words = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    if choice.source.log is not None:
-        words += ["--as-of", str(image.end_offset)]
+
+
+def _words(*flags: Mapping[str, object]) -> str:
+    """Return flags as words of a shell: a value that is a list is a flag for each of its elements."""
+    words = []
+    for name, value in (item for each in flags for item in each.items()):
+        for text in value if isinstance(value, list) else [value]:
+            if text is None:
+                continue
+            # A value that begins with a hyphen would be a flag of its own.
+            words += [f"{name}={text}"] if str(text).startswith("-") else [name, str(text)]
     return shlex.join(words)
 
 
@@ -170,6 +234,8 @@ def _authorizer_words(authorizer: AuthorizerFlags) -> str:
         words += ["--super-users", authorizer.super_users]
     if authorizer.allow_everyone:
         words.append("--allow-everyone-if-no-acl-found")
+    if authorizer.no_allow_everyone:
+        words.append("--no-allow-everyone-if-no-acl-found")
     if authorizer.documented:
         words += ["--semantics", "documented"]
     if authorizer.generation is not None:
@@ -178,44 +244,64 @@ def _authorizer_words(authorizer: AuthorizerFlags) -> str:
 
 
 def _use_of(
-    flags: ReportFlags, choice: "ChosenSource", authorizer: AuthorizerFlags, words: str, stack: ExitStack
-) -> "Callable[[], tuple[str, Iterator[Mapping[str, object]], str]] | None":
+    flags: ReportFlags, choice: "ChosenSource", source: SourceFlags, authorizer: AuthorizerFlags, stack: ExitStack
+) -> "Callable[[], UseOfAcls] | None":
     """Return what reads the use of ACLs; None if neither an index nor accesses are given."""
     if flags.index is not None:
         index = flags.index
+        return lambda: _use_by_index(index, flags.days, choice, source, stack)
+    return (lambda: _use_by_accesses(flags, choice, source, authorizer)) if flags.accesses else None
 
-        def by_index() -> tuple[str, Iterator[Mapping[str, object]], str]:
-            from aclog.ops.unused import unused_acls, unused_objects
-            from aclog.usage.index.usage_index import UsageIndex
-            from aclog.usage.unused_report import UnusedQuestion
 
-            question = UnusedQuestion(days=flags.days, gap=_GAP_US, until=None, ignored=())
-            answers = unused_acls(stack.enter_context(UsageIndex.open(index)), choice, question)
-            command = f"aclog unused {words} --index {shlex.quote(str(index))} --days {flags.days}"
-            return f"in {flags.days} days before the latest access of the index", unused_objects(answers), command
+def _use_by_index(path: Path, days: int, choice: "ChosenSource", source: SourceFlags, stack: ExitStack) -> "UseOfAcls":
+    from aclog.ops.report import UseOfAcls
+    from aclog.ops.unused import unused_acls, unused_objects, unused_premises
+    from aclog.usage.index.usage_index import UsageIndex
+    from aclog.usage.unused_report import UnusedQuestion
 
-        return by_index
-    if not flags.accesses:
-        return None
+    index = stack.enter_context(UsageIndex.open(path))
+    answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=_GAP_US, until=None, ignored=()))
+    words = _words({"--index": path, "--days": days})
+    return UseOfAcls(
+        window=f"in {days} days before the latest access of the index",
+        objects=unused_objects(answers),
+        command=" ".join(filter(None, ("aclog unused", _source_words(source, choice, choice.image()), words))),
+        premises=list(unused_premises(index, choice, answers)),
+        has_reasons=True,
+    )
 
-    def by_accesses() -> tuple[str, Iterator[Mapping[str, object]], str]:
-        from aclog.ops.policies import settings_of
-        from aclog.ops.usage import AccessLog, use_of_acls
 
-        log = AccessLog.of(
-            AccessesFlags(
-                accesses=flags.accesses,
-                accesses_format=flags.accesses_format,
-                accesses_timezone=flags.accesses_timezone,
-            )
+def _use_by_accesses(
+    flags: ReportFlags, choice: "ChosenSource", source: SourceFlags, authorizer: AuthorizerFlags
+) -> "UseOfAcls":
+    from aclog.ops.policies import settings_of
+    from aclog.ops.report import UseOfAcls
+    from aclog.ops.usage import AccessLog, use_of_acls
+
+    log = AccessLog.of(
+        AccessesFlags(
+            accesses=flags.accesses,
+            accesses_format=flags.accesses_format,
+            accesses_timezone=flags.accesses_timezone,
         )
-        use = use_of_acls(log, choice, settings_of(authorizer), flags.days, None, authorizer.configs())
-        use.warn()
-        named = " ".join(f"--accesses {shlex.quote(each)}" for each in flags.accesses)
-        command = f"aclog usage {words} {named} --days {flags.days} {_authorizer_words(authorizer)}".rstrip()
-        return f"in {flags.days} days before the latest access of the log", use.objects(), command
-
-    return by_accesses
+    )
+    use = use_of_acls(log, choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+    words = _words(
+        {
+            "--accesses": flags.accesses,
+            "--accesses-format": flags.accesses_format,
+            "--accesses-timezone": None if flags.accesses_timezone == "UTC" else flags.accesses_timezone,
+            "--days": flags.days,
+        }
+    )
+    given = (_source_words_of_usage(source, choice.image()), words, _authorizer_words(authorizer))
+    return UseOfAcls(
+        window=f"in {flags.days} days before the latest access of the log",
+        objects=use.objects(),
+        command=" ".join(filter(None, ("aclog usage", *given))),
+        premises=list(use.premises()),
+        has_reasons=False,
+    )
 
 
 _GAP_US = 86_400_000_000
@@ -310,6 +396,9 @@ def _matrix_lines(matrix: "Matrix", escaped: Callable[[str], str]) -> Iterator[s
     yield ""
     if matrix.more:
         yield f"And {matrix.more:,} more principals with fewer ACLs."
+        yield ""
+    if matrix.more_groups:
+        yield f"And {matrix.more_groups:,} more groups of topics, which the column TOPIC covers."
         yield ""
 
 

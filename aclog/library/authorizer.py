@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, tzinfo
 from enum import IntEnum
+from itertools import islice
 from os import PathLike, fsencode, fspath
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
@@ -14,6 +15,7 @@ from aclog.analysis.comparison import Comparison, SidePremises, turning
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import Query, only
 from aclog.analysis.rows.report import (
+    MOST_ROWS,
     Cell,
     Kind,
     arrow_stream,
@@ -49,7 +51,7 @@ from aclog.authorizer.settings import is_set, pattern_text, topic
 from aclog.authorizer.standard import ALL_KNOWN, Premises, StandardAuthorizer
 from aclog.metalog.errors import ConfigError, LogError, os_error_text, printable
 from aclog.metalog.primitives import current_time_ms
-from aclog.ops.tables import CHANGE_KINDS, PERMISSIONS, Table, change_cells, table_of
+from aclog.ops.tables import CHANGE_KINDS, PERMISSIONS, Table, TableForm, change_cells, permission_rows, table_of
 from aclog.snapshots.history import Change
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment, instant_of, start_of, utc_of
@@ -210,10 +212,11 @@ class Grants(list[Grant]):
         return f"<{grants} unless {self.premises.unless()}>" if self.premises else grants
 
     def _repr_html_(self) -> str:
-        table = self._table()
         what = f"{len(self):,} grant{'' if len(self) == 1 else 's'}"
         caption = f"{what} unless {self.premises.unless()}" if self.premises else what
-        return html_table(tuple(table.kinds), table.rows, caption=caption, total=len(table.rows))
+        rows = permission_rows(grant.to_dict() for grant in self)
+        shown = table_of(islice(rows, MOST_ROWS + 1), TableForm(kinds=PERMISSIONS.kinds, rows=iter))
+        return html_table(tuple(shown.kinds), shown.rows, caption=caption)
 
     def to_dicts(self) -> list[dict[str, object]]:
         """Return the lines of `aclog who-can --format jsonl`."""

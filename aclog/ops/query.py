@@ -20,14 +20,13 @@ from aclog.analysis.rows.report import arrow_table
 from aclog.analysis.rows.rule_tables import rules_arrow
 from aclog.authorizer.acl import AclBindingFilter
 from aclog.metalog.errors import ConfigError
-from aclog.ops.lint import lint_source
+from aclog.ops.lint import Linted
 from aclog.ops.tables import CHANGE_KINDS, FINDINGS, change_cells, table_of
 from aclog.ops.usage import warn_of_unread
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import history_of
-from aclog.sources.repository import RepositorySettings
 from aclog.terminal.output import note, warn
 from aclog.usage.accesses.access_batch import READ_SCHEMA
 from aclog.usage.accesses.access_log import AccessInput, read_part
@@ -53,8 +52,8 @@ class QueriedSource:
 
     choice: ChosenSource
     image: Image
-    settings: RepositorySettings
-    """By which lint finds."""
+    linted: Callable[[], Linted]
+    """Lints the source."""
     accesses: AccessInput | None = None
 
     def tables(self) -> Mapping[str, Callable[[], Rows]]:
@@ -86,7 +85,7 @@ class QueriedSource:
         return pa.RecordBatchReader.from_batches(READ_SCHEMA, _batches(self.accesses))
 
     def _findings(self) -> Rows:
-        linted = lint_source(self.choice, self.settings)
+        linted = self.linted()
         if linted.not_judged is not None:
             note(linted.not_judged)
         table = table_of(linted.objects(), FINDINGS)
@@ -133,12 +132,38 @@ def run_query(sql: str, tables: Mapping[str, Callable[[], Rows]], *, memory: str
     # From here on nothing outside of the database exists, and nothing can change that.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    reader = _guarded(lambda: connection.sql(sql).to_arrow_reader(_ROWS), memory)
-    names = tuple(reader.schema.names)
+    relation = _guarded(lambda: connection.sql(sql), memory)
+    names = tuple(relation.columns)
     if len({name.lower() for name in names}) < len(names):
         twice = next(name for at, name in enumerate(names) if name.lower() in {each.lower() for each in names[:at]})
         raise ConfigError(f"two columns of the result are named {twice}: expected a name for each (AS)")
+    if any(map(_is_text, relation.types)):
+        cast = ", ".join(
+            f"CAST({_quoted(name)} AS VARCHAR) AS {_quoted(name)}" if _is_text(type_) else _quoted(name)
+            for name, type_ in zip(names, relation.types, strict=True)
+        )
+        query = relation
+        relation = _guarded(lambda: query.project(cast), memory)
+    reader = _guarded(lambda: relation.to_arrow_reader(_ROWS), memory)
     return QueryResult(columns=names, rows=_rows(reader, memory))
+
+
+_TEXT_TYPES: Final = frozenset({"uhugeint", "bit", "bignum", "varint", "interval", "time with time zone"})
+"""Types whose values Arrow or Python have no equal of."""
+
+
+def _is_text(type_: Any) -> bool:
+    """Return whether values of a type of DuckDB are printed as DuckDB's text: it has, or contains, one of these."""
+    if type_.id in _TEXT_TYPES:
+        return True
+    if type_.id not in ("list", "map", "struct", "union", "array"):
+        return False
+    return any(_is_text(child) for name, child in type_.children if name != "size")
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def _check(sql: str) -> None:
@@ -193,8 +218,27 @@ def _rows(reader: pa.RecordBatchReader, memory: str) -> Iterator[dict[str, Any]]
         batch = _guarded(partial(_next_batch, reader), memory)
         if batch is None:
             return
-        for row in batch.to_pylist():
+        for row in _python_rows(batch):
             yield {name: _json_value(value) for name, value in row.items()}
+
+
+def _python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch. Raises ConfigError: Python has no such value."""
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError):
+        bad = next((name for name in batch.schema.names if not _is_python(batch.column(name))), "a column")
+        raise ConfigError(
+            f"{bad[:100]}: a time before the year 1, after 9999 or infinite: expected CAST({bad[:100]} AS VARCHAR)"
+        ) from None
+
+
+def _is_python(column: Any) -> bool:
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _next_batch(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:
@@ -223,6 +267,6 @@ def _json_value(value: Any) -> Any:  # noqa: PLR0911  # one line per type
             return value.hex()
         case dict():
             return {str(key): _json_value(item) for key, item in value.items()}
-        case list():
+        case list() | tuple():
             return [_json_value(item) for item in value]
     return value

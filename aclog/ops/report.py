@@ -14,13 +14,13 @@ from functools import cache
 from itertools import islice
 from typing import Final, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.analysis.lint_report import BY_ID
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions import EVERYONE, Names, Query, Subtree, common, only, operations_of
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_rows
-from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_lines, permissions
+from aclog.analysis.who_can import SUPER_USER, Permission, permission_lines, permissions
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -39,6 +39,7 @@ from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import timestamp_text
+from aclog.sources.acl_lines import NameFile
 from aclog.sources.choice import ChosenSource
 from aclog.sources.logs import history_of
 from aclog.sources.repository import RepositorySettings
@@ -50,8 +51,12 @@ MOST_PRINCIPALS: Final = 40
 MOST_PREFIXES: Final = 12
 """Rows and columns of the matrix."""
 MOST_TEXT: Final = 300
-"""Characters of a cell."""
+"""Characters of a cell, or of an element of its list."""
+_MOST_LISTED: Final = 10
+"""Elements of the list of a cell."""
 _BARS: Final = 60
+_LATEST: Final = 253_402_300_799_999
+"""The end of the year 9999, in ms since 1970: a record may bear any number."""
 
 
 class Section(StrEnum):
@@ -96,6 +101,8 @@ class Matrix:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     total: int
     """The principals that rules name."""
+    more_groups: int = 0
+    """Groups of names of topics without a column of their own, which the column TOPIC covers."""
 
     @property
     def more(self) -> int:
@@ -163,6 +170,20 @@ CommandLine: TypeAlias = Callable[[str], str]
 
 
 @frozen(kw_only=True)
+class UseOfAcls:
+    """The use of ACLs in a window, and its premises."""
+
+    window: str
+    objects: Iterable[Mapping[str, object]]
+    """An object for each ACL."""
+    command: str
+    premises: Sequence[str]
+    """Sentences: what the answers do not count."""
+    has_reasons: bool
+    """Whether an object has the reason why its ACL is not judged."""
+
+
+@frozen(kw_only=True)
 class ReportQuestion:
     """What a report is about."""
 
@@ -171,13 +192,19 @@ class ReportQuestion:
     stated: StatedSettings
     settings: RepositorySettings
     """By which lint finds."""
+    lint_choice: ChosenSource
+    """The source as lint reads it: what these settings exclude is not in it."""
+    topics: NameFile | None = None
+    """Those that exist, for lint."""
+    accepted: Sequence[str] = ()
+    """Content that may stay unread."""
     command: CommandLine
     """For commands that take the flags of the authorizer."""
     bare_command: CommandLine
     """For commands that do not."""
     sections: Sequence[Section] = tuple(Section)
-    unused: "Callable[[], tuple[str, Iterator[Mapping[str, object]], str]] | None" = None
-    """Returns a title, an object for each ACL, and the command line; None without an index or accesses."""
+    unused: Callable[[], UseOfAcls] | None = None
+    """None without an index or accesses."""
     now: int
     """ms since 1970."""
 
@@ -218,6 +245,8 @@ def report(question: ReportQuestion) -> Report:
         ("SHA-256 of the ACLs", digest(rows)),
         ("Super users", ", ".join(sorted(settings.super_users)) or "none stated"),
         ("Resources without ACLs", "open to everyone" if settings.allow_everyone else "closed"),
+        *([("Accepted unread", ", ".join(question.accepted))] if question.accepted else []),
+        *([("Settings of lint", str(question.settings.file))] if question.settings.file is not None else []),
         ("Report made", timestamp_text(question.now)),
     )
     listing = question.bare_command(f"acls list --format jsonl --columns {_KEYS}")
@@ -252,13 +281,30 @@ def digest(rows: Iterable[_Row]) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None = None) -> Table:
+    """Return a table; a cell that is a list shows its first elements, and how many more there are."""
     first: list[tuple[str, ...]] = []
     count = 0
     for row in rows:
         if count < MOST_ROWS:
-            first.append(tuple(_cut(str(cell)) for cell in row))
+            first.append(tuple(_listed(cell) if isinstance(cell, _List) else _cut(str(cell)) for cell in row))
         count += 1
     return Table(heads=tuple(heads), rows=tuple(first), total=count if total is None else total)
+
+
+@frozen(kw_only=True)
+class _List:
+    """A cell with several elements."""
+
+    elements: Sequence[str]
+    before: str = ""
+    between: str = ", "
+    most: int = _MOST_LISTED
+
+
+def _listed(cell: _List) -> str:
+    more = len(cell.elements) - cell.most
+    elements = [_cut(each) for each in cell.elements[: cell.most]]
+    return cell.before + cell.between.join([*elements, *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def _cut(text: str) -> str:
@@ -329,7 +375,14 @@ LEGEND: Final = (
     "only DESCRIBE and others; on at least one name of the group, from at least one host"
 )
 _SEPARATOR = re.compile(r"(?<=[._-])")
-_WHOLE_TYPES: Final = (ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID, ResourceType.CLUSTER)
+_WHOLE_TYPES: Final = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.CLUSTER,
+    ResourceType.DELEGATION_TOKEN,
+    ResourceType.USER,
+)
 
 
 def _access(
@@ -349,7 +402,7 @@ def _access(
     rows = [("any other principal", _cells(unnamed, groups))]
     rows += [(each, _cells(permissions(policy, Query(principals=only(each))), groups)) for each in first]
     columns = (*(f"TOPIC {each}*" for each in groups), *(each.name for each in _WHOLE_TYPES))
-    matrix = Matrix(columns=columns, rows=tuple(rows), total=len(principals))
+    matrix = Matrix(columns=columns, rows=tuple(rows), total=len(principals), more_groups=len(prefixes) - len(groups))
     return ReportSection(
         section=Section.ACCESS,
         title="Who reaches what",
@@ -372,7 +425,7 @@ def _cells(granted: Iterable[Permission], groups: Sequence[str]) -> tuple[Cell, 
             for at, names in enumerate(inside):
                 if region.operations & ~masks[at] and common(region.names, names):
                     masks[at] |= region.operations
-        elif region.resource_type in _WHOLE_TYPES:
+        if region.resource_type in _WHOLE_TYPES:
             masks[len(groups) + _WHOLE_TYPES.index(region.resource_type)] |= region.operations
     return tuple(map(_cell, masks))
 
@@ -395,25 +448,31 @@ def _changes(question: ReportQuestion) -> ReportSection:
     if question.choice.source.log is None:
         return ReportSection(section=Section.CHANGES, title=title, missing="the source is a single state, no log")
     history, end = history_of(question.choice.source), question.image.end_offset
-    changes = [each for each in history.changes if each.end_offset <= end]
-    timed = [each for each in changes if each.timestamp >= 0 and not each.first_seen]
+    of_state = [each for each in history.changes if each.end_offset <= end]
+    changes = [each for each in of_state if not each.first_seen]
+    before = len(of_state) - len(changes)
+    timed = [each for each in changes if 0 <= each.timestamp <= _LATEST]
     begin = history.begin.end_offset
     since = f" since offset {begin:,}, where the log begins" if begin else ""
     added = sum(each.kind is ChangeKind.ADDED for each in changes)
     newest = sorted(changes, key=lambda each: each.offset, reverse=True)
-    command = question.bare_command('query "SELECT change, count(*) AS n FROM changes GROUP BY ALL"')
+    existed = f" {plural(before, 'ACL')} existed before." if before else ""
+    late = sum(each.timestamp > _LATEST for each in changes)
+    beyond = f" {plural(late, 'change')} with a time after the year 9999: not in the chart." if late else ""
+    command = question.bare_command('query "SELECT change, firstSeen, count(*) AS n FROM changes GROUP BY ALL"')
+    listing = 'query "SELECT * FROM changes WHERE NOT firstSeen ORDER BY changes.offset DESC"'
     return ReportSection(
         section=Section.CHANGES,
         title=title,
         parts=(
             Part(
-                text=f"{plural(added, 'ACL')} added and {len(changes) - added:,} removed{since}.",
+                text=f"{plural(added, 'ACL')} added and {len(changes) - added:,} removed{since}.{existed}{beyond}",
                 command=command,
                 chart=_chart(timed),
             ),
             Part(
                 text="The newest changes.",
-                command=question.bare_command("acls history"),
+                command=question.bare_command(listing),
                 table=_table(
                     ("offset", "time", "change", "ACL"),
                     (
@@ -438,7 +497,9 @@ def _chart(changes: Sequence[Change]) -> Chart | None:
     times = [datetime.fromtimestamp(each.timestamp / 1000, UTC) for each in changes]
     first, last = min(times), max(times)
     hours = next(
-        each for each in (1, 24, 168, 720, 8760, 87600, 876000) if (last - first) / timedelta(hours=each) < _BARS - 1
+        each
+        for each in (1, 24, 168, 720, 8760, 87600, 876000, 8760000)
+        if (last - first) / timedelta(hours=each) < _BARS - 1
     )
     step = timedelta(hours=hours)
     begin = first.replace(minute=0, second=0, microsecond=0, hour=first.hour if hours == 1 else 0)
@@ -457,14 +518,43 @@ def _chart(changes: Sequence[Change]) -> Chart | None:
 # Open to everyone, and who administers.
 
 
-def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[str, str, str]]:
+def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each principal with a name, and one for all others."""
     for permission in granted:
-        if permission.rules == (SUPER_USER,):
-            yield all_of(permission.region.principals), "everything", "super.users"
-            continue
-        claim, *rest = permission_lines(permission, principals="\0")
-        by = "; ".join(line.strip() for line in rest)
-        yield all_of(permission.region.principals), claim.removeprefix("\0: "), by
+        principals = permission.region.principals
+        who: Sequence[object] = principals.named
+        if principals.complement:
+            who = (_List(elements=principals.named, before="anyone but ") if principals.named else "anyone",)
+        cells: tuple[object, ...] = ("everything", "super.users")
+        if permission.rules != (SUPER_USER,):
+            reasons = list(_reasons(permission))
+            cells = (_claim(permission), _List(elements=reasons, between="; ", most=len(reasons)))
+        yield from ((each, *cells) for each in who)
+
+
+def _claim(permission: Permission) -> object:
+    """Return what is allowed; of many names that are excluded from it, the first."""
+    names, more = [], 0
+    for part in permission.region.names:
+        if isinstance(part, Subtree):
+            prefixes = part.except_prefixes[:_MOST_LISTED]
+            literals = part.except_literals[: _MOST_LISTED - len(prefixes)]
+            more += len(part.except_prefixes) + len(part.except_literals) - len(prefixes) - len(literals)
+            part = evolve(part, except_prefixes=prefixes, except_literals=literals)  # noqa: PLW2901
+        names.append(part)
+    others = len(names) - _MOST_LISTED
+    shown = evolve(permission, region=evolve(permission.region, names=tuple(names[:_MOST_LISTED])))
+    text = next(permission_lines(shown, principals="\0")).removeprefix("\0: ")
+    texts = [
+        *([f"and {others:,} more names or prefixes"] if others > 0 else []),
+        *([f"except {more:,} more names or prefixes"] if more else []),
+    ]
+    return "; ".join((text, *texts))
+
+
+def _reasons(permission: Permission) -> Iterator[str]:
+    for line in islice(permission_lines(permission, principals="\0"), 1, None):
+        yield line.strip()
 
 
 def _everyone(question: ReportQuestion, unnamed: Iterable[Permission]) -> ReportSection:
@@ -502,7 +592,7 @@ def _admins(question: ReportQuestion, policy: Policy) -> ReportSection:
 
 
 def _lint(question: ReportQuestion) -> ReportSection:
-    linted = lint_source(question.choice, question.settings)
+    linted = lint_source(question.lint_choice, question.settings, topics=question.topics)
     objects = list(linted.report.findings)
     counts = Counter((each.finding.severity.value, each.finding.lint) for each in objects)
     by_lint = (
@@ -512,8 +602,7 @@ def _lint(question: ReportQuestion) -> ReportSection:
         (
             each.finding.severity.value,
             each.finding.lint,
-            "; ".join(acl_text(rule.acl) for rule in each.rules[:3])
-            + (f"; and {len(each.rules) - 3:,} more" if len(each.rules) > 3 else ""),
+            _List(elements=[acl_text(rule.acl) for rule in each.rules], between="; ", most=3),
             each.finding.lost,
         )
         for each in objects
@@ -546,11 +635,11 @@ def _unused(question: ReportQuestion) -> ReportSection:
             title=title,
             missing="no index of last use and no access log is given (--index, --accesses)",
         )
-    window, objects, command = question.unused()
+    use = question.unused()
     counts: Counter[str] = Counter()
     removable, unjudged = [], []
     removable_count = unjudged_count = 0
-    for each in objects:
+    for each in use.objects:
         answer = str(each["answer"])
         counts[answer] += 1
         rule = " ".join(str(each[key]) for key in _RULE_TEXT_KEYS)
@@ -561,22 +650,30 @@ def _unused(question: ReportQuestion) -> ReportSection:
         if answer == "NOT_JUDGED":
             unjudged_count += 1
             if unjudged_count <= MOST_ROWS:
-                unjudged.append((rule, str(each.get("reason") or "see the command")))
+                unjudged.append((rule, str(each["reason"])) if use.has_reasons else (rule,))
     parts = [
         Part(
-            text=f"The use of each ACL {window}.",
-            command=command,
+            text=f"The use of each ACL {use.window}.",
+            command=use.command,
             table=_table(("answer", "ACLs"), ((answer, f"{number:,}") for answer, number in sorted(counts.items()))),
         ),
+    ]
+    if use.premises:
+        premises = _table(("premise",), ((each,) for each in use.premises))
+        parts.append(Part(text="What this use does not count, or assumes.", command=use.command, table=premises))
+    given = ", on the premises above" if use.premises else ""
+    parts += [
         Part(
-            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window.",
-            command=command,
+            text=f"{plural(removable_count, 'ACL')} can be removed without changing any decision of the window{given}.",
+            command=use.command,
             table=_table(("answer", "ACL"), removable, removable_count) if removable else None,
         ),
         Part(
             text=f"{plural(unjudged_count, 'ACL')} could not be judged.",
-            command=command,
-            table=_table(("ACL", "reason"), unjudged, unjudged_count) if unjudged else None,
+            command=use.command,
+            table=_table(("ACL", "reason") if use.has_reasons else ("ACL",), unjudged, unjudged_count)
+            if unjudged
+            else None,
         ),
     ]
     return ReportSection(section=Section.UNUSED, title=title, parts=tuple(parts))

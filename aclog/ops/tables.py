@@ -5,15 +5,16 @@ of these sets, each with what is excluded from it. A finding has a row for each 
 row: its nested objects become columns `a.b`.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product, takewhile
 from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
 from aclog.analysis.rows.report import Cell, Kind
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
-from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import name_text
 from aclog.snapshots.history import Change
@@ -74,28 +75,93 @@ def _name_cells(part: Mapping[str, Any]) -> dict[str, Any]:
 def permission_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:
     """Yield the rows of permissions (aclog.analysis.who_can), each with the rules that are about it."""
     for value in objects:
+        rules, denies = _RulesOfRegion(value["rules"]), _RulesOfRegion(value["denies"])
         for row in region_rows(value):
             yield {
                 **row,
                 "covers": value.get("covers"),
                 "legal": value.get("legal", True),
-                "rules": [rule_text(rule) for rule in value["rules"] if _is_about(rule, row)],
-                "denies": [rule_text(rule) for rule in value["denies"] if _is_about(rule, row)],
+                "rules": rules.about(row),
+                "denies": denies.about(row),
                 "generation": value.get("generation"),
             }
 
 
-def _is_about(rule: Mapping[str, Any] | str, row: Flat) -> bool:
-    """Return whether a rule of a region may be about a row's principal and operation."""
-    if isinstance(rule, str):
-        return True
-    principal: str = rule["principal"]
-    if row["principal"] != ANYONE and ":" in principal and principal not in (row["principal"], WILDCARD_PRINCIPAL):
-        return False
-    if ":" not in principal or rule["operation"] not in AclOperation.__members__:
-        return True  # an ACL on which Kafka's authorizer throws, for every principal and operation
+_Rule: TypeAlias = tuple[int, int, str]
+"""The place of a rule in its region, a mask of its operations, and its text."""
+
+
+class _RulesByName:
+    """Rules by name and operation, for lookups that do not read every rule."""
+
+    def __init__(self) -> None:
+        self._always: list[_Rule] = []  # reasons in place of a rule, and patterns of no kind that Kafka has
+        self._by_name: dict[str, dict[str, list[_Rule]]] = {PatternType.LITERAL.name: {}, PatternType.PREFIXED.name: {}}
+        self._sorted: dict[str, list[str]] = {}
+
+    def add(self, place: int, rule: Mapping[str, Any] | str) -> None:
+        """Add a rule. Not after a lookup."""
+        if isinstance(rule, str) or rule["patternType"] not in self._by_name:
+            self._always.append((place, ALL_OPERATIONS, rule_text(rule)))
+            return
+        of_name = self._by_name[rule["patternType"]].setdefault(rule["resourceName"], [])
+        of_name.append((place, _operations(rule), rule_text(rule)))
+
+    def about(self, operation: int, name: str, *, is_prefix: bool) -> list[_Rule]:
+        """Return the rules about an operation on a name, or on some of the names with a prefix."""
+        literal, prefixed = self._by_name[PatternType.LITERAL.name], self._by_name[PatternType.PREFIXED.name]
+        of_names = [self._always, literal.get(WILDCARD, ())]
+        of_names += [prefixed.get(name[:end], ()) for end in range(len(name) + (not is_prefix))]
+        if is_prefix:
+            of_names += [literal[each] for each in self._below(PatternType.LITERAL.name, name) if each != WILDCARD]
+            of_names += [prefixed[each] for each in self._below(PatternType.PREFIXED.name, name)]
+        elif name != WILDCARD:
+            of_names.append(literal.get(name, ()))
+        return [rule for of_name in of_names for rule in of_name if rule[1] & operation]
+
+    def _below(self, pattern: str, prefix: str) -> Iterator[str]:
+        """Yield the names of rules that begin with a prefix."""
+        names = self._sorted.get(pattern)
+        if names is None:
+            names = self._sorted[pattern] = sorted(self._by_name[pattern])
+        return takewhile(lambda each: each.startswith(prefix), islice(names, bisect_left(names, prefix), None))
+
+
+class _RulesOfRegion:
+    """The rules of a region, by principal: those of all principals apart from those of one."""
+
+    def __init__(self, rules: Iterable[Mapping[str, Any] | str]) -> None:
+        self._of_all = _RulesByName()
+        self._of_one: dict[str, _RulesByName] = {}
+        self._shared: dict[tuple[int, str, bool], list[_Rule]] = {}
+        for place, rule in enumerate(rules):
+            principal = "" if isinstance(rule, str) else rule["principal"]
+            by_name = self._of_all
+            if ":" in principal and principal != WILDCARD_PRINCIPAL:
+                by_name = self._of_one.setdefault(principal, _RulesByName())
+            by_name.add(place, rule)
+
+    def about(self, row: Flat) -> list[str]:
+        """Return the texts of the rules that may be about a row's principal, operation and name, in their order."""
+        name, is_prefix = row["name"], row["patternType"] == PatternType.PREFIXED.name
+        operation = 1 << AclOperation[row["operation"]]
+        key = (operation, name, is_prefix)
+        if key not in self._shared:
+            self._shared[key] = self._of_all.about(operation, name, is_prefix=is_prefix)
+        principal = row["principal"]
+        own = self._of_one.values() if principal == ANYONE else filter(None, [self._of_one.get(principal)])
+        rules = [*self._shared[key]]
+        for each in own:
+            rules += each.about(operation, name, is_prefix=is_prefix)
+        return [text for _, _, text in sorted(rules)]
+
+
+def _operations(rule: Mapping[str, Any]) -> int:
+    """Return a mask of the operations that a rule is about."""
+    if ":" not in rule["principal"] or rule["operation"] not in AclOperation.__members__:
+        return ALL_OPERATIONS  # an ACL on which Kafka's authorizer throws, for every principal and operation
     mask = rule_mask(AclOperation[rule["operation"]], AclPermissionType[rule["permissionType"]])
-    return bool((mask | mask >> 16) & ALL_OPERATIONS & 1 << AclOperation[row["operation"]])
+    return (mask | mask >> 16) & ALL_OPERATIONS
 
 
 def difference_rows(objects: Iterable[Mapping[str, Any]]) -> Iterator[Flat]:

@@ -59,15 +59,36 @@ def unused_acls(index: "UsageIndex", choice: ChosenSource, question: "UnusedQues
     if isinstance(choice.source, LogSource):
         index.check_cluster(cluster_id_of(choice.source.directory))
     report = UnusedReport.of(index, StateRules.of(choice.image().acls), question)
-    unknown = read_premises(choice, index.settled_properties()).without({SUPER_USERS_CONFIG})
-    if unknown:
-        note(f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}")
+    if text := unknown_settings(index, choice):
+        note(text)
         return report.without_removals()
     return report
 
 
+def unknown_settings(index: "UsageIndex", choice: ChosenSource) -> str:
+    """Return why no ACL counts as removable, if what decides is unknown; else nothing. Raises as `unused_acls`."""
+    unknown = read_premises(choice, index.settled_properties()).without({SUPER_USERS_CONFIG})
+    if not unknown:
+        return ""
+    return f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}"
+
+
+def unused_premises(index: "UsageIndex", choice: ChosenSource, report: "UnusedReport") -> Iterator[str]:
+    """Yield what the answers do not count: silences of brokers, unread accesses, unknown settings. Raises as above."""
+    silences = report.unused.silences
+    for silence in silences[:_NAMED_SILENCES]:
+        yield f"gap: {silence_text(silence)}"
+    if len(silences) > _NAMED_SILENCES:
+        yield f"and {plural(len(silences) - _NAMED_SILENCES, 'more gap')}"
+    if report.unused.unread:
+        yield f"not judged: {unread_text(report.unused.unread)}"
+    if text := unknown_settings(index, choice):
+        yield text
+
+
 _KEYS = ("firstMatched", "lastMatched", "firstNeeded", "lastNeeded")
 """Of EVENTS."""
+_NAMED_SILENCES = 20
 _BLOCK = 1 << 14
 """Rules whose uses are read together."""
 

@@ -308,11 +308,16 @@ def warn_of_unknown_kafka(rules: Rules) -> None:
         warn(text)
 
 
+def rejects_text(rejects: Counter[Reason]) -> str:
+    """Return of how many lines no access was read, and why."""
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
+    return f"{plural(sum(rejects.values()), 'line')} skipped: {reasons}"
+
+
 def warn_of_rejects(rejects: Counter[Reason]) -> None:
     """Warn of lines of which no access was read, with their number and the reasons."""
     if rejects:
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejects.most_common())
-        warn(f"{plural(sum(rejects.values()), 'line')} skipped: {reasons}")
+        warn(rejects_text(rejects))
 
 
 def warn_of_unread(unread: UnreadAccesses, what: str) -> None:
@@ -336,6 +341,21 @@ class LogUsage:
 
     report: UsageReport
     rejects: Counter[Reason]
+    unknown: Premises
+    """Settings for which no ACL counts as removable."""
+
+    def premises(self) -> Iterator[str]:
+        """Yield what the report does not know, and what it does not count, as sentences."""
+        if not self.report.has_times:
+            yield _NO_TIMES
+        if text := holes_text(self.report):
+            yield text
+        if self.rejects:
+            yield rejects_text(self.rejects)
+        if self.report.unread:
+            yield f"{unread_text(self.report.unread)}: {unjudged_text(self.report)}"
+        if self.unknown:
+            yield f"no ACL counts as removable: {self.unknown.unless()}"
 
     def objects(self) -> Iterator[JsonObject]:
         """Yield an object for each ACL."""
@@ -373,7 +393,9 @@ def use_of_acls(
     usage_report = report(
         counted.accesses, judged, counted.rows, counted.days, top=_MOST_DENIALS, unread=counted.unread
     )
-    return LogUsage(report=usage_report.without_proof() if unknown else usage_report, rejects=counted.rejects)
+    return LogUsage(
+        report=usage_report.without_proof() if unknown else usage_report, rejects=counted.rejects, unknown=unknown
+    )
 
 
 def unjudged_text(usage_report: UsageReport) -> str:
@@ -385,19 +407,29 @@ def unjudged_text(usage_report: UsageReport) -> str:
     return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
 
 
+_NO_TIMES = "the source has no times: all of its ACLs are assumed to be in force in the whole window"
+
+
 def warn_of_gaps(usage_report: UsageReport) -> None:
     """Warn of what the report does not know: when the ACLs were in force, and days without any access."""
     if not usage_report.has_times:
-        note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
+        note(_NO_TIMES)
+    if text := holes_text(usage_report):
+        warn(text)
+
+
+def holes_text(usage_report: UsageReport) -> str:
+    """Return which days of the window are without any access; nothing if none is."""
     holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
-    if holes:
-        ranges = list(_day_ranges(holes))
-        more = f" and {len(ranges) - _NAMED_HOLES:,} more ranges" if len(ranges) > _NAMED_HOLES else ""
-        text = ", ".join(ranges[:_NAMED_HOLES]) + more
-        warn(
-            f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
-            "the cluster was idle, or the log is incomplete"
-        )
+    if not holes:
+        return ""
+    ranges = list(_day_ranges(holes))
+    more = f" and {len(ranges) - _NAMED_HOLES:,} more ranges" if len(ranges) > _NAMED_HOLES else ""
+    text = ", ".join(ranges[:_NAMED_HOLES]) + more
+    return (
+        f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
+        "the cluster was idle, or the log is incomplete"
+    )
 
 
 def _day_ranges(days: list[date]) -> Iterator[str]:

@@ -5,8 +5,11 @@ import io
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import aclog as library
+from aclog.ops.tables import permission_rows, rule_text
 from tests.support.cli.command import aclog
 
 LOG = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -65,3 +68,50 @@ def test_columns_are_those_of_the_rows():
     assert row == {"principal": "User:alice", "host": "any"}
     words = ("who-can", "--log", LOG, "--operation", "READ", "--topic", "orders", "--format", "csv")
     assert "expected some of principal, " in aclog(*words, "--columns", "principals").complaint
+
+
+def is_about(rule, row):
+    """Whether a rule of a region may be about a row: the naive reference."""
+    if isinstance(rule, str):
+        return True
+    literal, prefixed = (rule["patternType"] == each for each in ("LITERAL", "PREFIXED"))
+    name, own, is_prefix = row["name"], rule["resourceName"], row["patternType"] == "PREFIXED"
+    if literal and not (own in ("*", name if not is_prefix else "*") or (is_prefix and own.startswith(name))):
+        return False
+    if prefixed and not (name.startswith(own) or (is_prefix and own.startswith(name))):
+        return False
+    if ":" not in rule["principal"]:
+        return True
+    if row["principal"] != "anyone" and rule["principal"] not in (row["principal"], "User:*"):
+        return False
+    implied = {"READ": ["DESCRIBE"], "WRITE": ["DESCRIBE"]}.get(rule["operation"], [])
+    implied = implied if rule["permissionType"] == "ALLOW" else []
+    return rule["operation"] == "ALL" or row["operation"] in (rule["operation"], *implied)
+
+
+NAMES = st.sampled_from(["*", "a", "ab", "abc", "b", "ba", "\uffff"])
+RULES = st.fixed_dictionaries({
+    "resourceType": st.just("TOPIC"), "resourceName": NAMES, "patternType": st.sampled_from(["LITERAL", "PREFIXED"]),
+    "principal": st.sampled_from(["User:a", "User:b", "User:*", "malformed"]), "host": st.just("*"),
+    "operation": st.sampled_from(["READ", "WRITE", "DESCRIBE", "ALL"]),
+    "permissionType": st.sampled_from(["ALLOW", "DENY"]),
+})  # fmt: skip
+PARTS = st.one_of(
+    NAMES.map(lambda name: {"literal": name}),
+    st.sampled_from(["", "a", "ab", "b"]).map(
+        lambda name: {"prefix": name, "exceptPrefixes": [], "exceptLiterals": []}
+    ),
+)
+
+
+@given(
+    rules=st.lists(RULES | st.just("SuperUser"), max_size=9),
+    names=st.lists(PARTS, min_size=1, max_size=3),
+    principals=st.sampled_from([{"in": ["User:a", "User:b"]}, {"except": ["User:a"]}]),
+)
+def test_rules_of_a_row_are_those_about_it(rules, names, principals):
+    region = {"principals": principals, "operations": ["READ", "DESCRIBE"], "resourceType": "TOPIC", "names": names,
+              "hosts": {"in": ["h"]}, "rules": rules, "denies": rules[::-1]}  # fmt: skip
+    for row in permission_rows([region]):
+        assert row["rules"] == [rule_text(rule) for rule in rules if is_about(rule, row)]
+        assert row["denies"] == [rule_text(rule) for rule in rules[::-1] if is_about(rule, row)]

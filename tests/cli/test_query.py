@@ -53,8 +53,8 @@ def test_a_source_by_its_place(tmp_path):
     [checkpoint] = [*Path("tests/data/kafka-4.3.1-small/__cluster_metadata-0").glob("*.checkpoint")][-1:]
     assert query(count, checkpoint) == query(count, "--snapshot", checkpoint)
     for words, text in (
-        (("nowhere",), "nowhere: no such file or directory: expected a log directory"),
-        ((LOG, "--log", LOG), "a source is also named by a flag"),
+        (("nowhere",), "'nowhere' is no source"),
+        ((LOG, "--log", LOG), "the source is named twice"),
         (("main:nowhere/at/all",), "nowhere/at/all"),
         (("127.0.0.1:1",), "127.0.0.1:1"),
     ):
@@ -149,3 +149,23 @@ def test_a_source_without_a_log_has_no_changes():
 def test_without_duckdb_one_line_names_the_extra(monkeypatch):
     monkeypatch.setattr("aclog.ops.extras.find_spec", lambda name: None if name == "duckdb" else sys)
     assert aclog("query", "SELECT 1", LOG).complaint.startswith("no module duckdb: it runs SQL: ")
+
+
+def test_values_that_python_has_not_are_text_or_one_line():
+    sql = (
+        "SELECT MAP {'a': [1, NULL]} m, 340282366920938463463374607431768211455::UHUGEINT u, '101'::BIT b, "
+        "TIMETZ '10:00:00+01' z, INTERVAL 1 MONTH i, [INTERVAL 2 DAY] l"
+    )
+    assert query(sql, LOG) == [
+        {"m": [["a", [1, None]]], "u": "340282366920938463463374607431768211455", "b": "101", "z": "10:00:00+01",
+         "i": "1 month", "l": "[2 days]"}
+    ]  # fmt: skip
+    for value in (
+        "'infinity'::TIMESTAMP",
+        "'-infinity'::DATE",
+        "'0044-03-15 (BC)'::DATE",
+        "'20000-01-01'::TIMESTAMPTZ",
+    ):
+        complaint = aclog("query", f'SELECT 1 AS a, {value} AS "x"', LOG).complaint
+        assert "x: a time before the year 1, after 9999 or infinite: expected CAST(x AS VARCHAR)" in complaint
+        assert len(query(f"SELECT CAST({value} AS VARCHAR) AS x", LOG)) == 1

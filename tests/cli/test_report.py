@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import aclog as library
+from aclog.snapshots.checkpoints import write_checkpoint
+from aclog.snapshots.publisher import recover
 from tests.support.builders.hostile_names import NAMES
 from tests.support.builders.state_logs import write_log
-from tests.support.builders.state_records import acl
+from tests.support.builders.state_records import acl, removal
 from tests.support.builders.week import WEEK
 from tests.support.cli.command import aclog
 from tests.support.sources.files_of_rules import ONE_RULE, write_files
@@ -70,7 +72,7 @@ def test_each_command_line_runs_and_means_the_reported_state(html):
         name, *words = shlex.split(line)
         result = aclog(*words)
         assert (name, result.code in (0, 1)) == ("aclog", True), result
-        assert "--as-of 40" in line
+        assert ("--as-of 40" in line) is not line.startswith("aclog usage ")
 
 
 def test_numbers_are_those_of_the_commands(tmp_path):
@@ -192,3 +194,171 @@ def test_bad_input_is_one_line(tmp_path):
     ):
         assert text in aclog("report", *words).complaint
     assert not list(Path(tmp_path).iterdir())
+
+
+def lines_of(*rules):
+    """A file of rules: type, name, principal, operation, and of some the permission."""
+    keys = ("resourceType", "resourceName", "principal", "operation", "permissionType")
+    rest = {"patternType": "LITERAL", "host": "*", "permissionType": "ALLOW"}
+    return "".join(json.dumps({**rest, **dict(zip(keys, rule, strict=False))}) + "\n" for rule in rules)
+
+
+def commands(page):
+    return [shlex.split(line.strip("`"))[1:] for line in page.splitlines() if line.startswith("`aclog ")]
+
+
+def test_the_matrix_has_all_types_and_all_topics(tmp_path):
+    names = [f"t{number}." for number in range(14)]
+    rules = [("TOPIC", name, f"User:{name}", "WRITE") for name in names]
+    rules += [("TOPIC", "*", "User:star", "READ"), ("DELEGATION_TOKEN", "t", "User:token", "DESCRIBE")]
+    (tmp_path / "rules.jsonl").write_text(lines_of(*rules, ("USER", "u", "User:user", "CREATE_TOKENS")))
+    page = written(tmp_path / "a.md", tmp_path / "rules.jsonl", "--sections", "access")
+    [head] = re.findall(r"^\| principal \| (.*) \|$", page, re.MULTILINE)
+    heads = head.replace("\\", "").split(" | ")
+    cells = {row[0]: dict(zip(heads, map(str.strip, row[1:]), strict=False)) for row in (
+        line.strip("|").split("|") for line in page.splitlines() if line.startswith("| "))}  # fmt: skip
+    cells = {name.strip(): row for name, row in cells.items()}
+    assert (cells["User:star"]["TOPIC"], cells["User:token"]["DELEGATION_TOKEN"], cells["User:user"]["USER"]) == (
+        "R", "d", "d",
+    )  # fmt: skip
+    assert cells["User:star"][heads[0]] == "R"
+    assert [cells[f"User:{name}"]["TOPIC"] for name in names] == ["W"] * 14
+    assert "And 2 more groups of topics, which the column TOPIC covers." in page
+    html = written(tmp_path / "a.html", tmp_path / "rules.jsonl", "--sections", "access")
+    assert "And 2 more groups of topics" in html.text
+
+
+def test_usage_judges_as_the_report(tmp_path):
+    page = written(tmp_path / "a.md", LOG, "--sections", "unused", "--accesses", ACCESSES, "--days", "3")
+    command = next(words for words in commands(page) if words[0] == "usage")
+    answers = [json.loads(line)["answer"] for line in aclog(*command, "--format", "jsonl").lines]
+    assert dict(tables(page)[1]) == {answer: str(answers.count(answer)) for answer in sorted(set(answers))}
+    as_of = written(
+        tmp_path / "b.md", LOG, "--sections", "unused", "--accesses", ACCESSES, "--as-of", "36", "--timezone", "+01:00"
+    )
+    command = next(words for words in commands(as_of) if words[0] == "usage")
+    assert "--as-of 36" in " ".join(command)
+    assert "--timezone +01:00" in " ".join(command)
+
+
+def test_the_use_of_acls_has_its_premises(tmp_path):
+    lines = [json.loads(line) for line in ACCESSES.read_text().splitlines()]
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in (lines[0], lines[-1])) + "no access\n"
+    )
+    page = written(
+        tmp_path / "a.md",
+        WEEK / "rules.jsonl",
+        "--sections",
+        "unused",
+        "--accesses",
+        tmp_path / "a.jsonl",
+        "--days",
+        "30",
+    )
+    before = page[: page.index("can be removed")]
+    assert "the source has no times: all of its ACLs are assumed to be in force in the whole window" in before
+    assert "no accesses on" in before
+    assert "1 line skipped" in before
+    assert "on the premises above" in page
+    assert "| reason" not in page
+
+
+def test_the_silences_of_an_index_are_premises(tmp_path):
+    log = tmp_path / "kafka-authorizer.log"
+    log.write_bytes((WEEK / "kafka-authorizer.log").read_bytes())
+    aclog("usage-index", "--log", LOG, "--accesses", log, "--index", tmp_path / "index").ok()
+    page = written(tmp_path / "a.md", LOG, "--sections", "unused", "--index", tmp_path / "index")
+    assert "gap: lines without a broker" in page[: page.index("can be removed")]
+
+
+def test_acls_that_existed_before_are_no_changes(tmp_path):
+    whole = write_log(tmp_path / "whole", *([acl(number)] for number in range(6)), [removal(0)])
+    log = write_log(tmp_path / "short", [acl(4)], [acl(5)], [removal(0)], base=4, times=[5000, 6000, 7000])
+    write_checkpoint(recover(whole, 4).image, log)
+    page = written(tmp_path / "a.md", log, "--sections", "changes")
+    assert "2 ACLs added and 1 removed since offset 4, where the log begins. 4 ACLs existed before." in page
+    counts, listing = [
+        [json.loads(line) for line in aclog(*command, "--format", "jsonl").ok().lines] for command in commands(page)
+    ]
+    assert {(row["change"], row["firstSeen"]): row["n"] for row in counts} == {
+        ("ADDED", True): 4, ("ADDED", False): 2, ("REMOVED", False): 1,
+    }  # fmt: skip
+    assert [row[0] for row in tables(page)[2]] == [str(row["offset"]) for row in listing] == ["6", "5", "4"]
+
+
+def test_times_beyond_every_calendar_are_not_in_the_chart(tmp_path):
+    times = [1_700_000_000_000, 253_402_300_799_000, 253_402_300_800_000, 1 << 61]
+    log = write_log(tmp_path / "log", *([acl(number)] for number in range(4)), times=times)
+    page = written(tmp_path / "a.md", log, "--sections", "changes")
+    assert "4 ACLs added and 0 removed. 2 changes with a time after the year 9999: not in the chart." in page
+    assert sum(int(added) for _, added, _ in tables(page)[1]) == 2
+
+
+def test_administrators_and_exceptions_are_counted(tmp_path):
+    rules = [("CLUSTER", "kafka-cluster", f"User:admin-with-a-long-name-{number:03}", "ALTER") for number in range(110)]
+    rules += [("TOPIC", "open", f"User:blocked-with-a-long-name-{number:02}", "READ", "DENY") for number in range(30)]
+    (tmp_path / "rules.jsonl").write_text(lines_of(*rules, ("TOPIC", "open", "User:*", "READ")))
+    page = written(tmp_path / "a.md", tmp_path / "rules.jsonl", "--sections", "admins,everyone")
+    assert len(re.findall(r"^\| User:admin-with-a-long-name-\d+ \|", page, re.MULTILINE)) == 100
+    assert "And 10 more." in page
+    assert re.search(r"anyone but (User:blocked-with-a-long-name-\d\d, ){10}and 20 more", page)
+    assert "except 20 more" in page
+    assert "\u2026" not in page
+
+
+def test_each_command_has_the_flags_of_the_source(tmp_path):
+    write_files(tmp_path / "rules", {
+        "a.jsonl": ONE_RULE, "b.jsonl": lines_of(("TOPIC", "x", "User:other", "READ")),
+        "c.tf": 'resource "rhoas_acl" "a" {}\n',
+    })  # fmt: skip
+    page = written(
+        tmp_path / "a.md", "--acls", tmp_path / "rules", "--exclude", "b.jsonl",
+        "--accept-unread", "resource:rhoas_acl", "--no-allow-everyone-if-no-acl-found",
+        "--var", "a=b", "--workspace", "w",
+    )  # fmt: skip
+    assert dict(tables(page)[0])["Accepted unread"] == "resource:rhoas_acl"
+    assert "1 ACLs for 1 principal." in page
+    for command in commands(page):
+        text = " ".join(command)
+        assert "--exclude b.jsonl --accept-unread resource:rhoas_acl --var a=b --workspace w" in text
+        assert "PRINCIPAL" in command or aclog(*command).code in (0, 1)
+    [row] = map(json.loads, aclog(*commands(page)[0], "--format", "jsonl").ok().lines)
+    assert (row["acls"], row["principals"]) == (1, 1)
+
+
+def test_lint_is_that_of_the_repository(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.jsonl").write_text(
+        lines_of(*[("TOPIC", "x", "User:a", "READ"), ("TOPIC", "x", "User:a", "ALL")])
+    )
+    page = written(tmp_path / "all.md", "rules.jsonl", "--sections", "lint")
+    total = len(aclog("lint", "--acls", "rules.jsonl", "--format", "jsonl").lines)
+    assert total
+    assert f"{total} finding" in page
+    (tmp_path / "aclog.toml").write_text('[lint]\nselect = ["02"]\n')
+    page = written(tmp_path / "some.md", "rules.jsonl", "--sections", "lint")
+    selected = len(aclog(*commands(page)[0], "--format", "jsonl").lines)
+    assert f"{selected} finding" in page
+    assert selected < total
+    assert dict(tables(page)[0])["Settings of lint"] == "aclog.toml"
+    sql = "SELECT count(DISTINCT finding) AS n FROM findings"
+    assert json.loads(aclog("query", sql, "rules.jsonl", "--format", "jsonl").ok().out) == {"n": selected}
+
+
+def test_a_report_replaces_the_former_one_at_once(tmp_path, monkeypatch):
+    path = tmp_path / "a.md"
+    path.write_text("former")
+    path.chmod(0o604)
+    words = ("report", WEEK / "rules.jsonl", "--sections", "numbers", "--out", path)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        assert "No space left" in aclog(*words).complaint
+    assert path.read_text() == "former"
+    aclog(*words).ok()
+    assert path.read_text().startswith("# Access report")
+    assert path.stat().st_mode & 0o777 == 0o604
+    (tmp_path / "new.txt").touch()
+    aclog(*words[:-1], tmp_path / "new.md").ok()
+    assert (tmp_path / "new.md").stat().st_mode == (tmp_path / "new.txt").stat().st_mode
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.md", "new.md", "new.txt"]

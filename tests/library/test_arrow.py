@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import aclog
+from aclog.ops import tables
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl
 
@@ -115,3 +116,14 @@ def test_a_prefix_by_a_flag():
         aclog.topic("pii-", pattern="LITERAL", prefixed=True)
     with pytest.raises(aclog.ConfigError, match="expected True or False"):
         aclog.topic("pii-", prefixed="yes")
+
+
+def test_a_page_of_grants_builds_the_rows_that_it_shows(tmp_path, monkeypatch):
+    made = []
+    rows = tables.region_rows
+    monkeypatch.setattr(tables, "region_rows", lambda region: (made.append(row) or row for row in rows(region)))
+    with aclog.open_log(write_log(tmp_path / "log", [acl(number, name=f"t{number}") for number in range(60)])) as log:
+        grants = log.image().authorizer().what_can("User:alice")
+    assert "... and more" in grants._repr_html_()
+    assert len(made) == 21
+    assert grants.to_arrow().num_rows > 60

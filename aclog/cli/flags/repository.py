@@ -18,6 +18,8 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:
+    from aclog.sources.acl_lines import NameFile
+    from aclog.sources.choice import ChosenSource
     from aclog.sources.repository import RepositorySettings
 
 
@@ -150,6 +152,35 @@ def source_flags(flags: SourceFlags, settings: "RepositorySettings") -> SourceFl
         variables=[*source.variables, *flags.variables],
         workspace=flags.workspace or source.workspace,
     )
+
+
+def settings_of_lint(authorizer: AuthorizerFlags) -> "RepositorySettings":
+    """Return the settings by which `aclog lint` finds, of the nearest aclog.toml, with what flags give instead.
+
+    Raises as RepositoryFlags.load.
+    """
+    from aclog.sources.repository import load_repository_settings
+
+    settings = load_repository_settings()
+    given = {name: value for name in _DECIDING if (value := getattr(authorizer.stated(), name)) is not None}
+    if not authorizer.documented:
+        del given["semantics"]  # the default, which is no choice
+    return evolve(settings, authorizer=evolve(settings.authorizer, **given))
+
+
+def choice_of_lint(
+    flags: SourceFlags, settings: "RepositorySettings", choice: "ChosenSource", topics: "NameFile | None"
+) -> "tuple[ChosenSource, NameFile | None]":
+    """Return a source as `aclog lint` reads it, and the topics that exist: by the settings too.
+
+    `choice`, `topics`: the same by the flags alone. Raises as SourceFlags.choose.
+    """
+    named = source_flags(flags, settings)
+    if named == flags:
+        return choice, topics
+    names = topics if named.topics_file == flags.topics_file else named.topics()
+    is_read_again = flags.acls not in (None, "-") or flags.ref is not None  # by what they exclude
+    return (named.choose(topics=names) if is_read_again else choice), names
 
 
 def rules_of(flags: SourceFlags, settings: "RepositorySettings") -> "tuple[SourceFlags, RepositorySettings]":
