@@ -448,14 +448,18 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
-            for process in list((pool._processes or {}).values()):  # the pool's own SIGTERM may be blocked
-                process.kill()
+            _kill(pool)
             raise ConfigError(
                 "a worker process was killed, perhaps for lack of memory: run again with fewer --workers"
             ) from None
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            _kill(pool)  # such as at Ctrl-C: no result is needed any more
             raise
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    for process in list((pool._processes or {}).values()):  # the pool's own SIGTERM may be blocked
+        process.kill()
 
 
 @contextmanager
