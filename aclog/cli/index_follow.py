@@ -9,10 +9,10 @@ from typing import Final, Protocol
 from attrs import define, field
 
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
-from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, taken_row
+from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.ops.usage import few, note_layouts, stated_format
+from aclog.ops.usage import few, note_layouts, note_unread_lines, stated_format
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource
@@ -20,7 +20,7 @@ from aclog.targets.applies import time_now
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
-from aclog.usage.accesses.access_log import files_of
+from aclog.usage.accesses.access_log import files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
 from aclog.usage.judging import Each, each_in_processes
 from aclog.usage.window import UnreadAccesses
@@ -59,7 +59,7 @@ class FileFeed:
     """The files of an access log."""
 
     log: FollowedLog
-    workers: int | None
+    flags: AccessesFlags
     _deferred: int = field(default=0, init=False)
     """The size of the last batch that waits for more, in bytes."""
     _version: int | None = field(default=None, init=False)
@@ -76,6 +76,8 @@ class FileFeed:
             new = self.log.look(index.known_contents, advance)
         if self._is_first:
             note_layouts(new.input)
+            if self.flags.explain_unread:
+                note_unread_lines(new.input, self.flags.explain_unread)
             self._is_first = False
         if not new.contents:
             self.log.confirm()
@@ -85,10 +87,10 @@ class FileFeed:
         if self._deferred and SMALL < size < 2 * self._deferred:
             raise NothingTakenError("nothing was taken", UnreadAccesses())
         try:
-            run = runs.take(choose(), new, workers_for(size, self.workers), contents_version=version)
-        except NothingTakenError:
+            run = runs.take(choose(), new, workers_for(size, self.flags.workers), contents_version=version)
+        except NothingTakenError as error:
             self._deferred, self._version = size, version
-            raise
+            raise note_waiting(index, error, self.flags.accesses_format) from error
         self._deferred, self._version = 0, index.last_run
         self.log.confirm()
         return run
@@ -117,9 +119,10 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
     for path in flags.accesses:
         if path == STDIN:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")
-        list(files_of(path))
+        if not any(each.is_file() for each in listed(path, list[OSError]().append)):
+            list(files_of(path))  # its error has the reason
     log = FollowedLog(paths=flags.accesses, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
-    yield FileFeed(log=log, workers=flags.workers)
+    yield FileFeed(log=log, flags=flags)
 
 
 def workers_for(size: int, workers: int | None) -> Each:

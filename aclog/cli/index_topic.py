@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -10,7 +9,7 @@ from attrs import define, field
 
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_follow import workers_for
-from aclog.cli.index_update import AddedRun, IndexRuns, print_taken
+from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, print_taken
 from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 1 << 28
 """The approximate size of a batch: it bounds the temporary file and the time until a signal is noticed."""
-_FIELDS: Final = ("offset", "epoch", "time")
-"""The streams of a partition in the index: those of Place."""
+_FIELDS: Final = ("offset", "epoch", "time", "since")
+"""The streams of a partition in the index: those of Place, and since when records may be unread."""
 
 
 def topic_settings(flags: AccessesFlags, command_config: Path | None) -> TopicSettings | None:
@@ -71,8 +70,41 @@ class _Loss(NamedTuple):
     records: int
     """0 if their number is unknown."""
     since: int
-    """The time of the last record that was read, in ms since 1970."""
+    """The time from which records may be unread, in ms since 1970; 0: it is unknown."""
     why: str
+
+
+class _Progress(NamedTuple):
+    """What was read of a partition."""
+
+    place: "Place"
+    since: int
+    """A time, in ms since 1970, before which all records were written that are before the place, or are in the index as
+    lost. It is that of this machine, when the end of the partition was at the place: the times of records are those of
+    their producers. 0: that is not known.
+    """
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The values of _FIELDS."""
+        return dict(zip(_FIELDS, (*self.place, self.since), strict=True))
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int]) -> "_Progress":
+        """Return that of stored values; those of an earlier version have no `since`."""
+        from aclog.metalog.topiclog.records import Place
+
+        *place, since = (numbers.get(kind, 0) for kind in _FIELDS)
+        return cls(Place(*place), since)
+
+
+class _Look(NamedTuple):
+    """The partitions at the beginning of a step."""
+
+    at: int
+    """A time before all of this was determined, in ms since 1970."""
+    topic_id: "TopicId"
+    bounds: dict[int, tuple[int, int]]
 
 
 @define(eq=False, kw_only=True)
@@ -86,34 +118,50 @@ class TopicFeed:
     """Whether to read what was written since the start."""
     most_bytes: int = _MOST_BYTES
     has_more: bool = field(default=False, init=False)
-    _ends: dict[int, int] | None = field(default=None, init=False)
-    """Where to stop, by partition."""
+    _first: _Look | None = field(default=None, init=False)
+    """The look whose ends are those to read to."""
 
     def step(self, runs: IndexRuns, choose: Callable[[], ChosenSource]) -> AddedRun | None:
         """See Feed."""
         from aclog.metalog.topiclog.records import GoneError
 
-        records = self.records
-        topic_id, number = records.describe()
-        bounds = {partition: records.bounds(partition) for partition in range(number)}
-        if self._ends is None or self.follow:
-            self._ends = {partition: end for partition, (_, end) in bounds.items()}
-        stored = self._stored(runs.index, topic_id, bounds)
-        starts = {partition: stored.get(partition, _begin(low)) for partition, (low, _) in bounds.items()}
-        bounds = {partition: (low, min(self._ends.get(partition, 0), end)) for partition, (low, end) in bounds.items()}
-        after = dict(starts)
+        records, look = self.records, self._look()
+        if self._first is None or self.follow or self._first.topic_id != look.topic_id:
+            self._first = look
+        ends = {partition: end for partition, (_, end) in self._first.bounds.items()}
+        numbers = runs.index.positions(self._prefix(look.topic_id.kafka_cluster_id))
+        starts = self._starts(runs.index, look, numbers)
+        places = {partition: start.place for partition, start in starts.items()}
+        bounds = {partition: (low, min(ends.get(partition, 0), end)) for partition, (low, end) in look.bounds.items()}
+        after = dict(places)
         try:
-            copy = StreamCopy.of_blocks(self._lines(records, starts, bounds, after), self.topic.name)
+            copy = StreamCopy.of_blocks(self._lines(records, places, bounds, after), self.topic.name)
         except GoneError as error:
             loss, moved = self._loss(error.partition, starts[error.partition], records.bounds(error.partition))
-            self._note_lost(runs.index, topic_id, [loss], stored, {error.partition: moved})
+            self._note_lost(runs.index, look, [loss], numbers, {error.partition: moved})
             return self.step(runs, choose)
         with copy:
-            if after == starts:
+            if after == places:
                 return None
-            if records.describe()[0] != topic_id:  # its records are not those of the stored positions
+            if records.describe()[0] != look.topic_id:  # its records are not those of the stored positions
                 raise LogError(f"{self.topic.name}: the topic was created again while it was being read: run again")
-            return self._take(runs, choose, copy, self._positions(topic_id, stored, after))
+            reached = {
+                partition: _Progress(place, max(starts[partition].since, self._read_until(look, partition, place)))
+                for partition, place in after.items()
+            }
+            return self._take(runs, choose, copy, self._positions(look.topic_id, numbers, reached))
+
+    def _look(self) -> _Look:
+        at = current_time_ms()
+        topic_id, number = self.records.describe()
+        return _Look(at, topic_id, {partition: self.records.bounds(partition) for partition in range(number)})
+
+    def _read_until(self, look: _Look, partition: int, place: "Place") -> int:
+        """Return the time of the latest look at which a partition ended at a place or before it; 0 without one."""
+        for each in (look, self._first):
+            if each is not None and partition in each.bounds and each.bounds[partition][1] <= place.offset:
+                return each.at
+        return 0
 
     @property
     def status(self) -> str:
@@ -146,7 +194,7 @@ class TopicFeed:
         self, runs: IndexRuns, choose: Callable[[], ChosenSource], copy: StreamCopy, positions: Sequence[Position]
     ) -> AddedRun:
         form, profile = stated_format(self.flags.accesses_format)
-        file = PinnedFile.of(self.topic.name, copy.place)
+        file = PinnedFile.of(f"{self.topic.name} (records)", copy.place)  # a topic may be named like a packed file
         log = accesses_in([file], parse_zone(self.flags.accesses_timezone), form, profile)
         new = NewAccesses(input=log, contents=(), files=1, waiting=())
         if not log.files:  # only records of other logs
@@ -156,89 +204,95 @@ class TopicFeed:
         if self.flags.explain_unread:
             note_unread_lines(log, self.flags.explain_unread)
         each = workers_for(file.size, self.flags.workers)
-        return runs.take(choose(), new, each, contents_version=None, positions=positions)
+        try:
+            return runs.take(choose(), new, each, contents_version=None, positions=positions)
+        except NothingTakenError as error:
+            is_perhaps_misread = bool(error.unread) and self.flags.accesses_format is not None
+            if not self.has_more or is_perhaps_misread:
+                raise note_waiting(runs.index, error, self.flags.accesses_format) from error
+            # the next batch would be the same one: it cannot grow
+            runs.index.note_lost(error.unread, positions, current_time_ms() * 1000)
+            warn(f"{error}: reading continues with the records after them")
+            return AddedRun.nothing(new, error.unread)
 
     def _prefix(self, cluster_id: str) -> str:
         return f"kafka:{cluster_id}:{self.topic.topic}:"
 
-    def _stored(
-        self, index: UsageIndex, topic_id: "TopicId", bounds: Mapping[int, tuple[int, int]]
-    ) -> dict[int, "Place"]:
-        """Return the positions in the index, after those of records that are gone were moved."""
-        prefix = self._prefix(topic_id.kafka_cluster_id)
-        fields: dict[tuple[str, int], dict[str, int]] = {}
-        for name, number in index.positions(prefix).items():
+    def _starts(self, index: UsageIndex, look: _Look, numbers: dict[str, int]) -> dict[int, _Progress]:
+        """Return where to begin, by partition, after what is lost was recorded; `numbers`: those of the index."""
+        prefix = self._prefix(look.topic_id.kafka_cluster_id)
+        fields: dict[str, dict[int, dict[str, int]]] = {}
+        for name, number in numbers.items():
             own_id, text, kind = name.removeprefix(prefix).split(":")
-            fields.setdefault((own_id, int(text)), {})[kind] = number
-        places = {key: _place(values) for key, values in fields.items()}
-        stored = {partition: place for (own_id, partition), place in places.items() if own_id == topic_id.topic_id}
-        latest = max((place.time for place in places.values()), default=None)
-        if latest is None:
-            return {}
-        losses, moved = list[_Loss](), dict[int, "Place"]()
-        for partition, (low, high) in bounds.items():
-            place = stored.get(partition)
-            if place is None:
-                if not stored:
-                    losses.append(_Loss(partition, 0, latest, "the topic was deleted and created again"))
-                elif low:
-                    losses.append(_Loss(partition, low, latest, "the first records of a new partition were removed"))
-                else:
-                    continue
-                moved[partition] = _begin(low)
-            elif not low <= place.offset <= high:
-                loss, moved[partition] = self._loss(partition, place, (low, high))
+            fields.setdefault(own_id, {}).setdefault(int(text), {})[kind] = number
+        topics = {own_id: {key: _Progress.of(each) for key, each in of.items()} for own_id, of in fields.items()}
+        stored = topics.get(look.topic_id.topic_id, {})
+        # a partition without a place did not exist at any look of the stored ones
+        since = max((each.since for each in stored.values()), default=0)
+        if topics and not stored:
+            latest = max(topics.values(), key=lambda each: max(progress.since for progress in each.values()))
+            since = min(progress.since for progress in latest.values())
+        losses, moved, starts = list[_Loss](), dict[int, _Progress](), dict[int, _Progress]()
+        for partition, (low, high) in look.bounds.items():
+            start = stored.get(partition)
+            if start is None:
+                start = _Progress(_begin(low), look.at if low == high else since)
+                if topics and not stored:
+                    losses.append(_Loss(partition, 0, since, "the topic was deleted and created again"))
+                    moved[partition] = start
+                elif topics and low:
+                    losses.append(_Loss(partition, low, since, "the first records of a new partition were removed"))
+                    moved[partition] = start
+            elif not low <= start.place.offset <= high:
+                loss, moved[partition] = self._loss(partition, start, (low, high))
                 losses.append(loss)
+            starts[partition] = moved.get(partition, start)
         if losses:
-            self._note_lost(index, topic_id, losses, stored, moved)
-        return stored
+            self._note_lost(index, look, losses, numbers, moved)
+        return starts
 
-    def _loss(self, partition: int, place: "Place", bounds: tuple[int, int]) -> "tuple[_Loss, Place]":
-        """Return what is lost after a position, and the next one that exists."""
-        low, high = bounds
+    def _loss(self, partition: int, start: _Progress, bounds: tuple[int, int]) -> tuple[_Loss, _Progress]:
+        """Return what is lost after a place, and the next place that exists."""
+        (low, high), place = bounds, start.place
         if place.offset < low:
-            loss = _Loss(partition, low - place.offset, place.time, "retention has removed records")
+            loss = _Loss(partition, low - place.offset, start.since, "retention has removed records")
         else:
-            loss = _Loss(partition, 0, place.time, "the log of the partition was truncated")
-        return loss, place._replace(offset=min(max(place.offset, low), high))
+            loss = _Loss(partition, 0, start.since, "the log of the partition was truncated")
+        return loss, start._replace(place=_begin(min(max(place.offset, low), high)))
 
     def _note_lost(
         self,
         index: UsageIndex,
-        topic_id: "TopicId",
+        look: _Look,
         losses: Sequence[_Loss],
-        stored: dict[int, "Place"],
-        moved: Mapping[int, "Place"],
+        numbers: dict[str, int],
+        moved: Mapping[int, _Progress],
     ) -> None:
-        """Record what is lost together with the positions behind it, and change `stored` to these."""
+        """Record what is lost together with the places behind it, also in `numbers`, which are those of the index."""
         now = current_time_ms()
-        begin = {partition: place._replace(epoch=-1, time=now) for partition, place in moved.items()}
         unread = UnreadCounter()
         for each in losses:
-            # an access is logged before its record is written, whose time the producer may set
-            first = min(each.since, now) * 1000 - DAY
+            # an access is logged before its record is written
+            first = max(min(each.since, now) * 1000 - DAY, 0)
             unread.add(None, None, LOST_RECORDS, UnreadSpan(each.records, first, now * 1000))
             number = f"{each.records:,} records" if each.records else "records"
+            since = f" since {time_text(each.since)}" if each.since else ""
             warn(
-                f"{self.topic.name}: partition {each.partition}: {number} since {time_text(each.since)} cannot be "
-                f"read: {each.why}: no rule is called unused for that time"
+                f"{self.topic.name}: partition {each.partition}: {number}{since} cannot be read: {each.why}: no rule "
+                "is called unused for that time"
             )
-        index.note_lost(unread.total, self._positions(topic_id, stored, begin), now * 1000)
-        stored.update(begin)
+        positions = self._positions(look.topic_id, numbers, moved)
+        index.note_lost(unread.total, positions, now * 1000)
+        numbers.update({each.stream: each.number for each in positions})
 
     def _positions(
-        self, topic_id: "TopicId", stored: Mapping[int, "Place"], after: Mapping[int, "Place"]
+        self, topic_id: "TopicId", numbers: Mapping[str, int], after: Mapping[int, _Progress]
     ) -> list[Position]:
         prefix = f"{self._prefix(topic_id.kafka_cluster_id)}{topic_id.topic_id}:"
-        return [
-            Position(
-                f"{prefix}{partition}:{kind}",
-                getattr(place, kind),
-                getattr(stored[partition], kind) if partition in stored else None,
-            )
-            for partition, place in after.items()
-            for kind in _FIELDS
-        ]
+        names = {
+            f"{prefix}{key}:{kind}": number for key, each in after.items() for kind, number in each.numbers.items()
+        }
+        return [Position(name, number, numbers.get(name)) for name, number in names.items()]
 
 
 @contextmanager
@@ -265,25 +319,15 @@ def _begin(offset: int) -> "Place":
     return Place(offset, -1, current_time_ms())
 
 
-def _place(values: Mapping[str, int]) -> "Place":
-    from aclog.metalog.topiclog.records import Place
-
-    return Place(*(values[kind] for kind in _FIELDS))
-
-
-def _itself(choice: ChosenSource) -> ChosenSource:
-    return choice
-
-
 def update_from_topic(feed: TopicFeed, runs: IndexRuns, source: SourceFlags, output: Output) -> None:
     """Add the records up to the end offsets of the start, and print each batch. Raises as IndexRuns.take."""
-    more = True
-    while more:
-        choice = source.choose()
-        try:
-            run = feed.step(runs, partial(_itself, choice))
-        finally:
-            choice.source.close()
-        nothing = NewAccesses(input=AccessInput(parts=(), files=()), contents=(), files=1, waiting=())
-        print_taken(output, run or AddedRun.nothing(nothing))
-        more = run is not None and feed.has_more
+    choice = source.choose()  # once: its rules may come from stdin
+    try:
+        more = True
+        while more:
+            run = feed.step(runs, lambda: choice)
+            nothing = NewAccesses(input=AccessInput(parts=(), files=()), contents=(), files=1, waiting=())
+            print_taken(output, run or AddedRun.nothing(nothing))
+            more = run is not None and feed.has_more
+    finally:
+        choice.source.close()

@@ -119,11 +119,7 @@ def update_index(
         try:
             added = runs.take(choice, new, log.each, contents_version=version)
         except NothingTakenError as error:
-            unread = error.unread
-            if not unread or flags.accesses_format is not None:  # it may be the wrong one
-                raise
-            index.note_unread(unread, current_time_ms() * 1000)
-            raise ConfigError(f"{error}, but the index notes that {unread_text(unread)}") from error
+            raise note_waiting(index, error, flags.accesses_format) from error
     print_taken(output, added)
 
 
@@ -133,6 +129,17 @@ class NothingTakenError(ConfigError):
     def __init__(self, text: str, unread: UnreadAccesses) -> None:
         super().__init__(text)
         self.unread = unread
+
+
+def note_waiting(index: UsageIndex, error: NothingTakenError, stated_format: str | None) -> NothingTakenError:
+    """Note the unread accesses of what was not taken, and may be read again; return the error, which names them.
+
+    Those that a stated format does not read are not noted: it may be the wrong one.
+    """
+    if not error.unread or stated_format is not None:
+        return NothingTakenError(str(error), error.unread)
+    index.note_unread(error.unread, current_time_ms() * 1000)
+    return NothingTakenError(f"{error}, but the index notes that {unread_text(error.unread)}", error.unread)
 
 
 @frozen(eq=False, kw_only=True)
@@ -145,9 +152,9 @@ class AddedRun:
     own_time: bool
 
     @classmethod
-    def nothing(cls, new: NewAccesses) -> Self:
-        """Return a run without new accesses."""
-        return cls(new=new, totals=Totals(), acls=0, own_time=True)
+    def nothing(cls, new: NewAccesses, unread: UnreadAccesses | None = None) -> Self:
+        """Return a run without new accesses, or only with unread ones."""
+        return cls(new=new, totals=Totals(unread=unread or UnreadAccesses()), acls=0, own_time=True)
 
 
 @frozen(eq=False, kw_only=True)

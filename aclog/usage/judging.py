@@ -1,12 +1,17 @@
 """Counting, tallying and evaluation of access logs in processes."""
 
 import multiprocessing
+import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from datetime import date, timedelta
 from functools import cache, partial
+from multiprocessing import resource_tracker
+from threading import Thread
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -416,7 +421,8 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
     """Yield the result of each part, in any order, from so many processes; in this one if `workers` is 1.
 
     Each process calls the pickled `make` once, and its result for each part. At most two results per process are
-    pending.
+    pending. Signals to the whole process group, such as Ctrl-C, are this process's to handle: the others block SIGINT,
+    and SIGTERM if this one has a handler, and end with this one.
 
     Raises:
         ConfigError: a process was killed. Errors of the work are passed on.
@@ -428,11 +434,13 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
     # a new process rather than a fork: threads of this one may hold locks
     spawning = multiprocessing.get_context("spawn")
     count = min(workers, len(parts))
+    resource_tracker.ensure_running()  # it would unblock the signals when the first process starts
     with ProcessPoolExecutor(count, spawning, initializer=_begin, initargs=(make,)) as pool:
         waiting: set[Future[R]] = set()
         try:
             for part in parts:
-                waiting.add(pool.submit(_work, part))
+                with _without_signals():  # it may start a process, which keeps them blocked
+                    waiting.add(pool.submit(_work, part))
                 if len(waiting) >= 2 * count:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
@@ -440,12 +448,35 @@ def each_in_processes(parts: Sequence[P], make: Callable[[], Callable[[P], R]], 
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
+            _kill(pool)
             raise ConfigError(
                 "a worker process was killed, perhaps for lack of memory: run again with fewer --workers"
             ) from None
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            _kill(pool)  # such as at Ctrl-C: no result is needed any more
             raise
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    for process in list((pool._processes or {}).values()):  # the pool's own SIGTERM may be blocked
+        process.kill()
+
+
+@contextmanager
+def _without_signals() -> Iterator[None]:
+    numbers = [signal.SIGINT, *([signal.SIGTERM] if callable(signal.getsignal(signal.SIGTERM)) else [])]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # a kill of the parent leaves the pool's pipe open: the other processes also have it
 
 
 @define
@@ -461,6 +492,7 @@ def _worker() -> _Worker:
 
 
 def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
     # the processes share the cores: one that reads with all of them slows down the others
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

@@ -271,6 +271,16 @@ def test_stdin_is_read_as_a_file_is_by_every_command(tmp_path, packing):
     assert again.lines == ["1 files, 0 of them new, 0 grown", "nothing new"]
 
 
+def test_the_last_line_of_stdin_needs_no_line_feed(tmp_path):
+    args = ("usage-index", "--log", SMALL / "__cluster_metadata-0", "--index", tmp_path / "index", "--accesses", "-")
+    text = LOGGED.read_bytes().rstrip(b"\n")
+    first = aclog(*args, "--format", "jsonl", stdin=text).ok()
+    assert json.loads(first.out)["accesses"] == text.count(b"Principal = ")
+    assert "not whole" not in first.err
+    again = aclog(*args, stdin=text + b"\n").ok()
+    assert again.lines[-1] == "nothing new"
+
+
 @pytest.mark.parametrize("has_proc", [True, False])
 def test_the_copy_of_stdin_ends_with_the_command(tmp_path, monkeypatch, has_proc):
     temporary = tmp_path / "temporary"

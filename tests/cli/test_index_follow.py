@@ -14,8 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from aclog.authorizer.settings import Settings
+from aclog.cli.flags.common import AccessesFlags, SourceFlags
+from aclog.cli.index_follow import file_feed
+from aclog.cli.index_update import IndexRuns, NothingTakenError
 from aclog.metalog.errors import ConfigError
 from aclog.usage.index.usage_index import UsageIndex
+from aclog.usage.window import EARLIEST, LATEST
 from tests.cli.test_usage_index import ACCESS, RULES, written
 from tests.support.cli.command import aclog
 from tests.support.processes.waiting import SECONDS, wait_until
@@ -144,3 +149,30 @@ def test_only_the_index_reads_a_topic(tmp_path):
         refused = aclog(command, "--acls", acls, "--accesses", "kafka://h:9092/log")
         assert refused.code == 2
         assert "--accesses kafka://h:9092/log: only aclog usage-index reads a topic" in refused.complaint
+
+
+@pytest.fixture
+def followed(tmp_path):
+    """What follows a log of unreadable accesses, and their index."""
+    (tmp_path / "a.log").write_text((line_of(1) + line_of(2)).replace("is Allowed", "is Allowed by chance"))
+    acls, directory = written(tmp_path / "acls.jsonl", RULES), tmp_path / "index"
+    flags = AccessesFlags(accesses=[str(tmp_path / "a.log")], explain_unread=1)
+    with file_feed(flags) as feed, UsageIndex.create(directory) as index:
+        runs = IndexRuns(index=index, directory=directory, settings=Settings(), configs=frozenset())
+        yield feed, runs, SourceFlags(acls=str(acls)).choose
+
+
+def test_unread_accesses_are_noted_while_their_log_waits_for_more(followed):
+    feed, runs, choose = followed
+    for _ in range(2):
+        with pytest.raises(NothingTakenError, match="but the index notes that 2 accesses"):
+            feed.step(runs, choose)
+    assert sum(span.accesses for span in runs.index.unread(EARLIEST, LATEST).spans.values()) == 2
+
+
+def test_unread_lines_are_explained_at_the_first_look(followed, capsys):
+    feed, runs, choose = followed
+    for _ in range(2):
+        with pytest.raises(NothingTakenError):
+            feed.step(runs, choose)
+    assert capsys.readouterr().err.count("a.log:1:") == 1

@@ -12,7 +12,15 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.index.usage_index import UsageIndex
@@ -178,6 +186,26 @@ def test_a_partition_that_was_truncated_and_has_grown_since_is_noticed(tmp_path)
         assert topic.counted() == 4 + 14 - 8
         assert topic.lost() == {"spans": 1, "records": 0}
         assert "cannot be read" not in aclog(*topic.command).ok().err
+
+
+def test_read_on_the_topic_is_enough(topic_kafka, topic, tmp_path):
+    """Without a right to the group of the client's group.id, whose coordinator it looks for on its own."""
+    topic.write(30)
+    user = AclBinding(
+        *(ResourceType.TOPIC, topic.name, ResourcePatternType.LITERAL, "User:bob", "*"),
+        *(AclOperation.READ, AclPermissionType.ALLOW),
+    )
+    topic.admin.create_acls([user])[user].result(SECONDS)
+    config = tmp_path / "client.properties"
+    config.write_text(LOGIN.format(PLAIN, f'username="bob" password="{password("bob")}"'))
+
+    def has_access() -> bool:
+        listed = AdminClient(client_properties(topic_kafka.bootstrap, "bob")).list_topics(topic.name, timeout=60)
+        return listed.topics[topic.name].error is None
+
+    wait_until(has_access)
+    aclog(*topic.command).ok()
+    assert topic.counted() == 30
 
 
 def test_what_cannot_be_read_is_refused_without_an_index(topic_kafka, tmp_path, topic):

@@ -94,6 +94,8 @@ class ClientErrors:
     """The latest error that a client reported by callback: a failed connection, a refused login."""
 
     where: str
+    ignored: frozenset[int] = frozenset()
+    """The codes of errors that do not matter to this client."""
     latest: LogError | None = field(default=None, init=False)
 
     @property
@@ -103,6 +105,8 @@ class ClientErrors:
 
     def note(self, error: KafkaError) -> None:
         """Record an error (error_cb)."""
+        if error.code() in self.ignored:
+            return
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self.latest is not None:
             return  # follows the errors of the individual brokers, which have the reason
         before, self.latest = self.latest, kafka_error(error, self.where)

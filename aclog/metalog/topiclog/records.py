@@ -16,6 +16,8 @@ from aclog.metalog.topiclog.topic import TopicAdmin, id_of_topic
 _SLICE_SECONDS: Final = 0.5
 _MESSAGES: Final = 2_000
 """How many messages are taken from the client at once."""
+_OF_GROUP: Final = frozenset((KafkaError.GROUP_AUTHORIZATION_FAILED,))
+"""The client looks for the coordinator of its group.id, although no group is used: READ on the topic is enough."""
 
 
 class Place(NamedTuple):
@@ -58,7 +60,7 @@ class TopicRecords:
     @classmethod
     def open(cls, settings: TopicSettings) -> Self:
         """Connect. Raises ConfigError: the client rejects the properties."""
-        errors = ClientErrors(settings.name)
+        errors = ClientErrors(settings.name, _OF_GROUP)
         properties = {**settings.properties, **FIXED, "group.id": settings.group_id}
         return cls(
             settings=settings,
@@ -145,7 +147,7 @@ class TopicRecords:
         deadline = time.monotonic() + RESPONSE_SECONDS
         while True:
             try:
-                messages = self._consumer.consume(_MESSAGES, timeout=_SLICE_SECONDS)
+                messages = self._consume()
             except KafkaException as error:
                 raise kafka_error(error, self.settings.name) from error
             if messages:
@@ -153,6 +155,10 @@ class TopicRecords:
             else:
                 self._check_waiting(deadline, None)
             yield from map(self._read, messages)
+
+    def _consume(self) -> list[Message]:
+        messages = self._consumer.consume(_MESSAGES, timeout=_SLICE_SECONDS)
+        return [each for each in messages if (error := each.error()) is None or error.code() not in _OF_GROUP]
 
     def _read(self, message: Message) -> Read:
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0

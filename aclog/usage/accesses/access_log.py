@@ -690,19 +690,20 @@ _READERS: Final[Mapping[AccessForm, Callable[[bytes, tzinfo], AccessBatch]]] = {
 
 
 def files_of(pattern: str) -> Iterator[Path]:
-    """Yield the files of a path or glob. Raises ConfigError: no files, or a pipe, which can only be read once."""
-    path = Path(pattern)
-    if path.is_file():
-        yield path
-        return
-    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute or not
-    files = [file for place in places for file in (_below(place) if place.is_dir() else [place])]
+    """Yield the files of a path or glob.
+
+    Raises:
+        ConfigError: no files, or a pipe, which can only be read once.
+        OSError: a directory cannot be listed.
+
+    """
+    files = listed(pattern, _fail)
     if not files:
         raise ConfigError(
             f"{pattern}: no such file, or a directory without files (names that begin with `.` or `_` are skipped)"
         )
     for file in files:
-        if file.exists() and not file.is_file():
+        if is_irregular(file):
             raise ConfigError(
                 f"{file}: not a regular file: an access log is read several times, which a pipe does not allow: write "
                 "the accesses to a file first, or pass them on stdin (-)"
@@ -710,28 +711,54 @@ def files_of(pattern: str) -> Iterator[Path]:
     yield from files
 
 
-def _below(directory: Path) -> list[Path]:
+OnError: TypeAlias = Callable[[OSError], None]
+"""Called with the error of a directory that cannot be listed, or of a file that cannot be examined."""
+
+
+def _fail(error: OSError) -> None:
+    raise error
+
+
+def listed(pattern: str, on_error: OnError) -> list[Path]:
+    """Return the files of a path or glob; those that it names itself may be no regular files."""
+    path = Path(pattern)
+    if path.is_file():
+        return [path]
+    places = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - absolute or not
+    return [file for place in places for file in (_below(place, on_error) if place.is_dir() else [place])]
+
+
+def is_irregular(path: Path) -> bool:
+    """Return whether there is something else than a regular file, such as a pipe."""
+    return path.exists() and not path.is_file()
+
+
+def _below(directory: Path, on_error: OnError) -> list[Path]:
     table = directory / "accesses"
     if not table.is_dir():
         table = directory if directory.name == table.name else table
     rejects = table.parent / "rejects"
     if table.is_dir() and rejects.is_dir():
-        return [*_visible(table), *_visible(rejects)]
-    return _visible(table if table.is_dir() else directory)
+        return [*_visible(table, on_error), *_visible(rejects, on_error)]
+    return _visible(table if table.is_dir() else directory, on_error)
 
 
-def _visible(top: Path) -> list[Path]:
+def _visible(top: Path, on_error: OnError) -> list[Path]:
     """Return the files below a directory and below the directories that links in it name, and links to no file."""
     below, seen = list[Path](), set[tuple[int, int]]()
-    for directory, folders, names in os.walk(top, followlinks=True):
+    for directory, folders, names in os.walk(top, onerror=on_error, followlinks=True):
         status = os.stat(directory)  # noqa: PTH116 - its result is a key
         if (status.st_dev, status.st_ino) in seen:  # a link to a directory above, or to another one below
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(each for each in folders if not each.startswith((".", "_")))
-        files = (Path(directory, name) for name in names if not name.startswith((".", "_")))
-        below += (path for path in files if path.is_file() or _is_dangling(path))
+        for path in (Path(directory, name) for name in names if not name.startswith((".", "_"))):
+            try:
+                if path.is_file() or _is_dangling(path):
+                    below.append(path)
+            except OSError as error:
+                on_error(error)
     return sorted(below)
 
 

@@ -1,5 +1,6 @@
 """The files of an access log that grows and is rotated: what is new in them, without reading all of them each time."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -26,8 +27,9 @@ from aclog.usage.accesses.access_log import (
     blocks_up_to,
     content_head,
     contents_of,
-    files_of,
+    is_irregular,
     last_line_end,
+    listed,
     listing,
     new_accesses,
     profile_of,
@@ -48,6 +50,8 @@ Inode: TypeAlias = tuple[int, int]
 
 _TAIL: Final = 1 << 12
 """The bytes that are compared before a position."""
+_GONE: Final = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP))
+"""Of a path that was renamed or removed since the listing, or of a link to no file."""
 
 
 @frozen(kw_only=True)
@@ -109,11 +113,11 @@ class FollowedLog:
             OSError: a file was removed.
 
         """
-        paths = self._listed()
+        paths, missed = self._listed()
         with listing(tables_of(paths)):
             entries = {(each.file.device, each.file.inode): each for each in _entries(paths)}
         there = {each.file.path for each in entries.values()}
-        self.troubles = {path: text for path, text in self.troubles.items() if path in there}
+        self.troubles = missed | {path: text for path, text in self.troubles.items() if path in there}
         self._states = {inode: state for inode, state in self._states.items() if inode in entries}
         self._pending = {}
         changes = {inode: each for inode, each in entries.items() if not self._is_unchanged(inode, each)}
@@ -159,13 +163,25 @@ class FollowedLog:
         """Compare all contents with those of the index at the next look: another run has added some."""
         self._states, self._pending = {}, {}
 
-    def _listed(self) -> Collection[Path]:
-        paths = dict[Path, None]()
+    def _listed(self) -> tuple[Collection[Path], dict[str, str]]:
+        """Return the regular files, and why other files and directories are not read, by path."""
+        paths, missed = dict[Path, None](), dict[str, str]()
+
+        def miss(error: OSError) -> None:
+            """Note what cannot be examined, unless it was removed meanwhile."""
+            if error.errno not in _GONE:
+                missed[str(error.filename)] = f"{error.filename}: {error.strerror}"
+
         for pattern in self.paths:
-            is_one = not Path(pattern).is_dir() and not has_magic(pattern)
-            with suppress(ConfigError):  # there are no files, perhaps until the log is rotated
-                paths |= dict.fromkeys(files_of(f"{escape(pattern)}*" if is_one else pattern))
-        return paths.keys()
+            path = Path(pattern)
+            is_one = path.is_file() or not (path.is_dir() or has_magic(pattern))
+            # there may be no files until the log is rotated
+            for each in listed(f"{escape(pattern)}*" if is_one else pattern, miss):
+                if is_irregular(each):
+                    missed[str(each)] = f"{each}: not a regular file"
+                else:
+                    paths[each] = None
+        return paths.keys(), missed
 
     def _is_unchanged(self, inode: Inode, entry: _Entry) -> bool:
         state = self._states.get(inode)
@@ -280,10 +296,14 @@ class FollowedLog:
 
 def _entries(paths: Iterable[Path]) -> Iterator[_Entry]:
     for path in paths:
-        with suppress(FileNotFoundError):  # renamed or removed since the listing
+        try:
             status = path.stat()
-            file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)
-            yield _Entry(file=file, signature=(status.st_size, status.st_mtime_ns))
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            continue
+        file = PinnedFile(path=str(path), device=status.st_dev, inode=status.st_ino, size=status.st_size)
+        yield _Entry(file=file, signature=(status.st_size, status.st_mtime_ns))
 
 
 def _are_alike(one: bytes, other: bytes) -> bool:

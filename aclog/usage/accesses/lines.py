@@ -93,8 +93,11 @@ class StreamCopy:
 
     @classmethod
     def of(cls, stream: IO[bytes], name: str) -> Self:
-        """Copy a stream up to its end, in bounded memory; `name` is for errors. Raises as of_blocks."""
-        return cls.of_blocks(iter(lambda: stream.read(_BLOCK), b""), name)
+        """Copy a stream up to its end, in bounded memory; `name` is for errors. Raises as of_blocks.
+
+        The last line of a text gets a line feed: nothing follows it.
+        """
+        return cls.of_blocks(_with_last_feed(iter(lambda: stream.read(_BLOCK), b"")), name)
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes], name: str) -> Self:
@@ -143,6 +146,15 @@ class StreamCopy:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _with_last_feed(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    first = last = b""
+    for block in blocks:
+        first, last = first or block, block
+        yield block
+    if first and last[-1:] != b"\n" and _packing_of_bytes(first) is None and not first.startswith(TABLES):
+        yield b"\n"
 
 
 def _can_reopen(place: str) -> bool:

@@ -1,7 +1,10 @@
 """A log that grows and is rotated under its reader, which is killed at any time: each line is read once."""
 
+import errno
 import gzip
+import os
 import random
+import socket
 from collections import Counter
 from datetime import UTC
 from pathlib import Path
@@ -11,7 +14,7 @@ from attrs import define, field
 
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses import followed
-from aclog.usage.accesses.access_log import NewAccesses, accesses_in, read_part
+from aclog.usage.accesses.access_log import NewAccesses, accesses_in, find_accesses, read_part
 from aclog.usage.accesses.followed import FollowedLog
 from tests.support.spark.access_logs import audit_text
 
@@ -203,3 +206,55 @@ def test_a_log_that_is_truncated_and_grows_beyond_its_old_size_is_read_anew(tmp_
             index.take(following.look(lambda: index.keys, lambda *_: None))
             following.confirm()
     assert index.principals == Counter({f"User:{number}": 1 for number in range(1, 12)})
+
+
+def look(paths) -> "tuple[Index, FollowedLog]":
+    index, following = Index(), FollowedLog(paths=[str(each) for each in paths], zone=UTC)
+    index.take(following.look(lambda: index.keys, lambda *_: None))
+    return index, following
+
+
+def test_a_pipe_or_socket_beside_a_log_is_named_and_the_log_is_read(tmp_path):
+    log = tmp_path / "kafka-authorizer.log"
+    log.write_bytes(line_of(1))
+    os.mkfifo(tmp_path / "kafka-authorizer.log.fifo")
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(str(tmp_path / "kafka-authorizer.log.socket"))
+        index, following = look([log])
+    assert index.principals == Counter({"User:1": 1})
+    assert sorted(following.troubles.values()) == [
+        f"{log}.fifo: not a regular file",
+        f"{log}.socket: not a regular file",
+    ]
+
+
+def test_a_link_to_itself_does_not_stop_the_others(tmp_path):
+    (tmp_path / "a.log").write_bytes(line_of(1))
+    (tmp_path / "loop.log").symlink_to("loop.log")
+    assert look([tmp_path])[0].principals == Counter({"User:1": 1})
+
+
+def test_a_name_with_the_characters_of_a_glob_is_followed(tmp_path):
+    log = tmp_path / "broker[1].log"
+    log.write_bytes(line_of(1))
+    log.with_name("broker[1].log.1").write_bytes(line_of(2))
+    assert look([log])[0].principals == Counter({"User:1": 1, "User:2": 1})
+
+
+def test_a_directory_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
+    (tmp_path / "a.log").write_bytes(line_of(1))
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refused(path):
+        if str(path) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)  # permissions do not apply to root
+    index, following = look([tmp_path])
+    assert index.principals == Counter({"User:1": 1})
+    assert following.troubles == {str(closed): f"{closed}: Permission denied"}
+    with pytest.raises(PermissionError, match="closed"):
+        find_accesses([str(tmp_path)], UTC)
