@@ -106,8 +106,8 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
 
     [bold]Examples[/]
 
-      aclog report DIR -o audit.html --super-users 'User:admin'
-      aclog report DIR -o audit.md --sections numbers,everyone,admins
+      aclog report DIR -o audit.html
+      aclog report DIR -o audit.md --sections numbers,everyone,admins --super-users 'User:admin'
       aclog report --log DIR --as-of 2026-11-01 -o october.html --index usage
     """
     flags.check()

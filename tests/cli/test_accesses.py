@@ -268,7 +268,7 @@ def test_stdin_is_read_as_a_file_is_by_every_command(tmp_path, packing):
         ).ok()
         assert "1 of them new" in read.lines[0]
     again = aclog("usage-index", *source, *index, "--accesses", log).ok()
-    assert again.lines == ["1 files, 0 of them new, 0 grown", "nothing new"]
+    assert again.lines == ["1 file, 0 of them new, 0 grown", "nothing new"]
 
 
 def test_the_last_line_of_stdin_needs_no_line_feed(tmp_path):

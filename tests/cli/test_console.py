@@ -93,7 +93,7 @@ def get(port: int) -> tuple[int, str]:
         (("--listen", "nowhere"), "--listen"),
         (("--as-of", "0"), "the console shows the newest state"),
         (("--login", "oidc"), "ACLOG_OIDC_ISSUER is not set"),
-        (("--login", "oidc:none.toml"), "No such file"),
+        (("--login", "oidc:none.toml"), "no such file"),
         (("--login", "none"), "--login: none: no such file or directory"),
         (("--edit",), "--edit: expected --journal FILE"),
         (

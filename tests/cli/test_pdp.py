@@ -191,7 +191,7 @@ def test_without_tokens_it_answers_only_under_this_machines_names_and_its_own(lo
         (("--tls-cert", "x"), "expected --tls-cert and --tls-key together"),
         (("--tls-client-ca", "x"), "expected --tls-cert and --tls-key"),
         (("--as-of", "0"), "use context.as_of of a request"),
-        (("--mapping", "none.yaml"), "No such file"),
+        (("--mapping", "none.yaml"), "no such file"),
         (("--tokens", "open"), "chmod 600"),
         (("--tokens", "short"), "can be guessed"),
         (("--tokens", "none"), "no token in it"),

@@ -78,7 +78,8 @@ def test_only_the_acls_that_concern_a_question_are_requested(tmp_path, words, ap
     path.write_text("".join(f"{json.dumps(object_of_rule(each))}\n" for each in _SENT))
     with FakeBroker(_SENT, apis=apis) as running:
         live = aclog(*words, "--bootstrap-server", running.address)
-        assert all(len(sent) < len(_SENT) for sent in running.told) or "--user-principal" in words
+        # all are sent if the version of the request has no such resources, or to name those that are near
+        assert len(running.told[0]) < len(_SENT) or "--user-principal" in words
     own = aclog(*words, "--acls", path)
     assert (live.code, live.out) == (own.code, re.sub(rf" \({path}:[0-9]+\)", "", own.out))
 
