@@ -64,7 +64,7 @@ def test_the_window_ends_at_the_latest_access(tmp_path, acls):
 def test_files_in_several_forms_and_processes(tmp_path, acls):
     (tmp_path / "logs.d").mkdir()
     for number in range(3):
-        written(tmp_path / "logs.d" / f"{number}.jsonl", [ACCESS])
+        written(tmp_path / "logs.d" / f"{number}.jsonl", [ACCESS | {"host": f"10.0.0.{number}"}])  # no copies
     line = audit_text(name="orders").replace("is Denied", "is Allowed") + "\n"
     (tmp_path / "logs.d" / "kafka-authorizer.log.1.gz").write_bytes(gzip.compress(line.encode()))
     found = answers("--accesses", tmp_path / "logs.d", "--acls", acls, "--workers", 2)
