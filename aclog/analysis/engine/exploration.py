@@ -311,7 +311,8 @@ def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     before, after = old.settings, new.settings
     open_to_all = before.allow_everyone or after.allow_everyone
     if before.cidr is not after.cidr:
-        changed = chain(changed, map(cell_of, chain(range_rules(old.acls), range_rules(new.acls))))
+        states = (old.acls,) if old.acls.index is new.acls.index else (old.acls, new.acls)
+        changed = chain(changed, map(cell_of, chain.from_iterable(map(range_rules, states))))
     for key in changed:
         differing.add(key.principal)
         root = root_of_pattern(key.kind, key.name, literal=key.literal)
