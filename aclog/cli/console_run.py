@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -304,7 +305,7 @@ def run_console(source: SourceFlags, flags: ConsoleFlags, findings: FindingsFlag
             console = Console(
                 name=choice.source.name,
                 states=states,
-                command=CommandLine(source=tuple(source_words(source)), settings=tuple(settings_words(authorizer))),
+                command=CommandLine(source=tuple(chain(*source.named())), settings=tuple(authorizer.words())),
                 place=choice.source.change_place,
                 origins=SourceOrigins(choice),
                 lookout=lookout,
@@ -428,46 +429,3 @@ def _history(live: LiveState, settings: Settings, precedence: Precedence) -> His
     applies = FollowedApplies(source.directory) if isinstance(source, LogSource) else None
     live_history = LiveHistory(live=live, log=log, warm=lambda acls: warm(acls, settings), pause=precedence.give_way())
     return History(live=live_history, settings=settings, applies=applies)
-
-
-def source_words(source: SourceFlags) -> Iterator[str]:
-    """Yield the flags that name a source."""
-    flags = {
-        "--log": source.log,
-        "--snapshot": source.snapshot,
-        "--acls": source.acls,
-        "--ref": source.ref,
-        "--acls-format": source.acls_format,
-        "--workspace": source.workspace,
-        "--topics": source.topics_file,
-        "--bootstrap-controller": source.bootstrap_controller,
-        "--bootstrap-server": source.bootstrap_server,
-        "--command-config": source.command_config,
-    }
-    for flag, value in flags.items():
-        if value is not None:
-            yield from (flag, str(value))
-    repeated = {
-        "--module": source.modules,
-        "--exclude": source.exclude,
-        "--accept-unread": source.accept_unread,
-        "--var-file": source.var_files,
-        "--var": source.variables,
-    }
-    for flag, texts in repeated.items():
-        for text in texts:
-            yield from (flag, text)
-
-
-def settings_words(flags: AuthorizerFlags) -> Iterator[str]:
-    """Yield the flags that set an authorizer."""
-    if flags.super_users is not None:
-        yield from ("--super-users", flags.super_users)
-    if flags.allow_everyone:
-        yield "--allow-everyone-if-no-acl-found"
-    if flags.no_allow_everyone:
-        yield "--no-allow-everyone-if-no-acl-found"
-    if flags.documented:
-        yield from ("--semantics", "documented")
-    if flags.generation is not None:
-        yield from ("--kafka-version", flags.generation.value)

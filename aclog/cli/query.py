@@ -6,7 +6,6 @@ from attrs import field, frozen
 
 from aclog.cli.flags.common import (
     ACCESSES_PANEL,
-    AccessesFlags,
     AccessesFormat,
     AccessesTimezone,
     AuthorizerFlags,
@@ -26,7 +25,7 @@ app = Group()
 
 @frozen(kw_only=True)
 class QueryFlags:
-    """The statement, the source by its place, and what the table of accesses is read from."""
+    """The statement, and what the table of accesses is read from."""
 
     sql: Annotated[
         str,
@@ -56,6 +55,11 @@ class QueryFlags:
             help="The most memory that DuckDB takes for the tables and the query: rows in transit are not in it.",
         ),
     ] = "2GB"
+
+    @property
+    def workers(self) -> int | None:
+        """The default number of processes that read the accesses."""
+        return None
 
 
 @app.command()
@@ -95,15 +99,7 @@ def query(
         lint_choice, names = choice_of_lint(source, settings, choice, topics)
         return lint_source(lint_choice, settings, topics=names)
 
-    log = None
-    if flags.accesses:
-        log = AccessLog.of(
-            AccessesFlags(
-                accesses=flags.accesses,
-                accesses_format=flags.accesses_format,
-                accesses_timezone=flags.accesses_timezone,
-            )
-        )
+    log = AccessLog.of(flags) if flags.accesses else None
     queried = QueriedSource(
         choice=choice,
         image=choice.image(),

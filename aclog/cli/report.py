@@ -3,9 +3,9 @@
 import os
 import shlex
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from aclog.cli.flags.common import (
     ACCESSES_PANEL,
-    AccessesFlags,
     AccessesFormat,
     AccessesTimezone,
     AuthorizerFlags,
@@ -21,6 +20,7 @@ from aclog.cli.flags.common import (
 )
 from aclog.cli.flags.repository import choice_of_lint, settings_of_lint
 from aclog.cli.options import Group, Option
+from aclog.cli.transfer.output import is_written_through, open_output
 from aclog.metalog.errors import ConfigError, printable
 from aclog.metalog.text_forms import comma_parts
 
@@ -72,6 +72,11 @@ class ReportFlags:
         int,
         Option("--days", metavar="N", min=1, help="The days of accesses that count.", rich_help_panel=ACCESSES_PANEL),
     ] = 90
+
+    @property
+    def workers(self) -> int | None:
+        """The default number of processes that read the accesses."""
+        return None
 
     def selected(self) -> "tuple[Section, ...]":
         """Return the sections, in their order. Raises ConfigError: an unknown one."""
@@ -130,8 +135,8 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     topics = source.topics()
     choice = source.choose(topics=topics)
     image = choice.image()
-    words = _source_words(source, choice, image)
-    deciding = _authorizer_words(authorizer)
+    words = _source_words(source, _end_of_log(choice, image))
+    deciding = shlex.join(authorizer.words())
     settings = settings_of_lint(authorizer) if Section.LINT in sections else RepositorySettings()
     lint_choice, topics = choice_of_lint(source, settings, choice, topics)
     with ExitStack() as stack:
@@ -153,25 +158,10 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
         )
     text = html_text(value) if is_html else "\n".join(markdown_lines(value)) + "\n"
     data = text.encode("utf-8", "backslashreplace")
-    _replace(flags.out, data)
+    path = flags.out if is_written_through(flags.out) else flags.out.resolve()
+    with open_output(path, binary=False, mode=_mode(path)) as file:
+        file.write(data)
     note(f"{flags.out}: {len(data):,} bytes")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file, or write through one that is no regular file. Raises OSError: the file is as it was."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
-        return
-    fd, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
-    try:
-        with open(fd, "wb") as file:  # noqa: PTH123  # a descriptor
-            file.write(data)
-            os.fchmod(fd, _mode(path))
-        os.replace(name, path)  # noqa: PTH105  # a text
-    except BaseException:
-        os.unlink(name)  # noqa: PTH108
-        raise
 
 
 def _mode(path: Path) -> int:
@@ -183,64 +173,21 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _source_words(source: SourceFlags, choice: "ChosenSource", image: "Image") -> str:
-    """Return the flags of the reported state: of a log the same end offset, however long it has become."""
-    of_log = choice.source.log is not None
-    return _words(_named_source(source), {"--as-of": image.end_offset if of_log else None})
+def _end_of_log(choice: "ChosenSource", image: "Image") -> int | None:
+    return None if choice.source.log is None else image.end_offset
 
 
-def _source_words_of_usage(source: SourceFlags, image: "Image") -> str:
-    """Return the same for `aclog usage`, which judges each access by the rules of its time only without --as-of."""
-    return _words(_named_source(source), {"--as-of": None if source.as_of is None else image.end_offset})
+def _source_words(source: SourceFlags, as_of: int | None) -> str:
+    """Return the flags of a source, at an end offset of its log: the same state, however long the log has become."""
+    named = [*source.named(), ("--timezone", source.timezone), ("--as-of", as_of)]
+    return _words((flag, value) for flag, value in named if value is not None)
 
 
-def _named_source(source: SourceFlags) -> Mapping[str, object]:
-    """Return the flags of a source by name, apart from the moment."""
-    return {
-        "--log": source.log,
-        "--snapshot": source.snapshot,
-        "--acls": source.acls,
-        "--ref": source.ref,
-        "--acls-format": source.acls_format,
-        "--module": source.modules,
-        "--exclude": source.exclude,
-        "--accept-unread": source.accept_unread,
-        "--var-file": source.var_files,
-        "--var": source.variables,
-        "--workspace": source.workspace,
-        "--topics": source.topics_file,
-        "--bootstrap-controller": source.bootstrap_controller,
-        "--bootstrap-server": source.bootstrap_server,
-        "--command-config": source.command_config,
-        "--timezone": source.timezone,
-    }
-
-
-def _words(*flags: Mapping[str, object]) -> str:
-    """Return flags as words of a shell: a value that is a list is a flag for each of its elements."""
-    words = []
-    for name, value in (item for each in flags for item in each.items()):
-        for text in value if isinstance(value, list) else [value]:
-            if text is None:
-                continue
-            # A value that begins with a hyphen would be a flag of its own.
-            words += [f"{name}={text}"] if str(text).startswith("-") else [name, str(text)]
-    return shlex.join(words)
-
-
-def _authorizer_words(authorizer: AuthorizerFlags) -> str:
-    words = []
-    if authorizer.super_users is not None:
-        words += ["--super-users", authorizer.super_users]
-    if authorizer.allow_everyone:
-        words.append("--allow-everyone-if-no-acl-found")
-    if authorizer.no_allow_everyone:
-        words.append("--no-allow-everyone-if-no-acl-found")
-    if authorizer.documented:
-        words += ["--semantics", "documented"]
-    if authorizer.generation is not None:
-        words += ["--kafka-version", authorizer.generation.value]
-    return shlex.join(words)
+def _words(flags: Iterable[tuple[str, object]]) -> str:
+    """Return flags and their values as words of a shell: as one word if the value begins with a hyphen."""
+    pairs = ((flag, str(value)) for flag, value in flags)
+    words = ((f"{flag}={text}",) if text.startswith("-") else (flag, text) for flag, text in pairs)
+    return shlex.join(chain.from_iterable(words))
 
 
 def _use_of(
@@ -258,14 +205,15 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", source: SourceF
     from aclog.ops.unused import unused_acls, unused_objects, unused_premises
     from aclog.usage.index.usage_index import UsageIndex
     from aclog.usage.unused_report import UnusedQuestion
+    from aclog.usage.window import DAY
 
     index = stack.enter_context(UsageIndex.open(path))
-    answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=_GAP_US, until=None, ignored=()))
-    words = _words({"--index": path, "--days": days})
+    answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
+    given = (_source_words(source, _end_of_log(choice, choice.image())), _words((("--index", path), ("--days", days))))
     return UseOfAcls(
         window=f"in {days} days before the latest access of the index",
         objects=unused_objects(answers),
-        command=" ".join(filter(None, ("aclog unused", _source_words(source, choice, choice.image()), words))),
+        command=" ".join(filter(None, ("aclog unused", *given))),
         premises=list(unused_premises(index, choice, answers)),
         has_reasons=True,
     )
@@ -278,23 +226,16 @@ def _use_by_accesses(
     from aclog.ops.report import UseOfAcls
     from aclog.ops.usage import AccessLog, use_of_acls
 
-    log = AccessLog.of(
-        AccessesFlags(
-            accesses=flags.accesses,
-            accesses_format=flags.accesses_format,
-            accesses_timezone=flags.accesses_timezone,
-        )
-    )
-    use = use_of_acls(log, choice, settings_of(authorizer), flags.days, None, authorizer.configs())
-    words = _words(
-        {
-            "--accesses": flags.accesses,
-            "--accesses-format": flags.accesses_format,
-            "--accesses-timezone": None if flags.accesses_timezone == "UTC" else flags.accesses_timezone,
-            "--days": flags.days,
-        }
-    )
-    given = (_source_words_of_usage(source, choice.image()), words, _authorizer_words(authorizer))
+    use = use_of_acls(AccessLog.of(flags), choice, settings_of(authorizer), flags.days, None, authorizer.configs())
+    own: list[tuple[str, object]] = [("--accesses", path) for path in flags.accesses]
+    if flags.accesses_format is not None:
+        own.append(("--accesses-format", flags.accesses_format))
+    if flags.accesses_timezone != "UTC":
+        own.append(("--accesses-timezone", flags.accesses_timezone))
+    words = _words((*own, ("--days", flags.days)))
+    # `aclog usage` judges each access by the rules of its time only without --as-of.
+    as_of = None if source.as_of is None else choice.image().end_offset
+    given = (_source_words(source, as_of), words, shlex.join(authorizer.words()))
     return UseOfAcls(
         window=f"in {flags.days} days before the latest access of the log",
         objects=use.objects(),
@@ -302,10 +243,6 @@ def _use_by_accesses(
         premises=list(use.premises()),
         has_reasons=False,
     )
-
-
-_GAP_US = 86_400_000_000
-"""A day, as the default of `aclog unused`."""
 
 
 # The file.

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum, StrEnum
 from pathlib import Path
@@ -442,6 +442,19 @@ class AuthorizerFlags:
             semantics=self.semantics.value,
             cidr=None if self.generation is None else self.generation.has_ranges,
         )
+
+    def words(self) -> Iterator[str]:
+        """Yield these flags as words of a command line."""
+        if self.super_users is not None:
+            yield from ("--super-users", self.super_users)
+        if self.allow_everyone:
+            yield "--allow-everyone-if-no-acl-found"
+        if self.no_allow_everyone:
+            yield "--no-allow-everyone-if-no-acl-found"
+        if self.documented:
+            yield from ("--semantics", "documented")
+        if self.generation is not None:
+            yield from ("--kafka-version", self.generation.value)
 
     @property
     def generation(self) -> Generation | None:
@@ -898,6 +911,29 @@ class SourceFlags:
         """Return whether any flag names a source."""
         named = (self.log, self.snapshot, self.acls, self.ref, self.bootstrap_controller, self.bootstrap_server)
         return any(flag is not None for flag in named)
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield the flags that name the source and how its files are read, with their values, without the moment."""
+        flags: dict[str, Path | str | list[str] | None] = {
+            "--log": self.log,
+            "--snapshot": self.snapshot,
+            "--acls": self.acls,
+            "--ref": self.ref,
+            "--acls-format": self.acls_format,
+            "--module": self.modules,
+            "--exclude": self.exclude,
+            "--accept-unread": self.accept_unread,
+            "--var-file": self.var_files,
+            "--var": self.variables,
+            "--workspace": self.workspace,
+            "--topics": self.topics_file,
+            "--bootstrap-controller": self.bootstrap_controller,
+            "--bootstrap-server": self.bootstrap_server,
+            "--command-config": self.command_config,
+        }
+        for flag, value in flags.items():
+            values = value if isinstance(value, list) else [value]
+            yield from ((flag, str(each)) for each in values if each is not None)
 
     def files(self) -> dict[str, str | None]:
         """Return the flags that name a file which may be stdin, and what is given for them."""

@@ -20,10 +20,15 @@ _DESCRIPTORS = "/proc"
 """Where a link is no path to follow, but something that a process has open: `/dev/stdout` leads there."""
 
 
-def open_output(path: Path | None, *, binary: bool) -> AbstractContextManager[IO[bytes]]:
+_OWNER_ONLY = 0o600
+"""An export may contain salts and keys, and always shows who has access to what."""
+
+
+def open_output(path: Path | None, *, binary: bool, mode: int = _OWNER_ONLY) -> AbstractContextManager[IO[bytes]]:
     """Open the output for writing bytes; a file is removed if the `with` ends with an error.
 
-    What is no file of its own, such as a device or a pipe, is written into, and stays what it is.
+    What is no file of its own, such as a device or a pipe, is written into, and stays what it is. `mode`: that of the
+    file.
 
     Raises:
         ConfigError: binary output to a terminal, the path is a directory, or the reader closes its pipe before the end.
@@ -35,7 +40,7 @@ def open_output(path: Path | None, *, binary: bool) -> AbstractContextManager[IO
     if path.is_dir():
         raise ConfigError(f"{path}: a directory: expected a file name")
     if not is_written_through(path):
-        return _whole_file(path)
+        return _whole_file(path, mode)
     return _stdout(binary=binary) if _is_stdout(path) else _written_through(path)
 
 
@@ -84,13 +89,14 @@ def _written_through(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+def _whole_file(path: Path, mode: int) -> Iterator[IO[bytes]]:
+    partial = path.with_name(f"{path.name[:100]}.{secrets.token_hex(4)}.part")
     try:
-        # 0600: an export may contain salts and keys, and always shows who has access to what.
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "wb") as file:
             yield file
             file.flush()
+            if mode != _OWNER_ONLY:
+                os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:

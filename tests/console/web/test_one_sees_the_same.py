@@ -17,7 +17,6 @@ from attrs import evolve
 from aclog.analysis.engine.host_classes import is_address
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.settings import Settings, parse_super_users
-from aclog.cli.console_run import settings_words
 from aclog.cli.flags.common import AuthorizerFlags
 from aclog.console.findings import Kind, LookResult
 from aclog.console.login.passwords import PasswordWay
@@ -119,7 +118,7 @@ def alice(path: Path, others: tuple, super_users: str) -> tuple[Browser, Console
     settings = Settings(super_users=parse_super_users(super_users))
     image = image_of(*OWN, *others).at(Provenance(end_offset=90, epoch=1, timestamp=1_700_000_000_000))
     console = console_of(HeldSource(image), settings=settings)
-    command = CommandLine(source=("--log", "d"), settings=tuple(settings_words(flags)))
+    command = CommandLine(source=("--log", "d"), settings=tuple(flags.words()))
     way = PasswordWay.read(path)
     guard = guard_of(way, newest=lambda: image, settings=settings)
     return login(WebConsole(console=evolve(console, command=command), guard=guard)), console
