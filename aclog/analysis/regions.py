@@ -623,6 +623,23 @@ class Query:
         return tuple(topmost(root for root in roots if root is not None))
 
 
+def query_of_region(region: Region) -> Query:
+    """Return a query that contains a region; from any host unless the region has a single one."""
+    resources = tuple(
+        ResourcePattern(resource_type=region.resource_type, name=part.name)
+        if isinstance(part, Literal)
+        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
+        for part in region.names
+    )
+    single = len(region.hosts.entries) == 1 and not region.hosts.complement and "/" not in region.hosts.entries[0]
+    return Query(
+        resources=resources,
+        operations=region.operations,
+        principals=region.principals,
+        host=region.hosts.entries[0] if single else None,
+    )
+
+
 # Legal topic names (Kafka's Topic.validate). Kafka authorizes a request before it validates the name.
 
 

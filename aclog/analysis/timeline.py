@@ -17,7 +17,6 @@ from aclog.analysis.regions import (
     EVERYONE,
     REQUESTED,
     Direction,
-    Literal,
     Principals,
     Query,
     Region,
@@ -25,6 +24,7 @@ from aclog.analysis.regions import (
     common,
     everyone_but,
     only,
+    query_of_region,
     root_of_pattern,
     within,
     witness,
@@ -41,17 +41,14 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
     code_name,
     is_cidr,
-    record_of,
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import Decision
 from aclog.authorizer.explain import ExplainOptions, Explanation, explain, explain_set
-from aclog.authorizer.index.acl_index import Change as RecordChange
 from aclog.authorizer.index.layout import known_type
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.settings import Generation, Settings, controllers_decide, is_set, pattern_text
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
 from aclog.snapshots.image import Image
@@ -288,8 +285,20 @@ def intervals(
     `kafka` returns which generations of Kafka may have decided when (snapshots.deciding_kafka), up to the same end; it
     is called only if an ACL whose host is a range can affect the answer. None: `settings` has the generation.
     """
+    return _intervals(begin, begin.acls, changes, question, settings, kafka)
+
+
+def _intervals(
+    begin: Image,
+    rules: Iterable[StandardAclWithId],
+    changes: Iterable[Change],
+    question: Question,
+    settings: Settings,
+    kafka: Callable[[], Iterable[KafkaChange]] | None,
+) -> Iterator[Interval]:
+    """Yield the same, with the ACLs of the first state in `rules`: at least those that can affect an answer."""
     start, answer = None, _NO
-    for event, now in _answers(begin, changes, question, settings, kafka):
+    for event, now in _answers(begin, rules, changes, question, settings, kafka):
         if start is not None and now != answer:
             yield Interval(start=start, end=event, only=answer.only)
             start = None
@@ -327,15 +336,15 @@ def intervals_by_principal(
     shared = texts if settings.allow_everyone else {each for each in texts if ":" not in each} | {WILDCARD_PRINCIPAL}
     kafka_once = None if kafka is None else cache(lambda: tuple(kafka()))  # few changes, read from the whole log
     for principals, own in (*((only(name), {name, *shared}) for name in names), (everyone_but(*names), shared)):
-        acls = AclsImage.from_acls(rule for name in sorted(own) for rule in rules.get(name, ()))
+        present = (rule for name in own for rule in rules.get(name, ()))
         theirs = merge(*(concerned.get(name, ()) for name in own), key=lambda change: change.offset)
-        for interval in intervals(evolve(begin, acls=acls), theirs, question(principals), settings, kafka_once):
+        for interval in _intervals(begin, present, theirs, question(principals), settings, kafka_once):
             yield principals, interval
 
 
 def policy_after(begin: Image, changes: Iterable[Change], question: Question, settings: Settings) -> Policy:
     """Return the policy after changes of the state at `begin`: those of the ACLs that can affect the answer, alone."""
-    return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(_record, changes))), settings)
+    return Policy(_of_matter(begin.acls, question, settings).apply(tuple(map(Change.record, changes))), settings)
 
 
 def concerns_controllers(question: Question) -> bool:
@@ -364,18 +373,19 @@ _Moment: TypeAlias = tuple[int, list[Change] | KafkaChange]
 
 def _answers(
     begin: Image,
+    rules: Iterable[StandardAclWithId],
     changes: Iterable[Change],
     question: Question,
     settings: Settings,
     kafka: Callable[[], Iterable[KafkaChange]] | None,
 ) -> Iterator[tuple[Event, _Answer]]:
     """Yield the answer in the first state, and each later one that may differ, with the event that caused it."""
-    rules = _of_matter(begin.acls, question, settings)
-    state = _State(question=question, policy=Policy(rules, settings))
+    acls = _of_matter(rules, question, settings)
+    state = _State(question=question, policy=Policy(acls, settings))
     state.holds(None)
     concerned = (each for each in changes if not each.first_seen and question.concerns(each.rule.acl, settings))
     steps: Iterator[_Step] = ((end, list(step)) for end, step in groupby(concerned, lambda change: change.end_offset))
-    if kafka is not None and any(is_cidr(rule.acl.host) for rule in rules):
+    if kafka is not None and any(is_cidr(rule.acl.host) for rule in acls):
         yield from _by_kafka(state, begin, steps, kafka())
         return
     yield _beginning(begin), _Answer(state.answer)
@@ -426,9 +436,9 @@ def _answer_of(states: Mapping[Generation, "_State"], deciding: Collection[Gener
     return _Answer(holds=bool(yes), only=only)
 
 
-def _of_matter(acls: AclsImage, question: Question, settings: Settings) -> AclsImage:
+def _of_matter(rules: Iterable[StandardAclWithId], question: Question, settings: Settings) -> AclsImage:
     """Return the ACLs that can affect the answer."""
-    return AclsImage.from_acls(rule for rule in acls if question.concerns(rule.acl, settings))
+    return AclsImage.from_acls(rule for rule in rules if question.concerns(rule.acl, settings))
 
 
 def _beginning(image: Image) -> Event:
@@ -464,13 +474,13 @@ class _State:
         step, start = list(changes), self.policy
         net = step if len(step) == 1 else _net(step)
         for change in net:
-            was, acls = self.answer, self.policy.acls.apply((_record(change),))
+            was, acls = self.answer, self.policy.acls.apply((change.record(),))
             if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
                 acls = acls.merged()
             if self.holds(change.rule.acl, acls) is not was:
                 last = change
         if net is not step:  # whose ids may be others than those that stay
-            self.policy = Policy(start.acls.apply(tuple(map(_record, step))).merged(), self.policy.settings)
+            self.policy = Policy(start.acls.apply(tuple(map(Change.record, step))).merged(), self.policy.settings)
         return _event(last) if last is not None and self.answer is not before else None
 
 
@@ -487,13 +497,6 @@ def _net(step: Iterable[Change]) -> list[Change]:
     return sorted(kept, key=lambda change: change.offset)
 
 
-def _record(change: Change) -> RecordChange:
-    id = change.rule.id  # noqa: A001  # Kafka's name for it
-    if id is None:
-        raise ValueError(f"a change in a log must have an id: {change}")
-    return record_of(change.rule.acl, id) if change.kind is ChangeKind.ADDED else RemoveAccessControlEntryRecord(id=id)
-
-
 def _event(change: Change) -> Event:
     return Event(offset=change.offset, end_offset=change.end_offset, timestamp=change.timestamp, change=change)
 
@@ -503,29 +506,12 @@ def _event(change: Change) -> Event:
 
 def covered(policy: Policy, region: Region) -> bool:
     """Return whether a policy allows every request of a region."""
-    hosts = region.hosts
-    is_one = len(hosts.entries) == 1 and not hosts.complement and "/" not in hosts.entries[0]
-    query = Query(
-        resources=_resources(region),
-        operations=region.operations,
-        principals=region.principals,
-        host=hosts.entries[0] if is_one else None,
-    )
-    return not any(_meet(each, region, cidr=policy.settings.cidr) for each in denied(policy, query))
+    return not any(_meet(each, region, cidr=policy.settings.cidr) for each in denied(policy, query_of_region(region)))
 
 
 def _affects(query: Query, rule: StandardAcl, settings: Settings) -> bool:
     """Return whether an ACL can affect the decision on a request of a query: more closely than `concerns`."""
     return concerns(query, rule, settings) if settings.allow_everyone else is_about(rule, query, settings)
-
-
-def _resources(region: Region) -> tuple[ResourcePattern, ...]:
-    return tuple(
-        ResourcePattern(resource_type=region.resource_type, name=part.name)
-        if isinstance(part, Literal)
-        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
-        for part in region.names
-    )
 
 
 def _meet(one: Region, other: Region, *, cidr: bool) -> bool:
@@ -542,8 +528,7 @@ class RegionsSince:
     """The changes of a log up to a state, by which each region that the state allows is dated."""
 
     begin: Image
-    policy: Policy
-    """Of the state, with the ACLs alone that can affect any of the regions."""
+    settings: Settings
     _rules: Mapping[str, Sequence[StandardAclWithId]]
     _changes: Mapping[str, Sequence[Change]]
 
@@ -552,15 +537,15 @@ class RegionsSince:
         """Return the changes that can affect queries of which the regions are parts; `changes` in order."""
         settings = policy.settings
         rules: dict[str, list[StandardAclWithId]] = {}
-        kept: dict[str, list[Change]] = {}
+        changed: dict[str, list[Change]] = {}
         for rule in policy.acls:
             if any(concerns(query, rule.acl, settings) for query in queries):
                 rules.setdefault(rule.acl.principal, []).append(rule)
         for change in changes:
             acl = change.rule.acl
             if not change.first_seen and any(concerns(query, acl, settings) for query in queries):
-                kept.setdefault(acl.principal, []).append(change)
-        return cls(begin=begin, policy=policy, rules=rules, changes=kept)
+                changed.setdefault(acl.principal, []).append(change)
+        return cls(begin=begin, settings=settings, rules=rules, changes=changed)
 
     def event(self, region: Region) -> Event:
         """Return the change since which all requests of a region have been allowed; without one: since the beginning.
@@ -568,8 +553,8 @@ class RegionsSince:
         The region is one that the state allows. It is checked after each change backwards, down to the first state
         that denies a part of the region.
         """
-        query = Query(resources=_resources(region), operations=region.operations, principals=region.principals)
-        settings = self.policy.settings
+        query = evolve(query_of_region(region), host=None)
+        settings = self.settings
         rules = (rule for each in self._of(self._rules, region) for rule in each)
         live = {rule.id: rule for rule in rules if _affects(query, rule.acl, settings)}
         changes = [
@@ -588,7 +573,7 @@ class RegionsSince:
                 else:
                     live[change.rule.id] = change.rule
             if acls is not None:
-                acls = acls.apply(tuple(map(_undone, reversed(step))))
+                acls = acls.apply(tuple(change.record(undo=True) for change in reversed(step)))
                 if acls.overlay_size > max(_MANY_CHANGES, len(acls) // 4):
                     acls = acls.merged()
             if not any(map(self._may_grant, step)):
@@ -608,7 +593,7 @@ class RegionsSince:
 
     def _of(self, by_principal: Mapping[str, Sequence[_T]], region: Region) -> Iterator[Sequence[_T]]:
         """Yield what is about the principals of a region: for a complement, and if ACLs close resources, all."""
-        if region.principals.complement or self.policy.settings.allow_everyone:
+        if region.principals.complement or self.settings.allow_everyone:
             yield from by_principal.values()
             return
         for principal in {*region.principals.named, *self._shared}:
@@ -623,28 +608,21 @@ class RegionsSince:
     def _may_cover(self, rules: Iterable[StandardAclWithId]) -> bool:
         """Return whether ACLs may allow anything."""
         has_allow = any(rule.acl.permission_type == AclPermissionType.ALLOW for rule in rules)
-        return has_allow or self.policy.settings.allow_everyone
+        return has_allow or self.settings.allow_everyone
 
     def _may_grant(self, change: Change) -> bool:
         """Return whether a change may allow a request that was denied before."""
         is_allow = change.rule.acl.permission_type == AclPermissionType.ALLOW
-        has_plain_effect = ":" in change.rule.acl.principal and not self.policy.settings.allow_everyone
+        has_plain_effect = ":" in change.rule.acl.principal and not self.settings.allow_everyone
         return (change.kind is ChangeKind.ADDED) is is_allow or not has_plain_effect
 
     def _granting(self, step: Sequence[Change], before: AclsImage, region: Region) -> Change:
         """Return the change of a step, from the state before it, with which the whole region became allowed."""
         last, acls, was = step[-1], before, False
         for change in step if len(step) > 1 else ():
-            acls = acls.apply((_record(change),))
-            now = covered(Policy(acls, self.policy.settings), region)
+            acls = acls.apply((change.record(),))
+            now = covered(Policy(acls, self.settings), region)
             if now and not was:
                 last = change
             was = now
         return last
-
-
-def _undone(change: Change) -> RecordChange:
-    id = change.rule.id  # noqa: A001  # Kafka's name for it
-    if id is None:
-        raise ValueError(f"a change in a log must have an id: {change}")
-    return RemoveAccessControlEntryRecord(id=id) if change.kind is ChangeKind.ADDED else record_of(change.rule.acl, id)

@@ -17,8 +17,8 @@ from aclog.planning.plan import ApplyNote
 from aclog.snapshots.history import Change
 from aclog.snapshots.moments import Moment, first_later, milliseconds, moment_text
 from aclog.sources.choice import ChosenSource
-from aclog.sources.logs import LogSource, history_of, log_of
-from aclog.targets.applies import read_applies, with_applies
+from aclog.sources.logs import history_of, log_of
+from aclog.targets.applies import applied_of, with_applies
 from aclog.terminal.columns import Column, OutputFormat, Row
 from aclog.terminal.output import note, time_text
 from aclog.terminal.tables import print_rows, terminal_width
@@ -87,13 +87,14 @@ def print_history(choice: ChosenSource, span: Span, output: Output) -> None:
     end, begin = choice.image().end_offset, history.begin.end_offset
     first = begin if span.since is None else _end_offset(log_of(choice.source), span.since, begin)
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
-    applies = read_applies(choice.source.directory) if isinstance(choice.source, LogSource) else None
-    applied = with_applies(changes, () if applies is None else applies.applied, begin)
+    applied = applied_of(choice.source)
     # The state at the beginning of the log is not a change.
-    entries = ((change, note) for change, note in applied if change.end_offset > first)
+    entries = (
+        (change, note) for change, note in with_applies(changes, applied or (), begin) if change.end_offset > first
+    )
     rows = (_row(*each) for each in entries if not subjects or each[0].rule.acl.principal in subjects)
     if output.form is OutputFormat.TABLE and not output.columns and terminal_width() is not None:
-        columns = _NARROW_COLUMNS if applies is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
+        columns = _NARROW_COLUMNS if applied is None else (*_NARROW_COLUMNS, *_APPLY_COLUMNS)
         print_rows(columns, ({**row, _RESOURCE: _resource_text(row)} for row in rows), output.form)
     else:
         print_rows(COLUMNS, rows, output.form, keys=output.columns)

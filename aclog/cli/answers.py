@@ -1,7 +1,7 @@
 """Lists of permissions, regions and intervals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aclog.analysis.comparison import Compared
 from aclog.analysis.policy import Policy, generation_object, merged, only_on
@@ -18,15 +18,14 @@ from aclog.metalog.errors import printable
 from aclog.ops.policies import StatedSettings
 from aclog.ops.tables import PERMISSIONS, permission_rows, rule_text
 from aclog.ops.why import RowsSince, Since, rows_since
+from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange
 from aclog.snapshots.history import Change, ChangeKind
+from aclog.snapshots.image import StateSource
 from aclog.terminal.columns import Column, OutputFormat
 from aclog.terminal.notices import tracked
 from aclog.terminal.output import note, optional_time_text, say, time_text
 from aclog.terminal.tables import print_rows
-
-if TYPE_CHECKING:
-    from aclog.sources.choice import ChosenSource
 
 # The columns of regions of requests, and of the rules that decide them: JSON in programs' formats, words in tables.
 
@@ -161,17 +160,20 @@ def difference_columns(comparisons: Compared) -> tuple[Column, ...]:
 
 
 def rows_of(
-    choice: "ChosenSource", policies: Mapping[Generation, Policy], queries: Sequence[Query], stated: StatedSettings
+    source: StateSource,
+    end_offset: int,
+    policies: Mapping[Generation, Policy],
+    queries: Sequence[Query],
+    settings: StatedSettings,
 ) -> RowsSince:
-    """Return since when rows of the answers by some policies have been allowed; choice.image() was read before.
+    """Return since when rows of the answers by some policies, of the state at `end_offset`, have been allowed.
 
     Raises:
         ConfigError: the source has no history; MetadataError: it is damaged.
 
     """
     policy = next(iter(policies.values()))
-    end = choice.image().end_offset
-    return rows_since(choice.source, end, policy, queries, is_kafka_stated=stated.generation is not None)
+    return rows_since(source, end_offset, policy, queries, is_kafka_stated=settings.generation is not None)
 
 
 def print_permissions(
@@ -249,20 +251,29 @@ def _is_super(permission: Permission) -> bool:
 
 
 def _since_object(since: Since | None) -> JsonObject:
-    note = None if since is None else since.made_by
     return {
         "since": None if since is None else event_object(since.event),
-        "madeBy": None if note is None else {"apply": note.apply, "who": note.who, "git": note.git},
+        "madeBy": None if since is None else made_by_object(since.made_by),
     }
+
+
+def made_by_object(note: ApplyNote | None) -> JsonObject | None:
+    """Return the apply that made a change, for JSON."""
+    return None if note is None else {"apply": note.apply, "who": note.who, "git": note.git}
+
+
+def made_by_text(note: ApplyNote | None) -> str:
+    """Return the apply that made a change, as the end of a line; empty if it is unknown."""
+    if note is None:
+        return ""
+    commit = "" if note.git is None else f", commit {note.git}"
+    return f"; by {note.who}, apply {note.apply}{commit}"
 
 
 def _since_line(since: Since | None) -> str:
     if since is None:
         return "  since: unknown, as hosts are ranges and the Kafka that decided is not stated (--kafka-version)"
-    note = since.made_by
-    commit = "" if note is None or note.git is None else f", commit {note.git}"
-    who = "" if note is None else f"; by {note.who}, apply {note.apply}{commit}"
-    return f"  since {_event_text(since.event)}{who}"
+    return f"  since {_event_text(since.event)}{made_by_text(since.made_by)}"
 
 
 def print_denies(rules: Mapping[Generation, Iterable[StandardAcl]], origins: Origins) -> None:

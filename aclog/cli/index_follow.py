@@ -1,9 +1,7 @@
 """`aclog usage-index --follow`: adds an access log to an index as it grows, each access once."""
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
 from attrs import define, field
@@ -12,7 +10,7 @@ from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.ops.usage import few, note_layouts, note_unread_lines, stated_format
+from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.choice import ChosenSource
@@ -22,11 +20,8 @@ from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
 from aclog.usage.accesses.access_log import files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
-from aclog.usage.judging import Each, each_in_processes
 from aclog.usage.window import UnreadAccesses
 
-SMALL: Final = 1 << 25
-"""Bytes that one process reads sooner than several have started; deferred ones are read again as often as they grow."""
 MOST_INTERVAL: Final = 86_400.0
 """Seconds between two looks."""
 _MOST_NOTICES: Final = 1_000
@@ -75,15 +70,14 @@ class FileFeed:
         with progress("looking for what is new", BYTES) as advance:
             new = self.log.look(index.known_contents, advance)
         if self._is_first:
-            note_layouts(new.input)
-            if self.flags.explain_unread:
-                note_unread_lines(new.input, self.flags.explain_unread)
+            note_input(new.input, self.flags.explain_unread)
             self._is_first = False
         if not new.contents:
             self.log.confirm()
             self._version = version
             return None
         size = sum(part.content.length - part.start for part in new.contents)
+        # fewer bytes are read again as often as they grow
         if self._deferred and SMALL < size < 2 * self._deferred:
             raise NothingTakenError("nothing was taken", UnreadAccesses())
         try:
@@ -123,11 +117,6 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
             list(files_of(path))  # its error has the reason
     log = FollowedLog(paths=flags.accesses, zone=parse_zone(flags.accesses_timezone), form=form, profile=profile)
     yield FileFeed(log=log, flags=flags)
-
-
-def workers_for(size: int, workers: int | None) -> Each:
-    """Return what reads so many bytes in processes: by default one, or one per core."""
-    return partial(each_in_processes, workers=workers or (1 if size < SMALL else os.cpu_count() or 1))
 
 
 @define(eq=False, kw_only=True)
@@ -189,27 +178,18 @@ class IndexFollower:
     def _step(self) -> AddedRun | None:
         notices = list[str]()
         try:
-            with notices_to(notices.append), self._choosing() as choose:
+            with notices_to(notices.append), ExitStack() as stack:
+
+                def choose() -> ChosenSource:
+                    """Return the source anew, until the batch ends: its rules may have changed since the last one."""
+                    choice = self.source.choose()
+                    stack.callback(choice.source.close)
+                    return choice
+
                 return self.feed.step(self.runs, choose)
         finally:
             for text in notices:
                 self._notice(text)
-
-    @contextmanager
-    def _choosing(self) -> Iterator[Callable[[], ChosenSource]]:
-        """Yield what reads the source anew: its rules may have changed since the last batch."""
-        choices = list[ChosenSource]()
-
-        def choose() -> ChosenSource:
-            """Return the source, which is closed after the batch."""
-            choices.append(self.source.choose())
-            return choices[-1]
-
-        try:
-            yield choose
-        finally:
-            for each in choices:
-                each.source.close()
 
     def _notice(self, text: str) -> None:
         """Print each notice once: every batch may repeat it."""

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from attrs import define, field
 
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
-from aclog.cli.index_follow import workers_for
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, print_taken
 from aclog.config.client_config import librdkafka_properties
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.primitives import current_time_ms
 from aclog.metalog.topiclog import TopicId, TopicSettings
-from aclog.ops.usage import TOPIC_SCHEME, note_layouts, note_unread_lines, stated_format
+from aclog.ops.usage import TOPIC_SCHEME, note_input, stated_format, workers_for
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.output import time_text, warn
@@ -200,9 +199,7 @@ class TopicFeed:
         if not log.files:  # only records of other logs
             runs.index.note_lost(UnreadAccesses(), positions, current_time_ms() * 1000)
             return AddedRun.nothing(new)
-        note_layouts(log)
-        if self.flags.explain_unread:
-            note_unread_lines(log, self.flags.explain_unread)
+        note_input(log, self.flags.explain_unread)
         each = workers_for(file.size, self.flags.workers)
         try:
             return runs.take(choose(), new, each, contents_version=None, positions=positions)

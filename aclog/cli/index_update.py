@@ -17,7 +17,7 @@ from aclog.metalog.primitives import current_time_ms
 from aclog.ops.policies import read_premises, refuse_unless_known
 from aclog.ops.usage import AccessLog, Judging, warn_of_rejects, warn_of_unread
 from aclog.sources.choice import ChosenSource
-from aclog.sources.logs import LogSource, cluster_id_of
+from aclog.sources.logs import cluster_of
 from aclog.terminal.columns import Column, Row
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, optional_time_text, say, time_text, warn
@@ -106,7 +106,7 @@ def update_index(
     """
     log = AccessLog.of(flags, each, explain=flags.explain_unread)
     choice = source.choose()
-    cluster_id = cluster_id_of(choice.source.directory) if isinstance(choice.source, LogSource) else None
+    cluster_id = cluster_of(choice.source)
     with UsageIndex.create(directory) as index:
         index.check_cluster(cluster_id)  # before hours of reading
         version = index.contents_version
@@ -213,7 +213,7 @@ class IndexRuns:
                 contents=[_content_of(part) for part in new.contents],
                 contents_version=contents_version,
                 positions=positions,
-                cluster_id=cluster_id_of(choice.source.directory) if isinstance(choice.source, LogSource) else None,
+                cluster_id=cluster_of(choice.source),
             )
             with progress("writing the index"):
                 index.take(run, spool)

@@ -1,6 +1,7 @@
 """`aclog report`: the access of a source in one file, for auditors."""
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +27,6 @@ from aclog.metalog.text_forms import comma_parts
 
 if TYPE_CHECKING:
     from aclog.ops.report import Chart, Matrix, Report, Section, Table, UseOfAcls
-    from aclog.snapshots.image import Image
     from aclog.sources.choice import ChosenSource
 
 app = Group()
@@ -135,7 +135,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
     topics = source.topics()
     choice = source.choose(topics=topics)
     image = choice.image()
-    words = _source_words(source, _end_of_log(choice, image))
+    words = _source_words(source, None if choice.source.log is None else image.end_offset)
     deciding = shlex.join(authorizer.words())
     settings = settings_of_lint(authorizer) if Section.LINT in sections else RepositorySettings()
     lint_choice, topics = choice_of_lint(source, settings, choice, topics)
@@ -152,7 +152,7 @@ def report(flags: ReportFlags, source: SourceFlags, authorizer: AuthorizerFlags)
                 command=lambda text: " ".join(filter(None, (f"aclog {text}", words, deciding))),
                 bare_command=lambda text: f"aclog {text} {words}".rstrip(),
                 sections=sections,
-                unused=_use_of(flags, choice, source, authorizer, stack),
+                unused=_use_of(flags, choice, source, authorizer, image.end_offset, words, stack),
                 now=current_time_ms(),
             )
         )
@@ -173,10 +173,6 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _end_of_log(choice: "ChosenSource", image: "Image") -> int | None:
-    return None if choice.source.log is None else image.end_offset
-
-
 def _source_words(source: SourceFlags, as_of: int | None) -> str:
     """Return the flags of a source, at an end offset of its log: the same state, however long the log has become."""
     named = [*source.named(), ("--timezone", source.timezone), ("--as-of", as_of)]
@@ -191,16 +187,27 @@ def _words(flags: Iterable[tuple[str, object]]) -> str:
 
 
 def _use_of(
-    flags: ReportFlags, choice: "ChosenSource", source: SourceFlags, authorizer: AuthorizerFlags, stack: ExitStack
+    flags: ReportFlags,
+    choice: "ChosenSource",
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    end_offset: int,
+    words: str,
+    stack: ExitStack,
 ) -> "Callable[[], UseOfAcls] | None":
-    """Return what reads the use of ACLs; None if neither an index nor accesses are given."""
+    """Return what reads the use of ACLs; None if neither an index nor accesses are given.
+
+    `end_offset`, `words`: of the reported state.
+    """
     if flags.index is not None:
         index = flags.index
-        return lambda: _use_by_index(index, flags.days, choice, source, stack)
-    return (lambda: _use_by_accesses(flags, choice, source, authorizer)) if flags.accesses else None
+        return lambda: _use_by_index(index, flags.days, choice, words, stack)
+    # `aclog usage` judges each access by the rules of its time only without --as-of.
+    as_of = None if source.as_of is None else end_offset
+    return (lambda: _use_by_accesses(flags, choice, source, authorizer, as_of)) if flags.accesses else None
 
 
-def _use_by_index(path: Path, days: int, choice: "ChosenSource", source: SourceFlags, stack: ExitStack) -> "UseOfAcls":
+def _use_by_index(path: Path, days: int, choice: "ChosenSource", words: str, stack: ExitStack) -> "UseOfAcls":
     from aclog.ops.report import UseOfAcls
     from aclog.ops.unused import unused_acls, unused_objects, unused_premises
     from aclog.usage.index.usage_index import UsageIndex
@@ -209,18 +216,22 @@ def _use_by_index(path: Path, days: int, choice: "ChosenSource", source: SourceF
 
     index = stack.enter_context(UsageIndex.open(path))
     answers = unused_acls(index, choice, UnusedQuestion(days=days, gap=DAY, until=None, ignored=()))
-    given = (_source_words(source, _end_of_log(choice, choice.image())), _words((("--index", path), ("--days", days))))
+    own = _words((("--index", path), ("--days", days)))
     return UseOfAcls(
         window=f"in {days} days before the latest access of the index",
         objects=unused_objects(answers),
-        command=" ".join(filter(None, ("aclog unused", *given))),
-        premises=list(unused_premises(index, choice, answers)),
+        command=" ".join(filter(None, ("aclog unused", words, own))),
+        premises=list(unused_premises(answers)),
         has_reasons=True,
     )
 
 
 def _use_by_accesses(
-    flags: ReportFlags, choice: "ChosenSource", source: SourceFlags, authorizer: AuthorizerFlags
+    flags: ReportFlags,
+    choice: "ChosenSource",
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    as_of: int | None,
 ) -> "UseOfAcls":
     from aclog.ops.policies import settings_of
     from aclog.ops.report import UseOfAcls
@@ -232,14 +243,11 @@ def _use_by_accesses(
         own.append(("--accesses-format", flags.accesses_format))
     if flags.accesses_timezone != "UTC":
         own.append(("--accesses-timezone", flags.accesses_timezone))
-    words = _words((*own, ("--days", flags.days)))
-    # `aclog usage` judges each access by the rules of its time only without --as-of.
-    as_of = None if source.as_of is None else choice.image().end_offset
-    given = (_source_words(source, as_of), words, shlex.join(authorizer.words()))
+    words = _source_words(source, as_of), _words((*own, ("--days", flags.days))), shlex.join(authorizer.words())
     return UseOfAcls(
         window=f"in {flags.days} days before the latest access of the log",
         objects=use.objects(),
-        command=" ".join(filter(None, ("aclog usage", *given))),
+        command=" ".join(filter(None, ("aclog usage", *words))),
         premises=list(use.premises()),
         has_reasons=False,
     )
@@ -265,71 +273,64 @@ def html_text(report: "Report") -> str:
 
 def markdown_lines(report: "Report") -> Iterator[str]:
     """Yield the report as Markdown, with every name escaped."""
-    from aclog.analysis.rows.report import markdown_text
-
-    def escaped(text: str) -> str:
-        return markdown_text(printable(text))
-
-    yield f"# Access report of {escaped(report.source)}"
+    yield f"# Access report of {_escaped(report.source)}"
     yield ""
-    yield from _markdown_table(("fact", "value"), report.facts, escaped)
+    yield from _markdown_table(("fact", "value"), report.facts)
     yield ""
     yield f"The digest again: {_code(report.digest_command)}"
     if report.unless is not None:
         yield ""
-        yield f"**Every answer holds unless {escaped(report.unless)}.**"
+        yield f"**Every answer holds unless {_escaped(report.unless)}.**"
     for section in report.sections:
         yield ""
         yield f"## {section.title}"
         if section.missing is not None:
             yield ""
-            yield f"Not in this report: {escaped(section.missing)}."
+            yield f"Not in this report: {_escaped(section.missing)}."
         for part in section.parts:
             yield ""
-            yield escaped(part.text)
+            yield _escaped(part.text)
             yield ""
             if part.chart is not None:
-                yield from _chart_lines(part.chart, escaped)
+                yield from _chart_lines(part.chart)
             if part.matrix is not None:
-                yield from _matrix_lines(part.matrix, escaped)
+                yield from _matrix_lines(part.matrix)
             if part.table is not None:
-                yield from _table_lines(part.table, escaped)
+                yield from _table_lines(part.table)
             yield _code(part.command)
+
+
+def _escaped(text: str) -> str:
+    from aclog.analysis.rows.report import markdown_text
+
+    return markdown_text(printable(text))
 
 
 def _code(text: str) -> str:
     """Return a code span, whose fence is longer than any run of backticks in the text."""
     text = printable(text)
-    longest = max((len(run) for run in _runs(text)), default=0)
+    longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence}{' ' if longest else ''}{text}{' ' if longest else ''}{fence}"
 
 
-def _runs(text: str) -> Iterator[str]:
-    import re
-
-    return (each.group() for each in re.finditer("`+", text))
-
-
-def _markdown_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], escaped: Callable[[str], str]
-) -> Iterator[str]:
-    yield f"| {' | '.join(map(escaped, heads))} |"
+def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(map(_escaped, heads))} |"
     yield "|---" * len(heads) + "|"
-    yield from (f"| {' | '.join(map(escaped, row))} |" for row in rows)
+    yield from (f"| {' | '.join(map(_escaped, row))} |" for row in rows)
 
 
-def _table_lines(table: "Table", escaped: Callable[[str], str]) -> Iterator[str]:
-    yield from _markdown_table(table.heads, table.rows, escaped)
+def _table_lines(table: "Table") -> Iterator[str]:
+    yield from _markdown_table(table.heads, table.rows)
     yield ""
     if table.more:
         yield f"And {table.more:,} more."
         yield ""
 
 
-def _matrix_lines(matrix: "Matrix", escaped: Callable[[str], str]) -> Iterator[str]:
+def _matrix_lines(matrix: "Matrix") -> Iterator[str]:
     rows = [(name, *(cell.text for cell in cells)) for name, cells in matrix.rows]
-    yield from _markdown_table(("principal", *matrix.columns), rows, escaped)
+    yield from _markdown_table(("principal", *matrix.columns), rows)
     yield ""
     if matrix.more:
         yield f"And {matrix.more:,} more principals with fewer ACLs."
@@ -339,7 +340,7 @@ def _matrix_lines(matrix: "Matrix", escaped: Callable[[str], str]) -> Iterator[s
         yield ""
 
 
-def _chart_lines(chart: "Chart", escaped: Callable[[str], str]) -> Iterator[str]:
+def _chart_lines(chart: "Chart") -> Iterator[str]:
     rows = [(bar.label, f"{bar.added:,}", f"{bar.removed:,}") for bar in chart.bars if bar.added or bar.removed]
-    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows, escaped)
+    yield from _markdown_table((f"{chart.period} from", "added", "removed"), rows)
     yield ""

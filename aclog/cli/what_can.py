@@ -43,13 +43,14 @@ def what_can(
     [subject] = asked_principals([principal])
     query = Query(principals=only(subject), host=None if host is None else host_address(host))
     choice = source.choose()
-    policies = policies_of(choice.image(), authorizer)
+    image = choice.image()
+    policies = policies_of(image, authorizer)
     premises = read_premises(choice, authorizer.configs())
     answers = {generation: list(permissions(policy, query)) for generation, policy in policies.items()}
-    dated = rows_of(choice, policies, [query], authorizer) if since else None
+    dated = rows_of(choice.source, image.end_offset, policies, [query], authorizer) if since else None
     is_empty = print_permissions(answers, how, choice.origins, none="nothing", premises=premises, since=dated)
     if is_empty and subject not in next(iter(policies.values())).settings.super_users:
-        note_each([no_permission(choice.image().acls, subject)])
+        note_each([no_permission(image.acls, subject)])
     if how.is_rows:
         return
     denies = {rule for group in answers.values() for permission in group for rule in permission.denies}

@@ -57,7 +57,7 @@ def who_can(
     if not needs:
         choice.restrict([deciding_filter(each.resource_type, each.name, each.pattern_type) for each in query.resources])
     image = choice.image()
-    if not len(image.acls):  # near names are among the other ACLs
+    if choice.is_restricted and not len(image.acls):  # near names are among the other ACLs
         choice.restrict(())
         image = choice.image()
     policies = policies_of(image, authorizer, action.requests())
@@ -80,7 +80,7 @@ def who_can(
         none="no principal",
         premises=premises,
         has_extents=has_extents,
-        since=rows_of(choice, policies, queries, authorizer) if since else None,
+        since=rows_of(choice.source, image.end_offset, policies, queries, authorizer) if since else None,
     )
     resources, policy = action.resources(), next(iter(policies.values()))
     if not how.is_rows:

@@ -36,7 +36,7 @@ from aclog.authorizer.explain import (
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Generation, asked_pattern, is_set, pattern_text
-from aclog.cli.answers import change_text, event_object, note_each
+from aclog.cli.answers import change_text, event_object, made_by_object, made_by_text, note_each
 from aclog.cli.explain import ALLOWED, DENIED, asked_of
 from aclog.cli.flags.common import (
     OPERATIONS,
@@ -303,14 +303,13 @@ class Answer:
         shown, before = self.shown, self.before
         explanation = shown.explanation.to_dict()
         since = None if isinstance(self.since, str) else self.since
-        made_by = None if since is None else since.made_by
         row = {
             **{key: explanation[key] for key in _OF_EXPLANATION},
             "decision": shown.verdict,
             "intent": None if self.intent is None else self.intent.value,
             "missing": None if shown.missing is None else code_name(ResourceType, shown.missing.resource_type),
             "since": None if since is None else event_object(since.event),
-            "madeBy": None if made_by is None else {"apply": made_by.apply, "who": made_by.who, "git": made_by.git},
+            "madeBy": None if since is None else made_by_object(since.made_by),
             "sinceUnknown": self.since if isinstance(self.since, str) else None,
             "before": None if before is None else {"decision": before.result.value, "rule": before.text},
             "nearMisses": explanation["nearMisses"],
@@ -516,10 +515,7 @@ def _since_text(since: Since | str) -> str:
         verdict = "ALLOWED" if since.allowed else "DENIED"
         older = " or before" if event.offset else ""
         return f"{time}offset {event.offset}{older}: {verdict} since the log begins, by this rule or another"
-    made_by = since.made_by
-    who = "" if made_by is None else f"; by {made_by.who}, apply {made_by.apply}"
-    commit = "" if made_by is None or made_by.git is None else f", commit {made_by.git}"
-    return f"{time}offset {event.offset}: {change_text(event.change)}{who}{commit}"
+    return f"{time}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
 
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))

@@ -9,17 +9,14 @@ from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
-from aclog.authorizer.acl import record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.acl_index import Change as RecordChange
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.authorizer.standard import ALL_KNOWN, Premises
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.committed_log import LogReader
-from aclog.metalog.errors import LogError, MetadataError, ReplayError
+from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.primitives import current_time_ms, elapsed_seconds
-from aclog.metalog.records import RemoveAccessControlEntryRecord
-from aclog.snapshots.history import Change, ChangeKind, RuleWatch
+from aclog.snapshots.history import Change, RuleWatch
 from aclog.snapshots.image import Image, StateSource
 from aclog.snapshots.moments import Moment, first_later, read_moment
 from aclog.sources.logs import LogMark, ReplacedError, start_of
@@ -337,7 +334,7 @@ class RuleTimeline:
         anchors = [Anchor(position=len(changes), acls=acls)]
         for position in range(len(changes) - 1, -1, -1):
             pause()
-            acls = kept_small(acls.apply((_undone(changes[position]),)), pause)
+            acls = kept_small(acls.apply((changes[position].record(undo=True),)), pause)
             if position % _STEP == 0:
                 anchors.append(Anchor(position=position, acls=acls))
         return RuleTimeline(
@@ -427,7 +424,7 @@ class RuleTimeline:
         number = bisect_right(self.anchors, position, key=lambda each: each.position) - 1
         anchor = self.anchors[number]
         changes = self.changes[anchor.position : position]
-        return anchor.acls.apply(map(done, changes)) if changes else anchor.acls
+        return anchor.acls.apply(map(Change.record, changes)) if changes else anchor.acls
 
     def _between(self, acls: AclsImage, changes: Sequence[Change]) -> list[Anchor]:
         """Return the states between the last one and those changes that come next."""
@@ -436,31 +433,10 @@ class RuleTimeline:
             return anchors
         start = len(self.changes)
         for number, change in enumerate(changes[:-1], 1):
-            acls = kept_small(acls.apply((done(change),)))
+            acls = kept_small(acls.apply((change.record(),)))
             if number % _STEP == 0:
                 anchors.append(Anchor(position=start + number, acls=acls))
         return anchors
-
-
-def done(change: Change) -> RecordChange:
-    """Return the record that makes a change. Raises ReplayError: it has no id."""
-    return _added(change) if change.kind is ChangeKind.ADDED else _removed(change)
-
-
-def _undone(change: Change) -> RecordChange:
-    return _removed(change) if change.kind is ChangeKind.ADDED else _added(change)
-
-
-def _added(change: Change) -> RecordChange:
-    if change.rule.id is None:
-        raise ReplayError(f"a change has no id: {change}")
-    return record_of(change.rule.acl, change.rule.id)
-
-
-def _removed(change: Change) -> RecordChange:
-    if change.rule.id is None:
-        raise ReplayError(f"a change has no id: {change}")
-    return RemoveAccessControlEntryRecord(id=change.rule.id)
 
 
 def merge_at(rules: int) -> int:

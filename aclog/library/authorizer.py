@@ -215,8 +215,8 @@ class Grants(list[Grant]):
         what = f"{len(self):,} grant{'' if len(self) == 1 else 's'}"
         caption = f"{what} unless {self.premises.unless()}" if self.premises else what
         rows = permission_rows(grant.to_dict() for grant in self)
-        shown = table_of(islice(rows, MOST_ROWS + 1), TableForm(kinds=PERMISSIONS.kinds, rows=iter))
-        return html_table(tuple(shown.kinds), shown.rows, caption=caption)
+        table = table_of(islice(rows, MOST_ROWS + 1), TableForm(kinds=PERMISSIONS.kinds, rows=iter))
+        return html_table(tuple(table.kinds), table.rows, caption=caption)
 
     def to_dicts(self) -> list[dict[str, object]]:
         """Return the lines of `aclog who-can --format jsonl`."""
@@ -224,13 +224,11 @@ class Grants(list[Grant]):
 
     def to_arrow(self) -> "pa.Table":
         """Return a row for each principal, operation, name and host. Raises ConfigError: pyarrow is not installed."""
-        table = self._table()
-        return arrow_table(table.kinds, table.rows)
+        return self._table().to_arrow()
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
-        table = self._table()
-        return pandas_frame(table.kinds, table.rows)
+        return self._table().to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the same by Arrow's PyCapsule interface. Raises as `to_arrow`."""

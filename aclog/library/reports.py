@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import turning
 from aclog.analysis.intents import Intent, needs_of
 from aclog.analysis.regions import Direction, Query
-from aclog.analysis.rows.report import arrow_stream, arrow_table, html_table, pandas_frame
+from aclog.analysis.rows.report import arrow_stream, html_table
 from aclog.authorizer.acl import AclOperation, ResourcePattern, host_address
 from aclog.authorizer.acls_image import RuleChange
 from aclog.authorizer.settings import named_generation, parse_super_users
@@ -96,13 +96,11 @@ class Report:
 
     def to_arrow(self) -> "pa.Table":
         """Return the objects as rows with one value per cell. Raises ConfigError: pyarrow is not installed."""
-        table = table_of(self.objects, self._form)
-        return arrow_table(table.kinds, table.rows)
+        return table_of(self.objects, self._form).to_arrow()
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the same as a data frame. Raises ConfigError: pandas is not installed."""
-        table = table_of(self.objects, self._form)
-        return pandas_frame(table.kinds, table.rows)
+        return table_of(self.objects, self._form).to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the same to Polars, DuckDB and others by Arrow's PyCapsule interface. Raises as `to_arrow`."""

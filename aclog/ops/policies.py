@@ -12,12 +12,7 @@ from attrs import evolve, field, frozen
 from aclog.analysis.comparison import Compared, Comparison, SidePremises
 from aclog.analysis.policy import G, MappedOrigins, NameMap, Policy, generation_object, mapped_acls, merged
 from aclog.analysis.regions import Direction, ExistingNames, JsonObject
-from aclog.authorizer.acl import (
-    Origins,
-    TwoOrigins,
-    acl_text,
-    places_text,
-)
+from aclog.authorizer.acl import Origins, TwoOrigins, acl_text, places_text
 from aclog.authorizer.acls_image import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import (
     SUPER_USERS_CONFIG,
@@ -241,10 +236,6 @@ class Sides:
     def existing_topics(self) -> ExistingNames | None:
         """Return the topics that exist: those of the file, else those of both states and sources."""
         return existing_topics(self.topics, self.images, self.sources)
-
-
-_MOST_NAMES = 50_000
-"""The number of names up to which a similar one is looked for: 100,000 take a second."""
 
 
 def policy_of(image: Image, stated: StatedSettings) -> Policy:

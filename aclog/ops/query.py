@@ -88,8 +88,7 @@ class QueriedSource:
         linted = self.linted()
         if linted.not_judged is not None:
             note(linted.not_judged)
-        table = table_of(linted.objects(), FINDINGS)
-        return arrow_table(table.kinds, table.rows)
+        return table_of(linted.objects(), FINDINGS).to_arrow()
 
 
 def _batches(accesses: AccessInput) -> Iterator[pa.RecordBatch]:

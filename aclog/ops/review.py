@@ -178,18 +178,18 @@ def _items(findings: Iterable[LocatedFinding], *, has_fix: bool = True) -> tuple
 
     `has_fix`: False for what the change has fixed.
     """
-    items = map(_item, sorted(findings, key=lambda each: each.finding.neutral))
-    return tuple(items) if has_fix else tuple(evolve(each, details=each.details[:-1]) for each in items)
+    return tuple(_item(each, has_fix=has_fix) for each in sorted(findings, key=lambda each: each.finding.neutral))
 
 
-def _item(finding: LocatedFinding) -> Item:
+def _item(finding: LocatedFinding, *, has_fix: bool = True) -> Item:
     first, *others = finding.rules
     more = f" and {len(others):,} more" if others else ""
     lint, by = finding.lint, finding.suppressed_by
     end = f"Fix: {finding.finding.advice}" if by is None else f"Suppressed at {by.where}: {by.reason}"
+    last = f"fix: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"
     return Item(
         text=f"{lint.id} {lint.name}: {acl_text(first.acl)}{more}: {finding.finding.lost}",
-        details=(*_places(finding), f"fix: {finding.finding.advice}" if by is None else f"{by.where}: {by.reason}"),
+        details=(*_places(finding), *((last,) if has_fix else ())),
         markdown=f"{code(acl_text(first.acl))}{more}: {markdown_text(finding.finding.lost)}. {markdown_text(end)}",
         places=tuple(place for rule in finding.rules[:_RULES] for place in rule.files()),
     )
@@ -414,10 +414,19 @@ class Side:
     """None if the path is not there: no rules."""
     image: Image
     authorizer: StatedSettings
-    output: str | None = None
-    """What locations name the output of a command, in whose lines rules are; None without one."""
-    may_have_failed: bool = False
-    """Whether the command wrote nothing, or something to stderr, though it did not fail."""
+    rendered: Rendered | None = None
+    """The output of a command, if the rules are in one."""
+
+    @property
+    def output(self) -> str | None:
+        """What locations name that output; None without one."""
+        return None if self.rendered is None else self.rendered.name
+
+    @property
+    def may_have_failed(self) -> bool:
+        """Whether a command wrote nothing, or something to stderr, though it did not fail."""
+        rendered = self.rendered
+        return rendered is not None and (rendered.warning is not None or not rendered.output.strip())
 
     @property
     def unread(self) -> Sequence[Unread]:
@@ -599,7 +608,7 @@ class SideReader:
         side = self._read(name, self._selection(rendered=rendered), ref)
         if rendered.warning is not None:
             note(printable(f"{name}: {command.text}: {rendered.warning}"))
-        return evolve(side, output=command.text, may_have_failed=bool(rendered.warning) or not rendered.output.strip())
+        return evolve(side, rendered=rendered)
 
     def _working_tree(self, command: RenderCommand | None) -> Side:
         if not Path(self.path).exists():

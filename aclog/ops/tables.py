@@ -8,17 +8,21 @@ row: its nested objects become columns `a.b`.
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product, takewhile
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import field, frozen
 
-from aclog.analysis.rows.report import Cell, Kind
+from aclog.analysis.rows.report import Cell, Kind, arrow_table, pandas_frame
 from aclog.analysis.rows.rule_tables import RULE_KINDS, rule_cells
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.index.layout import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import name_text
 from aclog.snapshots.history import Change
 from aclog.terminal.columns import json_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 Flat: TypeAlias = Mapping[str, Any]
 """A row: text, numbers, flags, null, or a list of text by column."""
@@ -301,6 +305,14 @@ class Table:
 
     kinds: Mapping[str, Kind]
     rows: Sequence[Sequence[Cell]]
+
+    def to_arrow(self) -> "pa.Table":
+        """Return this as an Arrow table. Raises ConfigError: pyarrow is not installed."""
+        return arrow_table(self.kinds, self.rows)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return this as a data frame. Raises ConfigError: pandas is not installed."""
+        return pandas_frame(self.kinds, self.rows)
 
 
 def table_of(objects: Iterable[Mapping[str, Any]], form: TableForm = PLAIN) -> Table:

@@ -19,7 +19,7 @@ from aclog.metalog.errors import ConfigError, plural
 from aclog.ops.policies import read_premises
 from aclog.planning.report import RuleUse, RuleUses
 from aclog.sources.choice import ChosenSource
-from aclog.sources.logs import LogSource, cluster_id_of
+from aclog.sources.logs import cluster_of
 from aclog.targets.opening import FoundPlace
 from aclog.terminal.notices import progress
 from aclog.terminal.output import note, time_text
@@ -55,26 +55,18 @@ def unused_acls(index: "UsageIndex", choice: ChosenSource, question: "UnusedQues
     """
     from aclog.usage.unused_report import UnusedReport
 
-    # Only the directory of a log names its cluster: files of rules have no cluster id.
-    if isinstance(choice.source, LogSource):
-        index.check_cluster(cluster_id_of(choice.source.directory))
+    index.check_cluster(cluster_of(choice.source))
     report = UnusedReport.of(index, StateRules.of(choice.image().acls), question)
-    if text := unknown_settings(index, choice):
-        note(text)
-        return report.without_removals()
-    return report
-
-
-def unknown_settings(index: "UsageIndex", choice: ChosenSource) -> str:
-    """Return why no ACL counts as removable, if what decides is unknown; else nothing. Raises as `unused_acls`."""
     unknown = read_premises(choice, index.settled_properties()).without({SUPER_USERS_CONFIG})
     if not unknown:
-        return ""
-    return f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}"
+        return report
+    text = f"no ACL counts as removable: make the index anew, by aclog usage-index with {unknown.settled_by()}"
+    note(text)
+    return report.without_removals(text)
 
 
-def unused_premises(index: "UsageIndex", choice: ChosenSource, report: "UnusedReport") -> Iterator[str]:
-    """Yield what the answers do not count: silences of brokers, unread accesses, unknown settings. Raises as above."""
+def unused_premises(report: "UnusedReport") -> Iterator[str]:
+    """Yield what the answers do not count: silences of brokers, unread accesses, unknown settings."""
     silences = report.unused.silences
     for silence in silences[:_NAMED_SILENCES]:
         yield f"gap: {silence_text(silence)}"
@@ -82,8 +74,8 @@ def unused_premises(index: "UsageIndex", choice: ChosenSource, report: "UnusedRe
         yield f"and {plural(len(silences) - _NAMED_SILENCES, 'more gap')}"
     if report.unused.unread:
         yield f"not judged: {unread_text(report.unused.unread)}"
-    if text := unknown_settings(index, choice):
-        yield text
+    if report.unknown:
+        yield report.unknown
 
 
 _KEYS = ("firstMatched", "lastMatched", "firstNeeded", "lastNeeded")

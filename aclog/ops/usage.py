@@ -52,7 +52,7 @@ from aclog.usage.window import UnreadAccesses, Window, check_days, of_micros, un
 
 # An access log, and what judges it.
 
-_SMALL: Final = 1 << 25
+SMALL: Final = 1 << 25
 """Bytes of a log that one process reads sooner than several have started."""
 
 
@@ -102,8 +102,22 @@ FEW: Final = 3
 """Texts that are listed of many."""
 
 
-def note_layouts(accesses: AccessInput) -> None:
-    """Note the layouts of text files other than Apache's, and the files that are not read."""
+def workers_for(size: int, workers: int | None) -> Each:
+    """Return what reads so many bytes in processes: by default one, or one per core."""
+    return partial(each_in_processes, workers=workers or (1 if size < SMALL else os.cpu_count() or 1))
+
+
+def note_input(accesses: AccessInput, explain: int) -> None:
+    """Note the layouts of text files other than Apache's, the files that are not read, and some unread lines.
+
+    `explain`: how many lines with unread accesses are shown.
+    """
+    _note_layouts(accesses)
+    if explain:
+        _note_unread_lines(accesses, explain)
+
+
+def _note_layouts(accesses: AccessInput) -> None:
     paths_of: dict[tuple[str, ...], list[str]] = {}
     for path, profile in accesses.profiles.items():
         if not profile.is_default and not profile.is_stated:
@@ -129,7 +143,7 @@ def few(texts: Sequence[str]) -> str:
 _EXCERPT: Final = 300
 
 
-def note_unread_lines(accesses: AccessInput, most: int) -> None:
+def _note_unread_lines(accesses: AccessInput, most: int) -> None:
     """Note lines with unread accesses, of text with the column at which it differs from a readable line."""
     for line in explain_unread(accesses, most):
         start = max(0, (line.column or 1) - 1 - _EXCERPT // 2)
@@ -184,11 +198,8 @@ class AccessLog:
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
         accesses = find_accesses(flags.accesses, zone, form, profile, streams=read)
-        note_layouts(accesses)
-        if explain:
-            note_unread_lines(accesses, explain)
-        workers = flags.workers or (1 if accesses.size < _SMALL else os.cpu_count() or 1)
-        each = each or partial(each_in_processes, workers=workers)
+        note_input(accesses, explain)
+        each = each or workers_for(accesses.size, flags.workers)
         names = ", ".join(flags.accesses)
         return cls(accesses=accesses, each=each, names=names, form=flags.accesses_format, streams=read)
 

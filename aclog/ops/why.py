@@ -15,8 +15,8 @@ from aclog.planning.plan import ApplyNote
 from aclog.snapshots.deciding_kafka import KafkaChange, kafka_history
 from aclog.snapshots.history import Change
 from aclog.snapshots.image import StateSource
-from aclog.sources.logs import LogSource, history_of, log_of
-from aclog.targets.applies import read_applies, with_applies
+from aclog.sources.logs import history_of, log_of
+from aclog.targets.applies import applied_of, with_applies
 
 
 @frozen(kw_only=True)
@@ -47,10 +47,9 @@ def answer_since(source: StateSource, end_offset: int, question: Question, setti
     """
     history = history_of(source)
     begin = history.begin
-    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
     changes = takewhile(lambda change: change.end_offset <= end_offset, history.changes)
     concerned = _Concerned(question=question, settings=settings)
-    passing = concerned.passing(with_applies(changes, () if applies is None else applies.applied, begin.end_offset))
+    passing = concerned.passing(with_applies(changes, applied_of(source) or (), begin.end_offset))
 
     def kafka() -> Iterable[KafkaChange]:
         """Read the log once more, for what its nodes ran."""
@@ -128,7 +127,7 @@ class RowsSince:
         is_theirs = (
             region.principals.complement or rule.principal in region.principals or rule.principal == WILDCARD_PRINCIPAL
         )
-        documented = self._dated.policy.settings.documented
+        documented = self._dated.settings.documented
         meets = pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=documented)
         return (is_theirs or ":" not in rule.principal) and meets
 
@@ -152,13 +151,12 @@ def rows_since(
 
     """
     history = history_of(source)
-    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
     changes = takewhile(lambda change: change.end_offset <= end_offset, history.changes)
     made_by: dict[int, ApplyNote] = {}
 
     def noted() -> Iterator[Change]:
         """Yield the changes, and keep who made them."""
-        for change, note in with_applies(changes, () if applies is None else applies.applied, history.begin.end_offset):
+        for change, note in with_applies(changes, applied_of(source) or (), history.begin.end_offset):
             if note is not None:
                 made_by[change.offset] = note
             yield change

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage, changes_between
 from aclog.authorizer.index.layout import Pause, no_pause
 from aclog.metalog.batches import BatchHeader, iter_batches, read_values
@@ -149,6 +149,14 @@ class Change:
         time = f", {timestamp_text(self.timestamp)}" if self.timestamp >= 0 else ""
         until = " or before" if self.first_seen or self.gap else ""
         return f"offset {self.offset}{until}{time}: {self.kind.value.lower()} {self.rule}"
+
+    def record(self, *, undo: bool = False) -> AccessControlEntryRecord | RemoveAccessControlEntryRecord:
+        """Return the record that makes this change, or that reverts it. Raises ReplayError: the ACL has no id."""
+        rule_id = self.rule.id
+        if rule_id is None:
+            raise ReplayError(f"a change has no id: {self}")
+        adds = (self.kind is ChangeKind.ADDED) is not undo
+        return record_of(self.rule.acl, rule_id) if adds else RemoveAccessControlEntryRecord(id=rule_id)
 
     def to_dict(self) -> dict[str, object]:
         """Return the object of `aclog export --history --format jsonl`, and `gap` if it is one."""

@@ -226,6 +226,11 @@ def choose_context(name: str | None = None) -> ChosenContext | None:
         raise ConfigError(f"{error} (it is {by})") from None
 
 
+def context_names() -> tuple[str, ...]:
+    """Return the names of the user's contexts; none without the file. Raises as `read_context_file`."""
+    return tuple(read_context_file().names) if _file_exists() else ()
+
+
 def _file_exists() -> bool:
     path = config_file()
     return path is not None and path.exists()

@@ -244,6 +244,11 @@ def cluster_id_of(directory: Path) -> str | None:
     return None if properties is None else properties.cluster_id
 
 
+def cluster_of(source: StateSource) -> str | None:
+    """Return the id of a source's cluster: only the directory of a log has it. Raises as `cluster_id_of`."""
+    return cluster_id_of(source.directory) if isinstance(source, LogSource) else None
+
+
 # State sources at a path: a log directory, a checkpoint file, or a file of ACLs.
 
 

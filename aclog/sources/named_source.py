@@ -130,14 +130,8 @@ def absolute_moment(text: str, *, now_ms: int) -> str:
 def _kind_of_path(path: str) -> str:
     location = Path(path)
     if location.is_dir():
-        return "log" if is_log(path) else "acls"
+        return "log" if list_segments(location) or list_checkpoints(location) else "acls"
     return "snapshot" if location.name.endswith(".checkpoint") else "acls"
-
-
-def is_log(path: str) -> bool:
-    """Return whether a path is a directory of segments or checkpoints. Raises OSError: it cannot be read."""
-    location = Path(path)
-    return location.is_dir() and bool(list_segments(location) or list_checkpoints(location))
 
 
 def _check_companions(node: Node, kind: str) -> None:
@@ -263,11 +257,10 @@ def _context_word(text: str, *, is_alone: bool) -> SourceWord | None:
         ConfigError, OSError: the contexts cannot be read, and the word is no path.
 
     """
-    from aclog.sources.contexts import config_file, read_context_file
+    from aclog.sources.contexts import context_names
 
-    path = config_file()
     try:
-        is_context = path is not None and path.exists() and text in read_context_file().names
+        is_context = text in context_names()
     except (ConfigError, OSError):
         if is_alone:
             raise
@@ -300,11 +293,9 @@ def _commit_word(text: str, *, is_alone: bool) -> SourceWord | None:
 
 
 def _unrecognised(text: str) -> ConfigError:
-    from aclog.sources.contexts import config_file, read_context_file
+    from aclog.sources.contexts import context_names
 
-    path = config_file()
-    names = () if path is None or not path.exists() else read_context_file().names
-    near = get_close_matches(text, names, n=1)
+    near = get_close_matches(text, context_names(), n=1)
     hint = f": did you mean the context {near[0]}?" if near else _expected_form(text)
     return ConfigError(f"{text[:_SHOWN]!r} is no source: there is no such file, directory or context{hint}")
 

@@ -48,6 +48,8 @@ class RenderCommand:
     """The absolute path of the program, and its arguments."""
     directory: str
     """Where it runs, from the top of the repository."""
+    search_path: str
+    """The PATH without directories that the change may have written."""
     patience_s: float = PATIENCE_S
 
 
@@ -59,14 +61,15 @@ def parse_command(text: str, directory: str, patience_s: float = PATIENCE_S) -> 
             of the change that is reviewed; or an argument with the path of the work tree, which is no side's copy.
 
     """
-    shown = " ".join(text.split())
+    one_line = " ".join(text.split())
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise ConfigError(f"--render {shown[:200]!r}: {error}: expected a command line, without a shell") from error
+        raise ConfigError(f"--render {one_line[:200]!r}: {error}: expected a command line, without a shell") from error
     if not words or "\0" in text:
         raise ConfigError("--render: expected a command line, such as 'kustomize build overlays/prod'")
-    tops = {str(top_directory()), str(top_directory().resolve())}
+    top = top_directory()
+    tops = {str(top), str(top.resolve())}
     in_work_tree = re.compile(rf"(?:{'|'.join(map(re.escape, tops))})(?![\w.-])")
     for word in words[1:]:
         if in_work_tree.search(word) is not None:
@@ -74,21 +77,23 @@ def parse_command(text: str, directory: str, patience_s: float = PATIENCE_S) -> 
                 f"--render: {word[:200]}: a path in the work tree is the same on both sides: expected one relative to "
                 "the directory where the command runs, which is that of the copy"
             )
+    search_path = _search_path(top.resolve())
     return RenderCommand(
-        text=shown,
-        arguments=(_program(words[0]), *words[1:]),
+        text=one_line,
+        arguments=(_program(words[0], search_path, top.resolve()), *words[1:]),
         directory=directory,
+        search_path=search_path,
         patience_s=patience_s,
     )
 
 
-def _program(name: str) -> str:
+def _program(name: str, search_path: str, top: Path) -> str:
     if not os.path.isabs(name) and os.path.dirname(name):  # noqa: PTH117, PTH120
         raise _of_the_change(name)
-    program = shutil.which(name, path=_search_path())
+    program = shutil.which(name, path=search_path)
     if program is None:
         raise ConfigError(f"--render: {name[:200]}: no such program on the PATH")
-    if any(map(_is_in_work_tree, (Path(program), Path(program).parent))):
+    if any(each.resolve().is_relative_to(top) for each in (Path(program), Path(program).parent)):
         raise _of_the_change(name)
     return program
 
@@ -100,14 +105,10 @@ def _of_the_change(name: str) -> ConfigError:
     )
 
 
-def _search_path() -> str:
+def _search_path(top: Path) -> str:
     """Return the PATH without directories of the work tree, or of the copy: the change may have written those."""
     entries = (each for each in os.get_exec_path() if os.path.isabs(each))  # noqa: PTH117
-    return os.pathsep.join(each for each in entries if not _is_in_work_tree(Path(each)))
-
-
-def _is_in_work_tree(path: Path) -> bool:
-    return path.resolve().is_relative_to(top_directory().resolve())
+    return os.pathsep.join(each for each in entries if not Path(each).resolve().is_relative_to(top))
 
 
 # What a command wrote, and the files that it names.
@@ -370,7 +371,7 @@ def _output(command: RenderCommand, directory: Path, side: str) -> tuple[bytes, 
     process = subprocess.Popen(  # noqa: S603  # no shell, and the command is the user's
         command.arguments,
         cwd=directory,
-        env=_environment(directory),
+        env=_environment(command, directory),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -386,10 +387,10 @@ def _output(command: RenderCommand, directory: Path, side: str) -> tuple[bytes, 
         process.wait()
 
 
-def _environment(directory: Path) -> dict[str, str]:
+def _environment(command: RenderCommand, directory: Path) -> dict[str, str]:
     """Return the environment of a command: ours without programs of the change, and without the repository for git."""
     own = {key: value for key, value in os.environ.items() if key not in _OF_REPOSITORY}
-    return {**own, "PATH": _search_path(), "PWD": str(directory)}
+    return {**own, "PATH": command.search_path, "PWD": str(directory)}
 
 
 _OF_REPOSITORY = frozenset(
@@ -405,8 +406,8 @@ def _awaited(process: "subprocess.Popen[bytes]", command: RenderCommand, side: s
     deadline = elapsed_seconds() + command.patience_s
     late = ConfigError(f"{side}: {command.text}: not at its end within {command.patience_s:g} s (--render-timeout)")
     with selectors.DefaultSelector() as selector:
-        for stream, kept in ((process.stdout, output), (process.stderr, errors)):
-            selector.register(cast("IO[bytes]", stream), selectors.EVENT_READ, kept)
+        for stream, buffer in ((process.stdout, output), (process.stderr, errors)):
+            selector.register(cast("IO[bytes]", stream), selectors.EVENT_READ, buffer)
         while selector.get_map():
             remaining = deadline - elapsed_seconds()
             if remaining <= 0:
@@ -489,10 +490,10 @@ class _Names:
     def _roots(self) -> list[str]:
         """The directories that may have been built: those among the arguments, or else all with a kustomization."""
         every = {posixpath.dirname(each) for each in self.copy.files if posixpath.basename(each) in KUSTOMIZATIONS}
-        given = [
+        arguments = [
             posixpath.normpath(posixpath.join(self.command.directory, each)) for each in self.command.arguments[1:]
         ]
-        return [each for each in given if each in every] or sorted(every)
+        return [each for each in arguments if each in every] or sorted(every)
 
     @cached_property
     def _charts(self) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
@@ -21,7 +22,9 @@ from aclog.sources.formats.rule import (
 )
 from aclog.sources.git import GitTree, ignored_files
 from aclog.sources.read_options import FoundRules, ReadOptions, line_rules, root_inputs, with_modules
-from aclog.sources.rendering import Rendered
+
+if TYPE_CHECKING:
+    from aclog.sources.rendering import Rendered
 
 _OTHER_SUFFIXES = (".yaml", ".yml", ".csv", ".tf")
 """Suffixes of files that hold no JSON lines."""
@@ -48,7 +51,7 @@ def content_rules(
 
 
 def rendered_rules(
-    rendered: Rendered, options: ReadOptions, check: Callable[[StandardAcl], None] = accept
+    rendered: "Rendered", options: ReadOptions, check: Callable[[StandardAcl], None] = accept
 ) -> FoundRules:
     """Return the rules in the output of a command, with their locations in the files that it names.
 
@@ -56,19 +59,19 @@ def rendered_rules(
         ConfigError: as content_rules; a document that is not YAML, or has a template in it.
 
     """
-    found = tree_rules(_Output(rendered), options, check)
-    stated = [
+    output = tree_rules(_Output(rendered), options, check)
+    rules = [
         LocatedRule(acl=each.acl, id=each.id, origin=_placed(origin, rendered))
-        for each in found.rules
-        for origin in found.origins.of(each.acl)
+        for each in output.rules
+        for origin in output.origins.of(each.acl)
         if isinstance(origin, FileOrigin)
     ]
-    places = [rendered.place(each.line) for each in found.unread]
-    unread = [evolve(each, file=file, line=line) for each, (file, line) in zip(found.unread, places, strict=True)]
-    return evolve(found, origins=StatedRules.of_rules(stated), unread=(*rendered.left_out, *unread))
+    places = [rendered.place(each.line) for each in output.unread]
+    unread = [evolve(each, file=file, line=line) for each, (file, line) in zip(output.unread, places, strict=True)]
+    return evolve(output, origins=StatedRules.of_rules(rules), unread=(*rendered.left_out, *unread))
 
 
-def _placed(origin: FileOrigin, rendered: Rendered) -> FileOrigin:
+def _placed(origin: FileOrigin, rendered: "Rendered") -> FileOrigin:
     file, line = rendered.place(origin.line)
     return evolve(origin, file=file, line=line)
 
@@ -172,7 +175,7 @@ class _OneFile:
 class _Output:
     """What a command wrote, as a tree of one file; no other file is within reach."""
 
-    rendered: Rendered
+    rendered: "Rendered"
 
     @property
     def name(self) -> str:

@@ -20,8 +20,10 @@ from aclog.planning.applying import Ready
 from aclog.planning.journal import Entry, EntryKind, Journal, JournalAction, read_journal, settle
 from aclog.planning.plan import ApplyNote, JournalError, JournalMark, Origin, Plan, WritablePlace
 from aclog.snapshots.history import Change
+from aclog.snapshots.image import StateSource
 from aclog.sources.acl_lines import STDIN
 from aclog.sources.git import GitPlace, changed_files, commit_id, exists, path_from_top
+from aclog.sources.logs import LogSource
 from aclog.terminal.columns import json_text
 
 # The file `applies.jsonl` beside a log of ours: which apply made which of its changes, and the log's own identity.
@@ -107,6 +109,12 @@ def records_digest(values: Iterable[bytes]) -> str:
     for value in values:
         digest.update(len(value).to_bytes(4) + value)
     return digest.hexdigest()
+
+
+def applied_of(source: StateSource) -> Sequence[AppliedChange] | None:
+    """Return the record of applies beside a log; None without one. Raises MetadataError: it is damaged."""
+    applies = read_applies(source.directory) if isinstance(source, LogSource) else None
+    return None if applies is None else applies.applied
 
 
 def applied_line(note: ApplyNote, *, offset: int, steps: int, digest: str | None = None) -> dict[str, object]:

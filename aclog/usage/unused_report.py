@@ -51,6 +51,8 @@ class UnusedReport:
     index: UsageIndex
     expected: Sequence[str | None]
     """The brokers that are expected to log."""
+    unknown: str = ""
+    """Why no ACL counts as removable, if what decides is unknown."""
 
     @classmethod
     def of(cls, index: UsageIndex, rules: StateRules, question: UnusedQuestion) -> "UnusedReport":
@@ -81,10 +83,10 @@ class UnusedReport:
         unused = Unused.of(rules, lives_of(rules, lives), window_use, window)
         return cls(unused=unused, index=index, expected=expected)
 
-    def without_removals(self) -> "UnusedReport":
+    def without_removals(self, unknown: str = "") -> "UnusedReport":
         """Return the report without removable ACLs: if a setting is unknown, there is no proof that any is."""
         none = np.zeros_like(self.unused.removable)
-        return evolve(self, unused=evolve(self.unused, removable=none))
+        return evolve(self, unused=evolve(self.unused, removable=none), unknown=unknown)
 
     @cached_property
     def used(self) -> Used:

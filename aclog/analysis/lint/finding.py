@@ -369,7 +369,7 @@ class DeclaredTopics:
         return any(name.startswith(each) or (not is_literal and each.startswith(name)) for each in self.beginnings)
 
 
-@frozen(kw_only=True)
+@frozen(eq=False, kw_only=True)
 class LintContext:
     """Facts that lints use. A lint whose facts are missing (None, or empty) finds nothing."""
 

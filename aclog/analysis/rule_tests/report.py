@@ -13,14 +13,13 @@ from aclog.analysis.regions import (
     REQUESTED,
     Difference,
     JsonObject,
-    Literal,
     Query,
-    Region,
     Request,
     decided_by_object,
     everyone_but,
     only,
     operations_of,
+    query_of_region,
     region_object,
     request_object,
     witness,
@@ -370,26 +369,9 @@ def _by_regions(policy: Policy, case: CanOnly) -> Iterator[_Changes]:
         if region is not None and is_allowed(policy, witness(region)):
             giving += about.giving(region)
         elif region is not None:
-            lacking += _rules_for(_query_of(region), AclPermissionType.ALLOW)
+            lacking += _rules_for(query_of_region(region), AclPermissionType.ALLOW)
     added = tuple(change for change in _new(lacking) if policy.acls.find(change.acl) is None)
     yield _removals(giving) + added
-
-
-def _query_of(region: Region) -> Query:
-    """Return a query that contains a region; from any host unless the region has a single one."""
-    resources = tuple(
-        ResourcePattern(resource_type=region.resource_type, name=part.name)
-        if isinstance(part, Literal)
-        else ResourcePattern(resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED)
-        for part in region.names
-    )
-    single = len(region.hosts.entries) == 1 and not region.hosts.complement and "/" not in region.hosts.entries[0]
-    return Query(
-        resources=resources,
-        operations=region.operations,
-        principals=region.principals,
-        host=region.hosts.entries[0] if single else None,
-    )
 
 
 def _giving(policy: Policy, queries: Sequence[Query]) -> dict[StandardAcl, None]:

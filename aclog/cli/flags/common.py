@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aclog.sources.choice import ChosenSource, SourceSelection
     from aclog.sources.contexts import Context
     from aclog.sources.read_options import ModuleInputs
-    from aclog.sources.repository import AuthorizerSettings
 
 
 # Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects.
@@ -431,17 +430,6 @@ class AuthorizerFlags:
             ALLOW_EVERYONE_CONFIG: self.allow_everyone or self.no_allow_everyone,
         }
         return frozenset(name for name, is_given in values.items() if is_given)
-
-    def stated(self) -> "AuthorizerSettings":
-        """Return what is given, as the settings of a repository have it."""
-        from aclog.sources.repository import AuthorizerSettings
-
-        return AuthorizerSettings(
-            super_users=self.super_users,
-            allow_everyone=self.allow_everyone if self.allow_everyone or self.no_allow_everyone else None,
-            semantics=self.semantics.value,
-            cidr=None if self.generation is None else self.generation.has_ranges,
-        )
 
     def words(self) -> Iterator[str]:
         """Yield these flags as words of a command line."""

@@ -110,14 +110,19 @@ class RepositoryFlags:
 
     def overrides(self) -> dict[str, Any]:
         """Return the settings of the authorizer that flags give."""
-        generation = flag_generation(self.kafka_version, self.cidr)
-        flags = {
-            "super_users": self.super_users,
-            "allow_everyone": self.allow_everyone or (False if self.no_allow_everyone else None),
-            "semantics": self.semantics,
-            "cidr": None if generation is None else generation.has_ranges,
-        }
-        return {key: value for key, value in flags.items() if value is not None}
+        return _settings_of_flags(self)
+
+
+def _settings_of_flags(flags: RepositoryFlags | AuthorizerFlags) -> dict[str, Any]:
+    """Return the settings of the authorizer that flags give, by their names in AuthorizerSettings."""
+    generation = flag_generation(flags.kafka_version, flags.cidr)
+    values = {
+        "super_users": flags.super_users,
+        "allow_everyone": flags.allow_everyone or (False if flags.no_allow_everyone else None),
+        "semantics": flags.semantics,
+        "cidr": None if generation is None else generation.has_ranges,
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
@@ -162,10 +167,10 @@ def settings_of_lint(authorizer: AuthorizerFlags) -> "RepositorySettings":
     from aclog.sources.repository import load_repository_settings
 
     settings = load_repository_settings()
-    given = {name: value for name in _DECIDING if (value := getattr(authorizer.stated(), name)) is not None}
+    changed = _settings_of_flags(authorizer)
     if not authorizer.documented:
-        del given["semantics"]  # the default, which is no choice
-    return evolve(settings, authorizer=evolve(settings.authorizer, **given))
+        del changed["semantics"]  # the default, which is no choice
+    return evolve(settings, authorizer=evolve(settings.authorizer, **changed))
 
 
 def choice_of_lint(

@@ -8,12 +8,11 @@ from attrs import define, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.metalog.topiclog.client import ClientErrors, error_in, kafka_error, new_consumer, retriable
+from aclog.metalog.topiclog.client import SLICE_SECONDS, ClientErrors, error_in, kafka_error, new_consumer, retriable
 from aclog.metalog.topiclog.partition import FIXED, RESPONSE_SECONDS, RemovedError
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 from aclog.metalog.topiclog.topic import TopicAdmin, id_of_topic
 
-_SLICE_SECONDS: Final = 0.5
 _MESSAGES: Final = 2_000
 """How many messages are taken from the client at once."""
 _OF_GROUP: Final = frozenset((KafkaError.GROUP_AUTHORIZATION_FAILED,))
@@ -98,7 +97,7 @@ class TopicRecords:
         while True:
             try:
                 return self._consumer.get_watermark_offsets(
-                    TopicPartition(self.settings.topic, partition), timeout=_SLICE_SECONDS
+                    TopicPartition(self.settings.topic, partition), timeout=SLICE_SECONDS
                 )
             except KafkaException as error:
                 self._check_waiting(deadline, error)
@@ -157,7 +156,7 @@ class TopicRecords:
             yield from map(self._read, messages)
 
     def _consume(self) -> list[Message]:
-        messages = self._consumer.consume(_MESSAGES, timeout=_SLICE_SECONDS)
+        messages = self._consumer.consume(_MESSAGES, timeout=SLICE_SECONDS)
         return [each for each in messages if (error := each.error()) is None or error.code() not in _OF_GROUP]
 
     def _read(self, message: Message) -> Read:

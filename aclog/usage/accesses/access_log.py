@@ -135,16 +135,20 @@ def _parts_of(contents: Sequence[Content], keys: AbstractSet[ContentKey]) -> lis
     read_keys, parts = set(keys), []
     for content in contents:
         # a copy in progress is a beginning of what is known of another file
-        start = (
-            content.length if content.key in keys else max((each[0] for each in content.beginnings & keys), default=0)
-        )
+        start = _known_length(content, keys)
         read_keys |= {beginning for beginning in content.beginnings if beginning[0] <= start}
     for content in sorted(contents, key=lambda each: each.length):
-        beginnings = content.beginnings & read_keys
-        start = content.length if content.key in read_keys else max((length for length, _ in beginnings), default=0)
+        start = _known_length(content, read_keys)
         read_keys.add(content.key)
         parts.append(Part(content=content, start=start))
     return parts
+
+
+def _known_length(content: Content, keys: AbstractSet[ContentKey]) -> int:
+    """Return how much of a content, from its beginning, is among others."""
+    return (
+        content.length if content.key in keys else max((length for length, _ in content.beginnings & keys), default=0)
+    )
 
 
 def is_compressed(path: str) -> bool:
@@ -519,7 +523,7 @@ def _examined(
         own = AccessForm.JSONL if beginning.lstrip().startswith(b"{") else AccessForm.KAFKA_LOG
     if profile is not None:
         return own, profile if any(b" for request = " in sample for sample in samples) else profile.of_older()
-    return own, profile_of(samples) if own in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON} else APACHE
+    return own, profile_of(samples) if own in OF_KAFKA else APACHE
 
 
 _OTHER_LOG: Final = re.compile(rb"\[\d{4}-\d{2}-\d{2}[ T]|\{")
@@ -651,12 +655,12 @@ def _explained(log: AccessInput) -> Iterator[UnreadLine]:
             for number, line in _unread_lines(numbered, part):
                 text = line.decode(errors="replace").rstrip("\r\n")
                 column, expected = None, f"an access ({part.form})"
-                if part.form in _OF_KAFKA:
+                if part.form in OF_KAFKA:
                     column, expected = stop_of(text, part.profile)
                 yield UnreadLine(path, number, column, expected, _reason(line, part), text)
 
 
-_OF_KAFKA: Final = frozenset((AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON))
+OF_KAFKA: Final = frozenset((AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON))
 """Forms whose lines have a layout."""
 
 

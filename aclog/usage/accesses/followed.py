@@ -16,6 +16,7 @@ from attrs import define, evolve, field, frozen
 from aclog.metalog.errors import ConfigError
 from aclog.usage.accesses.access_batch import BEGINNING, AccessForm
 from aclog.usage.accesses.access_log import (
+    OF_KAFKA,
     AccessInput,
     Advance,
     Content,
@@ -123,10 +124,11 @@ class FollowedLog:
         changes = {inode: each for inode, each in entries.items() if not self._is_unchanged(inode, each)}
         heads = {inode: content_head(each.file) for inode, each in changes.items()}
         others = {inode: state.head for inode, state in self._states.items() if inode not in changes}
+        every = heads | others
         beside = set[Inode]()
         growth, whole = list[tuple[Inode, _Entry, _State]](), dict[Inode, _Entry]()
         for inode, each in changes.items():
-            alike = [key for key, head in (heads | others).items() if key != inode and _are_alike(heads[inode], head)]
+            alike = [key for key, head in every.items() if key != inode and _are_alike(heads[inode], head)]
             state = None if alike else self._same_beginning(inode, each.file)
             if state is not None and state.is_log:
                 growth.append((inode, each, state))
@@ -235,7 +237,7 @@ class FollowedLog:
 
     def _layouts(self, part: TextPart, file: int, start: int, end: int) -> Profile:
         """Return the layouts of a file with those of its new lines: an upgrade may change them."""
-        if self.profile is not None or part.form not in {AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON}:
+        if self.profile is not None or part.form not in OF_KAFKA:
             return part.profile
         samples = [os.pread(file, min(BEGINNING, end - start), at) for at in {start, max(start, end - BEGINNING)}]
         more = profile_of(sample.partition(b"\n")[2] if len(sample) == BEGINNING else sample for sample in samples)

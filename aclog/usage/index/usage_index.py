@@ -132,8 +132,14 @@ def contents_version(database: sqlite3.Connection) -> int:
 
 def is_taken(database: sqlite3.Connection, batch: Batch) -> bool:
     """Return whether a batch was added before."""
-    row = database.execute("SELECT batch FROM streams WHERE name = ?", (batch.stream,)).fetchone()
-    return row is not None and batch.number <= row[0]
+    last = position(database, batch.stream)
+    return last is not None and batch.number <= last
+
+
+def position(database: sqlite3.Connection, stream: str) -> int | None:
+    """Return the position in a stream; None if nothing of it was added."""
+    row = database.execute("SELECT batch FROM streams WHERE name = ?", (stream,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def positions(database: sqlite3.Connection, prefix: str) -> dict[str, int]:
@@ -647,7 +653,7 @@ class UsageIndex:
 
     def _check_positions(self, database: sqlite3.Connection, expected: Sequence[Position]) -> None:
         for each in expected:
-            if positions(database, each.stream).get(each.stream) != each.before:
+            if position(database, each.stream) != each.before:
                 raise ConfigError(
                     f"{self.database.path}: another run has read {each.stream} meanwhile: run again; only what is new "
                     "is read"

@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -332,6 +333,10 @@ VARIABLE_SUFFIXES = (".tfvars", ".tfvars.json")
 _MANIFEST = ".terraform/modules/modules.json"
 
 
+_SETS = re.compile(r'^\s*"?([\w-]+)"?\s*[=:]', re.MULTILINE)
+"""The name of what a file of variables, in HCL or JSON, may set."""
+
+
 class MissingModuleError(ConfigError):
     """A call of a module that is not in the tree."""
 
@@ -344,7 +349,7 @@ class Modules:
     budget: Budget = field(factory=Budget, init=False)
     _sources: dict[str, ModuleSource] = field(factory=dict, init=False)
     _manifests: dict[str, Mapping[str, str]] = field(factory=dict, init=False)
-    _variable_files: dict[str, list[str]] = field(factory=dict, init=False)
+    _variable_files: dict[str, dict[str, str]] = field(factory=dict, init=False)
 
     def source(self, directory: str) -> ModuleSource:
         """Return the module in a directory. Raises ConfigError, OSError: its files cannot be read, or are wrong."""
@@ -361,22 +366,31 @@ class Modules:
             self._sources[directory] = source
         return source
 
-    def files_with(self, variable: str, root: str) -> Iterator[str]:
-        """Yield the readable files of variables beside a root module, or below it, that may set a variable.
+    def file_with(self, variable: str, root: str) -> str | None:
+        """Return a readable file of variables beside a root module, or below it, that may set a variable.
 
-        They are as --var-file names them.
+        It is the first one by its path, as --var-file names it.
         """
-        tree = self.context.tree
         if root not in self._variable_files:
-            inside = {posixpath.normpath(posixpath.join(root, name)) for name in tree.entries(root)}
-            inside.update(path for path in tree.paths() if root == "." or path.startswith(f"{root}/"))
-            files = (path for path in sorted(inside) if path.endswith(VARIABLE_SUFFIXES))
-            self._variable_files[root] = [path for path in files if not self.context.exclude(path)]
-        sets = re.compile(rf'^\s*"?{re.escape(variable)}"?\s*[=:]'.encode(), re.MULTILINE)
-        for path in self._variable_files[root]:
-            with suppress(ConfigError, OSError):  # they are only for a hint
-                if sets.search(tree.read(path)):
-                    yield tree.flag_value(path)
+            self._variable_files[root] = self._variable_files_of(root)
+        path = self._variable_files[root].get(variable)
+        return None if path is None else self.context.tree.flag_value(path)
+
+    def _variable_files_of(self, root: str) -> dict[str, str]:
+        """Return the first file of variables beside a root module, or below it, with each name."""
+        tree, first_files = self.context.tree, dict[str, str]()
+        inside = {posixpath.normpath(posixpath.join(root, name)) for name in tree.entries(root)}
+        inside.update(path for path in self._paths_of_variables if root == "." or path.startswith(f"{root}/"))
+        for path in sorted(inside):
+            if path.endswith(VARIABLE_SUFFIXES) and not self.context.exclude(path):
+                with suppress(ConfigError, OSError):  # they are only for a hint
+                    for match in _SETS.finditer(tree.read(path).decode(errors="replace")):
+                        first_files.setdefault(match[1], path)
+        return first_files
+
+    @cached_property
+    def _paths_of_variables(self) -> list[str]:
+        return [path for path in self.context.tree.paths() if path.endswith(VARIABLE_SUFFIXES)]
 
     def read(self) -> list[ModuleSource]:
         """Return all modules that were loaded, in the order of their directories."""
@@ -662,7 +676,7 @@ class Module:
         if self.arguments is not None:
             return ""
         flag = f"--var {name}=VALUE"
-        file = next(self.modules.files_with(name, self.root), None)
+        file = self.modules.file_with(name, self.root)
         return f"expected {flag}, or --var-file FILE" if file is None else f"expected --var-file {file}, or {flag}"
 
     def _given_value(self, name: str) -> Value | None:
