@@ -314,16 +314,18 @@ def everyone_but(*principals: str) -> Principals:
 LIST_LIMIT = 4
 """How many members of a list are shown if it has at least two more."""
 
+EXCEPT = " except "
+"""In texts: what follows is left out of what precedes."""
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 _RESOURCE_TYPES = sum(kind > ResourceType.ANY for kind in ResourceType)
 """The number of resource types."""
 
 
 def who_text(principals: Principals) -> str:
-    """Return such as `User:a, User:b`, `everyone` or `everyone but User:a`."""
+    """Return such as `User:a, User:b`, `everyone` or `everyone except User:a`."""
     if not principals.complement:
         return _listed(principals.named)
-    return f"everyone but {_listed(principals.named)}" if principals.named else "everyone"
+    return f"everyone except {_listed(principals.named)}" if principals.named else "everyone"
 
 
 def requests_text(operations: int, types: Sequence[str], names: Names) -> str:
@@ -339,12 +341,12 @@ def requests_text(operations: int, types: Sequence[str], names: Names) -> str:
 
 
 def operations_text(mask: int) -> str:
-    """Return names of operations; `ALL` for all 13, and `ALL but READ` if few are missing."""
+    """Return names of operations; `ALL` for all 13, and `ALL except READ` if few are missing."""
     missing = REQUESTED & ~mask
     if not missing:
         return "ALL"
     if missing.bit_count() <= LIST_LIMIT:
-        return "ALL but " + ", ".join(operation.name for operation in operations_of(missing))
+        return "ALL except " + ", ".join(operation.name for operation in operations_of(missing))
     return ", ".join(operation.name for operation in operations_of(mask))
 
 
@@ -357,15 +359,15 @@ def names_text(names: Names) -> str:
             texts.append(f"*{_but_text(part, WILDCARD)}")
         elif not covered or part != Literal(name=WILDCARD):
             texts.append(_part_text(part))
-    return texts[0] if len(texts) == 1 else _listed([f"({text})" if " but " in text else text for text in texts])
+    return texts[0] if len(texts) == 1 else _listed([f"({text})" if EXCEPT in text else text for text in texts])
 
 
 def hosts_text(hosts: Hosts) -> str:
-    """Return such as `10.0.0.1, 10.1.0.0/16`, `any host` or `any host but 10.0.0.1`."""
+    """Return such as `10.0.0.1, 10.1.0.0/16`, `any host` or `any host except 10.0.0.1`."""
     if not hosts.complement:
-        but = f" but {_listed(hosts.except_addresses)}" if hosts.except_addresses else ""
+        but = f"{EXCEPT}{_listed(hosts.except_addresses)}" if hosts.except_addresses else ""
         return _listed(hosts.entries) + but
-    return f"any host but {_listed(hosts.entries)}" if hosts.entries else "any host"
+    return f"any host{EXCEPT}{_listed(hosts.entries)}" if hosts.entries else "any host"
 
 
 def _is_without_longer(part: NamePart) -> TypeGuard[Subtree]:
@@ -383,7 +385,7 @@ def _but_text(part: Subtree, unsaid: str | None = None) -> str:
     """Return the text of a part's exceptions, except one prefix."""
     prefixes = [f"{_name(prefix)}*" for prefix in part.except_prefixes if prefix != unsaid]
     but = [*prefixes, *map(_name, part.except_literals)]
-    return f" but {_listed(but)}" if but else ""
+    return f"{EXCEPT}{_listed(but)}" if but else ""
 
 
 def _name(name: str) -> str:

@@ -17,6 +17,7 @@ from aclog.analysis.policy import PatternIndex, Policy
 from aclog.analysis.regions import (
     EVERYONE,
     EVERYWHERE,
+    EXCEPT,
     REQUESTED,
     Hosts,
     JsonObject,
@@ -648,7 +649,7 @@ def all_of(principals: Principals) -> str:
     named = ", ".join(principals.named)
     if not principals.complement:
         return named
-    return f"anyone but {named}" if named else "anyone"
+    return f"anyone{EXCEPT}{named}" if named else "anyone"
 
 
 def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:

@@ -903,7 +903,7 @@ def host_problem(host: str, *, cidr: bool) -> str | None:
     if host == WILDCARD:
         return None
     if is_cidr(host):
-        return None if cidr else f"the host {host} is a CIDR range, which matches no client unless ranges are enabled"
+        return None if cidr else f"the host {host} is a CIDR range, which matches clients from Kafka 4.4 on only"
     try:
         address = host_address(host)
     except ConfigError:

@@ -214,8 +214,14 @@ def action_text(explanation: Explanation) -> str:
 
 def host_text(explanation: Explanation) -> str:
     """Return the host of the request, and whether it is only assumed."""
-    none = "" if explanation.options.host_given else " (host assumed: none given)"
+    none = "" if explanation.options.host_given else " (assumed: no host given)"
     return f"{explanation.context.host}{none}"
+
+
+def matching_one_host(explanation: Explanation) -> Sequence[ExaminedRule]:
+    """Return the ACLs that match the request, and would not from every other host."""
+    matches = (each for each in explanation.rules if each.role in (Role.DECIDES, Role.MATCHES))
+    return [each for each in matches if each.rule.acl.host != WILDCARD]
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
@@ -233,8 +239,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from ("", f"Note: {quirk}")
     for miss in explanation.near_misses:
         yield from ("", f"Near miss: {miss}")
+    if not explanation.options.host_given and matching_one_host(explanation):
+        yield from ("", f"Note: the ACLs match {explanation.context.host}, which is assumed: other hosts may differ")
     yield ""
-    yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
+    yield "To deny it:" if explanation.allowed else "To allow it:"
     yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options))
 
 
@@ -249,8 +257,7 @@ def _rules(explanation: Explanation) -> Iterator[str]:
         yield "No ACL covers this resource." if is_one else "No ACL covers any of these names."
         return
     parts = ", ".join(f"{role.value}: {explanation.counts[role]}" for role in Role if explanation.counts.get(role))
-    covers = f"{_acls(total)} {'covers' if total == 1 else 'cover'}"
-    yield f"{covers} {'this resource' if is_one else 'some or all of these names'} ({parts})"
+    yield f"{_acls(total)} on {'this resource' if is_one else 'some or all of these names'} ({parts})"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width, explanation.options.origins)
@@ -276,12 +283,12 @@ def _remedy(remedy: Remedy, options: ExplainOptions) -> Iterator[str]:
     for change in remedy.changes:
         yield from _change(change, options.origins)
     if remedy.left_off:
-        yield f"... and removing {remedy.left_off} more such ACLs"
+        yield f"... and remove {remedy.left_off} more such ACLs"
     yield from remedy.notes
 
 
 def _change(change: Change, origins: Origins) -> Iterator[str]:
-    yield f"{'adding' if change.add else 'removing'} {located_text(change.acl, origins)}"
+    yield f"{'add' if change.add else 'remove'} {located_text(change.acl, origins)}"
     if change.command is not None:
         yield f"  {change.command}"
 
@@ -690,8 +697,8 @@ class _RuleSorter:
     def quirks(self) -> Iterator[str]:
         if self.failing_open:
             yield (
-                f"{_acls(self.failing_open, 'DENY ACL')} {'is' if self.failing_open == 1 else 'are'} for a range of "
-                f"addresses that contains {self.context.host}, but Kafka 4.3.1 does not support ranges: no effect."
+                f"{_acls(self.failing_open, 'DENY ACL')} {'has' if self.failing_open == 1 else 'have'} a range that "
+                f"contains {self.context.host} as host: Kafka 4.3 does not match it, so it denies nothing."
             )
 
     def examined_rules(self) -> tuple[ExaminedRule, ...]:
@@ -728,8 +735,8 @@ def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
         )
         return
     if looks_like_cidr(text):
-        inside = "would contain" if in_cidr(text, host) else "would not contain"
-        yield f"{text} looks like a range, which {inside} {host}, but Kafka 4.3.1 compares hosts as text"
+        inside = "contains" if in_cidr(text, host) else "does not contain"
+        yield f"{text} {inside} {host}, but Kafka 4.3 compares hosts as text"
         return
     try:
         if host_address(text) == host:

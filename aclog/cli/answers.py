@@ -5,7 +5,7 @@ from typing import Any
 
 from aclog.analysis.comparison import Compared
 from aclog.analysis.policy import Policy, generation_object, merged, only_on
-from aclog.analysis.regions import JsonObject, Principals, Query, decided_by_object, principals_object, who_text
+from aclog.analysis.regions import EXCEPT, JsonObject, Principals, Query, decided_by_object, principals_object, who_text
 from aclog.analysis.timeline import Event, Interval
 from aclog.analysis.who_can import SUPER_USER, Permission, all_of, permission_key, permission_lines, permission_object
 from aclog.authorizer.acl import Origins, PatternType, StandardAcl, acl_text
@@ -31,14 +31,14 @@ from aclog.terminal.tables import print_rows
 
 
 def set_text(value: Mapping[str, Any] | None) -> str:
-    """Return principals or hosts: those that are named, or anyone but them."""
+    """Return principals or hosts: those that are named, or anyone except them."""
     if not value:
         return ""
     left_out = ", ".join(value.get("except", ()))
     if "cidr" in value or "in" in value:
         named = ", ".join(value.get("cidr", value.get("in", ())))
-        return f"{named} but {left_out}" if left_out else named
-    return f"any but {left_out}" if left_out else "any"
+        return f"{named}{EXCEPT}{left_out}" if left_out else named
+    return f"any{EXCEPT}{left_out}" if left_out else "any"
 
 
 def names_text(parts: Sequence[Mapping[str, Any]] | None) -> str:
@@ -65,7 +65,7 @@ def _part_text(part: Mapping[str, Any]) -> str:
     left_out = [name_text(prefix, PatternType.PREFIXED) for prefix in part["exceptPrefixes"]]
     left_out += map(name_text, part["exceptLiterals"])
     prefix = name_text(str(part["prefix"]), PatternType.PREFIXED)
-    return prefix + (f" but {' and '.join(left_out)}" if left_out else "")
+    return prefix + (f"{EXCEPT}{' and '.join(left_out)}" if left_out else "")
 
 
 REGION_COLUMNS = (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Annotated
 
-from attrs import frozen
+from attrs import evolve, frozen
 from click.exceptions import Exit
 
 from aclog.analysis.comparison import rows_of_each
@@ -12,7 +12,7 @@ from aclog.analysis.policy import only_on
 from aclog.analysis.regions import EVERYONE, Direction, JsonObject, witness
 from aclog.analysis.rows.report import decided_by_text, request_text, row_lines
 from aclog.analysis.who_can import Permission, permission_lines
-from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, ResourceType
 from aclog.authorizer.settings import Generation
 from aclog.cli.answers import PERMISSION_COLUMNS, difference_columns, with_generation
 from aclog.cli.diff_report import SideFlags
@@ -267,7 +267,11 @@ def _say(claim: Claim, verdict: Verdict, parts: Sequence[Sequence[str]], *, coun
 
 def _lines(proof: PermissionProof, permission: Permission, generation: Generation | None) -> Iterator[str]:
     # The exceptions of the region have other permissions of their own; the claim is about the rest alone.
-    principals = "principals not named in any rule" if proof.claim.check == "no-public" else None
+    principals = None
+    if proof.claim.check == "no-public":
+        principals = "principals not named in any rule"
+        general = tuple(rule for rule in permission.denies if rule.principal == WILDCARD_PRINCIPAL)
+        permission = evolve(permission, denies=general)
     first, *more = permission_lines(permission, proof.origins, principals=principals)
     yield first + only_on(generation)
     yield from more

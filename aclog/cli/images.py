@@ -106,18 +106,18 @@ class RangeWatch:
             place = places_text(tally.first, self._origins)
             why = f" ({tally.reason})" if kind is _Warning.BY_GENERATION and tally.reason else ""
             have = "has" if tally.count == 1 else "have"
-            number = f"{plural(tally.count, 'ACL')}, {tally.denying:,} of them DENY"
-            warn(f"{number}, {have} {kind.value}{why}. The first: {tally.first}{place}")
+            number = f"{plural(tally.count, 'ACL')} ({tally.denying:,} DENY)"
+            warn(f"{number} {have} {kind.value}{why}. The first: {tally.first}{place}")
 
 
 class _Warning(Enum):
     """What is wrong with the host of an ACL."""
 
-    NEVER = "a CIDR range as host, which Kafka 4.3.1 never matches: such a DENY does not deny"
+    NEVER = "a CIDR range as host, which Kafka 4.3 does not match: such a DENY has no effect"
     BY_GENERATION = (
-        "a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY does not deny"
+        "a CIDR range as host, which Kafka 4.4 matches and Kafka 4.3 does not: there such a DENY has no effect"
     )
-    NO_RANGE = "a host that looks like a CIDR range, but is not: it matches no client, so such a DENY does not deny"
+    NO_RANGE = "a host that looks like a CIDR range, but is not: it matches no client, and such a DENY has no effect"
 
 
 @define(eq=False)
@@ -241,7 +241,7 @@ class WrittenRules:
         if unmatched.count:
             match = "matches" if unmatched.count == 1 else "match"
             warn(
-                f"{plural(unmatched.count, 'ACL')}, {unmatched.denying:,} of them DENY, probably {match} no principal. "
+                f"{plural(unmatched.count, 'ACL')} ({unmatched.denying:,} DENY) probably {match} no principal. "
                 f"The first: {unmatched.first}"
             )
 

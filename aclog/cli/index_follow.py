@@ -9,7 +9,7 @@ from attrs import define, field
 from aclog.cli.flags.common import AccessesFlags, Output, SourceFlags
 from aclog.cli.index_update import AddedRun, IndexRuns, NothingTakenError, note_waiting, taken_row
 from aclog.cli.signals import Stop, on_signals
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.ops.usage import SMALL, few, note_input, stated_format, workers_for
 from aclog.snapshots.moments import parse_zone
 from aclog.sources.acl_lines import STDIN
@@ -169,7 +169,7 @@ class IndexFollower:
             f"{added:,} accesses added{f' up to {time_text(last)}' if last is not None else ''}",
             f"{self._accesses:,} since the start",
             *([f"{rejected:,} lines are not accesses"] if rejected else []),
-            *([f"{unread:,} accesses could not be read or decided"] if unread else []),
+            *([f"{plural(unread, 'access')} could not be read or decided"] if unread else []),
             *([trouble] if trouble else []),
         ]
         note(f"{time_now()}: {'; '.join(parts)}")

@@ -247,7 +247,7 @@ def print_taken(output: Output, added: AddedRun) -> None:
     """Print what a run has added, and warn of the rest."""
     new, totals = added.new, added.totals
     if not added.own_time:
-        note("the source has no times: all of its ACLs count as in force for all that was read")
+        note("the source has no history: all of its ACLs count as in force for all that was read")
     row, unread = taken_row(added), totals.all_unread
     if output.is_rows:
         columns = (*TAKEN_COLUMNS, UNREAD_COLUMN) if unread else TAKEN_COLUMNS

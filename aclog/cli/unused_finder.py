@@ -123,7 +123,7 @@ def _rows(report: UsageReport) -> Mapping[tuple[str, ...], dict[str, Any]]:
 
 def _gaps(report: UsageReport) -> Iterator[str]:
     if not report.has_times:
-        yield "the source has no times: all rules count as in force in the whole window"
+        yield "the source has no history: all rules count as in force in the whole window"
     if report.unread:
         yield f"{_HEADS[Answer.NOT_JUDGED]}: {unread_text(report.unread)}"
     holes = [str(day) for day in report.holes.column("day").to_pylist() if day is not None]

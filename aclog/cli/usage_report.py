@@ -28,6 +28,7 @@ from aclog.ops.usage import (
     LogUsage,
     ProvedSuggestion,
     blocking_denies,
+    empty_days,
     few,
     shown_time,
     unjudged_text,
@@ -97,15 +98,16 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
         (counts.outside, "outside the window"),
         (counts.without_time, "without a timestamp"),
     ]
-    first, *others = [(f"{count:,}", what) for count, what in rows if count or what.startswith("decided")]
-    return [first, *others, (f"{counts.total:,}", "total")]
+    decided, *others = rows
+    shown = [decided, *(row for row in others if row[0]), (counts.total, "read in total")]
+    return [(f"{count:,}", what) for count, what in shown]
 
 
 _MEANINGS: Final = {
     Answer.NEVER_MATCHED: "no access matched the ACL",
     Answer.NEVER_NEEDED: "every access would be decided the same without it",
     Answer.NEEDED: "an access would be decided differently without it",
-    Answer.NOT_JUDGED: "in force for only a part of the window, or an unreadable access may need it",
+    Answer.NOT_JUDGED: "not in force in the whole window, or it may apply to an unreadable access",
 }
 
 
@@ -146,7 +148,11 @@ def _removable(usage_report: UsageReport) -> Iterator[str]:
     """Yield the ACLs that can be removed, at most the first few."""
     rules = usage_report.rules.filter(usage_report.rules.column("removable"))
     if len(rules):
-        yield f"{len(rules):,} ACLs can be removed together:"
+        # A day without any access may be one whose log is missing: then nothing is known of its accesses.
+        missing = len(empty_days(usage_report))
+        days = f"{missing:,} of {plural(len(usage_report.window.days), 'day')} have no accesses"
+        condition = f" if the log is complete ({days})" if missing else ""
+        yield f"{plural(len(rules), 'ACL')} can be removed together{condition}:"
         for row in rules.slice(0, _SHOWN_RULES).to_pylist():
             yield f"  {row['answer']:<14}  {_rule_text(row)}"
         if len(rules) > _SHOWN_RULES:
@@ -203,7 +209,9 @@ class _Line:
 def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, unknown: Premises) -> Iterator[str]:
     """Yield the lines; `unknown`: what could refuse more."""
     distinct = len(tally.refusals)
-    yield unknown.decided(f"{tally.refused:,} accesses denied ({distinct:,} distinct), {tally.allowed:,} allowed")
+    yield unknown.decided(
+        f"{plural(tally.refused, 'access')} denied ({distinct:,} distinct), {tally.allowed:,} allowed"
+    )
     if not attempts:
         return
     folded: dict[_Line, list[Attempt]] = defaultdict(list)
@@ -216,7 +224,7 @@ def refusal_lines(tally: Refusals, attempts: Sequence[Attempt], rules: Rules, un
         yield f"... and {len(ordered) - _MAX_LINES:,} more lines: --format jsonl"
     yield ""
     added = len({rule for attempt in attempts for rule in attempt.missing})
-    yield f"{plural(added, 'rule')} would allow everything not blocked by a DENY; `--out FILE` writes the change"
+    yield f"{plural(added, 'ALLOW rule')} would allow the requests that no DENY blocks: `--out FILE` writes the change"
 
 
 def _line_of(attempt: Attempt) -> _Line:
@@ -255,7 +263,8 @@ def _mend(line: _Line, own: Sequence[Attempt], rules: Rules) -> str:
     if missing:
         names = sorted({rule.operation for rule in missing})
         operations = ", ".join(operation.name for operation in own[0].operations if operation in names)
-        parts.append(f"ALLOW {operations}: {len(missing):,} rule{'s' if len(missing) > 1 else ''}")
+        one = f"ALLOW {operations}: {plural(len(missing), 'rule')}"
+        parts.append(acl_text(next(iter(missing))) if len(missing) == 1 else one)
     return "; ".join(parts) or "no rule for this resource alone"
 
 
@@ -320,14 +329,17 @@ def suggestion_lines(suggestion: Suggestion, *, now: int, explain: bool) -> Iter
     rules, staying = suggestion.rules, len(suggestion.staying)
     allows = [rule for rule in rules if rule.evidence.accesses]
     prefixes = sum(rule.acl.pattern_type == PatternType.PREFIXED for rule in allows)
-    stays = f", and {staying:,} unchanged rules of other principals" if staying else ""
-    yield f"{len(rules) + staying:,} rules instead of {now:,}: {len(rules):,} suggested{stays}"
+    stays = f", {staying:,} of other principals unchanged" if staying else ""
+    yield f"{plural(now, 'rule')} now, {len(rules) + staying:,} after: {len(rules):,} suggested{stays}"
     unjudged = sum(rule.why.startswith(NOT_JUDGED) for rule in rules)
-    others = f"; {unjudged:,} could not be judged" if unjudged else ""
-    yield (
-        f"{len(allows):,} suggested rules allow logged accesses, {prefixes:,} of them PREFIXED; "
-        f"{len(rules) - len(allows) - unjudged:,} are kept because they deny, or as the last ACL of a resource{others}"
+    kept = len(rules) - len(allows) - unjudged
+    parts = (
+        (len(allows), f"{len(allows):,} allow logged accesses ({prefixes:,} PREFIXED)"),
+        (kept, f"{kept:,} kept because they deny, or as the last ACL of a resource"),
+        (unjudged, f"{unjudged:,} kept because they could not be judged"),
     )
+    if rules:
+        yield f"suggested: {'; '.join(text for count, text in parts if count)}"
     for principal, group in groupby(rules[:_MAX_SUGGESTIONS], key=lambda rule: rule.acl.principal):
         yield ""
         yield f"{principal}:"

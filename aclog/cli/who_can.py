@@ -19,7 +19,7 @@ def who_can(
     """List the principals with access to a resource, from which hosts, and by which rules.
 
     The list covers all principals: those that are not named in any rule are
-    included in a row "anyone but ...". Some settings of brokers, such as
+    included in a row "anyone except ...". Some settings of brokers, such as
     super.users, cannot be read from a running cluster. Pass them as flags.
     Otherwise principals may be missing from the list; a note and the last line
     of the output then list the unknown settings.

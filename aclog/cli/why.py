@@ -32,6 +32,7 @@ from aclog.authorizer.explain import (
     action_text,
     host_text,
     located_text,
+    matching_one_host,
 )
 from aclog.authorizer.index.layout import rule_mask
 from aclog.authorizer.interface import InvalidRequestError
@@ -468,8 +469,11 @@ def lines(answer: Answer) -> Iterator[str]:
     for miss in explanation.near_misses:
         yield _line("near", miss)
     of_others = (each for each in explanation.rules if each.role is Role.OTHER_HOST)
-    if count := sum(_has_clients(each, answer.generation) for each in of_others):
-        yield _line("hosts", f"{plural(count, 'rule')} of other hosts: --host ADDRESS decides for one of them")
+    count = sum(_has_clients(each, answer.generation) for each in of_others)
+    if not explanation.options.host_given:
+        count += len(matching_one_host(explanation))
+    if count:
+        yield _line("hosts", f"{plural(count, 'rule')} for certain hosts: --host ADDRESS decides for one of them")
     if not shown.allowed:
         yield from _fix_lines(shown, answer.intent)
 
@@ -514,7 +518,7 @@ def _since_text(since: Since | str) -> str:
     if event.change is None:
         verdict = "ALLOWED" if since.allowed else "DENIED"
         older = " or before" if event.offset else ""
-        return f"{time}offset {event.offset}{older}: {verdict} since the log begins, by this rule or another"
+        return f"{time}offset {event.offset}{older}: {verdict} from the beginning of the log, not always by this rule"
     return f"{time}offset {event.offset}: {change_text(event.change)}{made_by_text(since.made_by)}"
 
 

@@ -10,8 +10,8 @@ from typing import Self
 
 
 def noun(count: int, word: str) -> str:
-    """Return `rule` for 1, and `rules` for any other number."""
-    return word if count == 1 else f"{word}s"
+    """Return `rule` for 1, and `rules` for any other number; `access` and `accesses`."""
+    return word if count == 1 else f"{word}{'es' if word.endswith('s') else 's'}"
 
 
 def plural(count: int, word: str) -> str:

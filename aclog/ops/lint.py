@@ -354,7 +354,7 @@ def _find_in_each(
             finding,
             lost=f"{finding.lost}{only_on(generation)}",
             fix=(),
-            advice=f"State the Kafka that decides (--kafka-version): on {_other(generation, policies)} this is not so.",
+            advice=f"State the Kafka version (--kafka-version): {_other(generation, policies)} decides otherwise.",
             neutral=False,
         )
         for finding, generation in merged(answers, lambda each: (each.lint, each.rules, each.lost, each.fix))

@@ -524,7 +524,7 @@ def _granted_rows(granted: Iterable[Permission]) -> Iterator[tuple[object, ...]]
         principals = permission.region.principals
         who: Sequence[object] = principals.named
         if principals.complement:
-            who = (_List(elements=principals.named, before="anyone but ") if principals.named else "anyone",)
+            who = (_List(elements=principals.named, before="anyone except ") if principals.named else "anyone",)
         cells: tuple[object, ...] = ("everything", "super.users")
         if permission.rules != (SUPER_USER,):
             reasons = list(_reasons(permission))

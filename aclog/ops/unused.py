@@ -156,7 +156,7 @@ def unread_of_rule(count: int) -> str:
     """Return why a rule is not judged that so many accesses may have needed."""
     if not count:
         return "what an older aclog could not read of the log is not known: make a new index of it"
-    return f"{count:,} accesses that may need it could not be read or decided"
+    return f"it may apply to {plural(count, 'access')} that could not be read or decided"
 
 
 def why_unjudged(result: Unused, number: int) -> str:

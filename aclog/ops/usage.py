@@ -310,7 +310,10 @@ def unknown_kafka(rules: Rules) -> str:
         return ""
     when = "" if kafka.only is not None else " at all times of the log"
     hosts = ranges_text(sorted(rules.ranges))
-    return f"which Kafka decides is not known{when}, and {hosts}: what they may decide is not judged: {SETTLED_BY}"
+    return (
+        f"the version of the brokers is unknown{when}, and {hosts}: requests that they may decide are not judged: "
+        f"{SETTLED_BY}"
+    )
 
 
 def warn_of_unknown_kafka(rules: Rules) -> None:
@@ -415,10 +418,10 @@ def unjudged_text(usage_report: UsageReport) -> str:
         usage_report.rules.column("unread").to_pylist(), usage_report.rules.column("answer").to_pylist(), strict=True
     )
     unjudged = sum(bool(unread) and answer == Answer.NOT_JUDGED for unread, answer in rows)
-    return f"{unjudged:,} ACLs that they may need are {Answer.NOT_JUDGED}"
+    return f"{plural(unjudged, 'ACL')} that may apply to them {'is' if unjudged == 1 else 'are'} {Answer.NOT_JUDGED}"
 
 
-_NO_TIMES = "the source has no times: all of its ACLs are assumed to be in force in the whole window"
+_NO_TIMES = "the source has no history: all of its ACLs are assumed to be in force in the whole window"
 
 
 def warn_of_gaps(usage_report: UsageReport) -> None:
@@ -431,7 +434,7 @@ def warn_of_gaps(usage_report: UsageReport) -> None:
 
 def holes_text(usage_report: UsageReport) -> str:
     """Return which days of the window are without any access; nothing if none is."""
-    holes = [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
+    holes = empty_days(usage_report)
     if not holes:
         return ""
     ranges = list(_day_ranges(holes))
@@ -441,6 +444,11 @@ def holes_text(usage_report: UsageReport) -> str:
         f"no accesses on {len(holes):,} of {len(usage_report.window.days):,} calendar days ({text}): "
         "the cluster was idle, or the log is incomplete"
     )
+
+
+def empty_days(usage_report: UsageReport) -> list[date]:
+    """Return the days of the window without any access: the cluster was idle, or the log is incomplete."""
+    return [day for day in usage_report.holes.column("day").to_pylist() if day is not None]
 
 
 def _day_ranges(days: list[date]) -> Iterator[str]:
@@ -599,14 +607,14 @@ class ProvedSuggestion:
         if self.unread:
             decided = self.replayed - self.needs.undecided.total
             warn(
-                f"{unread_text(self.unread)}: the rules that they may need stay, not judged; of the other {decided:,} "
-                f"accesses {decided - denied:,} stay allowed and {denied:,} stay denied; no request that is denied now "
-                "becomes allowed"
+                f"{unread_text(self.unread)}: the rules that may apply to them stay, not judged; of the other "
+                f"{plural(decided, 'access')}, {decided - denied:,} stay allowed and {denied:,} stay denied; no denied "
+                "request becomes allowed"
             )
         else:
             note(
-                f"proved: of all {self.replayed:,} accesses {self.replayed - denied:,} stay allowed and {denied:,} "
-                "stay denied; no request that is denied now becomes allowed"
+                f"proved: of {plural(self.replayed, 'access')}, {self.replayed - denied:,} stay allowed and {denied:,} "
+                "stay denied; no denied request becomes allowed"
             )
         if self.without_time:
             warn(f"{self.without_time:,} accesses have no timestamp: the suggestion does not count them")
@@ -710,7 +718,7 @@ class LogSimulation:
     def warn(self) -> None:
         """Warn of accesses that are not decided, and of lines that are not accesses."""
         warn_of_rejects(self.rejects)
-        warn_of_unread(self.unread, "rules change that they may need, so that they may be decided differently")
+        warn_of_unread(self.unread, "rules that may apply to them change: they may be decided differently")
         if self.turning:
             warn(self.turning.decided("every access is decided the same"))
 

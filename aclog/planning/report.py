@@ -68,8 +68,8 @@ class RuleUses:
 
 def _texts(use: RuleUse, since: str) -> Iterator[str]:
     if use.needed is None and use.unread is not None:
-        count = f"{use.unread:,} accesses" if use.unread else "accesses"
-        yield f"last use unknown: {count} that may need it could not be read or decided"
+        count = plural(use.unread, "access") if use.unread else "accesses"
+        yield f"last use unknown: it may apply to {count} that could not be read or decided"
         return
     if use.matched is None and use.needed is None:
         yield f"never used{since}: no access matched it"

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 SOME_RANGE = ("0.0.0.0/0",)
 """A placeholder for the hosts that are ranges, where it does not matter whether there are any."""
-SETTLED_BY = "--kafka-version V settles it"
+SETTLED_BY = "state it with --kafka-version V"
 """The end of a message about several generations that may decide, where it matters."""
 _MAX_IDS = 5
 
@@ -175,7 +175,7 @@ class DecidingKafka:
             return ""
         has_brokers = any(ids.brokers for ids in self.nodes.of_generation.values())
         unstated = "controllers" if has_brokers else "brokers"
-        return self.nodes.gap() or self.nodes.difference() or f"the source does not state the version of its {unstated}"
+        return self.nodes.gap() or self.nodes.difference() or f"the version of the {unstated} is unknown"
 
     def ambiguity(self) -> str:
         """Return why the generations that may decide matter, and how to select one; empty if only one decides."""

@@ -149,8 +149,14 @@ def parse_acls(
             rule = parse_acl(line)
             check(rule.acl)
         except ConfigError as error:
-            raise ConfigError(f"{name}: line {number}: {error}") from error
+            what = "a line of Kafka's authorizer log, which --accesses reads" if _is_access(line) else str(error)
+            raise ConfigError(f"{name}: line {number}: {what}") from error
         yield number, rule
+
+
+def _is_access(line: bytes) -> bool:
+    """Return whether a line that is no ACL is a decision of Kafka's authorizer."""
+    return any(verb in line for verb in (b" is Allowed operation ", b" is Denied operation "))
 
 
 def parse_acl(line: bytes) -> StandardAclWithId:

@@ -92,8 +92,8 @@ def text_of(error: Exception) -> str:
 
 _LIBRARIES = ("numpy", "kio", "cryptography", "attrs", "click", "rich")
 _EXTRAS = (
-    ("kafka", "confluent-kafka", "logs on a topic (kafka://...)"),
-    ("zookeeper", "kazoo", "ACLs in ZooKeeper, and migrating from it"),
+    ("kafka", "confluent-kafka", "metadata logs on a topic (kafka://...)"),
+    ("zookeeper", "kazoo", "ACLs in ZooKeeper, and their migration"),
     ("parquet", "pyarrow", "access logs in Parquet, and Arrow tables"),
     ("spark", "pyspark", "the `aclog spark` commands"),
 )
@@ -104,7 +104,7 @@ _JAVA_TODO = "`aclog spark` needs Java 17 or later: install one, and set JAVA_HO
 
 def installation(context: str | None = None) -> Iterator[Finding]:
     """Yield the findings about this machine, for any source; `context` is the one that the command names."""
-    yield ok("aclog", f"{version('aclog')}, {native_text}", "" if native else "it decides faster with: make native")
+    yield ok("aclog", f"{version('aclog')}, {native_text}", "" if native else "`make native` makes decisions faster")
     yield ok("python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
     yield _libraries()
     for extra, package, purpose in _EXTRAS:
@@ -164,7 +164,7 @@ def java_finding(command: str, output: str) -> Finding:
 def _clock() -> Finding:
     local = datetime.now().astimezone()
     zone = os.environ.get("ACLOG_TIMEZONE") or "UTC, unless --timezone is given"
-    text = f"{local:%Y-%m-%d %H:%M:%S %z} here; times without a zone are taken for {zone}"
+    text = f"{local:%Y-%m-%d %H:%M:%S %z} here; times without a zone are read as {zone}"
     if not time.get_clock_info("monotonic").monotonic:
         return warn("clock", f"{text}; this system has no monotonic clock", "do not set the clock while a node runs")
     return ok("clock", text)
@@ -258,7 +258,7 @@ def _checkpoints(directory: Path) -> Iterator[Finding]:
             yield fail("checkpoints", text_of(error))
             continue
         if problem is None:
-            yield ok("checkpoints", f"{checkpoint.path.name} is whole")
+            yield ok("checkpoints", f"{checkpoint.path.name}: complete, all CRCs are valid")
         else:
             yield warn("checkpoints", str(problem), "delete it if the log or an older checkpoint covers its end")
 
@@ -272,7 +272,11 @@ def _holder(directory: Path) -> Finding:
     if not os.access(directory, os.W_OK):
         return ok("writer", "unlocked, readable but not writable")
     if kafka is not None:
-        return ok("writer", f"unlocked; owned by the Kafka node of {kafka}", "writing takes --force")
+        return ok(
+            "writer",
+            f"unlocked; owned by the Kafka node of {kafka}",
+            "do not write here: aclog refuses it without --force",
+        )
     return ok("writer", "unlocked, writable")
 
 

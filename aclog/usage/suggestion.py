@@ -34,7 +34,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import Int32s, rule_mask
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError, plural
 from aclog.usage.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.usage.decisions.decisions import ALLOWED, REQUEST_COLUMNS, Access, ParsedAccess, parse_access
 from aclog.usage.decisions.intervals import Rules
@@ -754,9 +754,7 @@ def _unjudged(present: Collection[StandardAcl], question: Question) -> list[Sugg
     concerned = question.unread.concerned(who, denies, by_presence=by_presence)
     counts = question.unread.counts(who, denies, by_presence=by_presence)
     return [
-        _unused(
-            rule, f"{NOT_JUDGED}: {count:,} access{'es' * (count != 1)} that may need it could not be read or decided"
-        )
+        _unused(rule, f"{NOT_JUDGED}: it may apply to {plural(count, 'access')} that could not be read or decided")
         for rule, stays, count in zip(rules, concerned.tolist(), counts.tolist(), strict=True)
         if stays
     ]

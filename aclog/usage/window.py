@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
 from aclog.metalog.columns import Bools, Int64s
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, plural
 
 # The window of a usage report, and times in us since 1970.
 
@@ -352,7 +352,7 @@ def unread_text(unread: UnreadAccesses) -> str:
     parts = []
     if unread.total:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in unread.by_reason().most_common() if count)
-        parts.append(f"{unread.total:,} accesses could not be read or decided ({reasons})")
+        parts.append(f"{plural(unread.total, 'access')} could not be read or decided ({reasons})")
     uncounted = {key.reason for key, span in unread.spans.items() if not span.accesses}
     if uncounted - {LOST_RECORDS}:
         parts.append("an older aclog made this index, and what it could not read is not known")

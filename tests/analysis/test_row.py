@@ -167,14 +167,14 @@ def test_all_is_not_said_where_an_operation_stays_denied() -> None:
     row = one_row([*OWN, shut], [*OWN, shut, rule("*", "ALL")])
     assert (
         headline(row)
-        == "GAINED  everyone: up to ALL but WRITE on TOPIC *, from any host (upper bound: principals and hosts)"
+        == "GAINED  everyone: up to ALL except WRITE on TOPIC *, from any host (upper bound: principals and hosts)"
     )
 
 
 def test_a_prefix_is_said_without_the_names_that_stay_denied() -> None:
     shut = rule("pii-eu", "ALL", prefixed=True, deny=True)
     row = one_row([*OWN, shut], [*OWN, shut, rule("pii-", "READ", prefixed=True)])
-    what = "up to READ, DESCRIBE on TOPIC pii-* but pii-eu*"
+    what = "up to READ, DESCRIBE on TOPIC pii-* except pii-eu*"
     said = f"GAINED  everyone: {what}, from any host (upper bound: principals and hosts)"
     assert headline(row) == said
 
@@ -204,7 +204,7 @@ def test_names_that_are_too_many_to_list_are_a_bound_without_what_is_denied_anyw
     (report,) = found.rows()
     lines = list(row_lines(report))
     assert lines[0] == (
-        "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * but team-1*, from any host "
+        "LOST  everyone: up to READ, WRITE, CREATE, DESCRIBE on TOPIC * except team-1*, from any host "
         "(upper bound: principals, names and hosts)"
     )
     assert lines[-1] == "  covers up to 2 existing topics"
@@ -214,12 +214,12 @@ def test_each_form_for_people_says_it() -> None:
     shut = rule("*", "WRITE", deny=True)
     before, after = Policy(image_of([*OWN, shut])), Policy(image_of([*OWN, shut, rule("*", "ALL")]))
     found = Comparison.of(before, after)
-    said = "up to ALL but WRITE on TOPIC * (upper bound: principals and hosts): "
+    said = "up to ALL except WRITE on TOPIC * (upper bound: principals and hosts): "
     assert said in row_cells(found.rows()[0])[2]
     table = "\n".join(markdown_lines(found.rows()))
     assert said.replace("*", "\\*") in table
-    assert "up to ALL but WRITE" in str(found)
-    assert "up to ALL but WRITE" in json.dumps(sarif_log(found.rows(), version="1", path=None))
+    assert "up to ALL except WRITE" in str(found)
+    assert "up to ALL except WRITE" in json.dumps(sarif_log(found.rows(), version="1", path=None))
 
 
 def test_an_exact_row_does_not_say_it() -> None:

@@ -258,7 +258,7 @@ def test_a_transaction_ends_it_where_its_record_stands_and_as_it_became_visible(
 
 
 def test_any_request_of_a_region(tmp_path: Path) -> None:
-    """When could anyone but alice read any topic that begins with pii-?"""
+    """When could anyone except alice read any topic that begins with pii-?"""
     log = write_log(
         tmp_path,
         [acl(1, name="pii-card")],

@@ -114,7 +114,7 @@ RULE = (
 
 def test_a_cidr_range_as_host_is_warned_about():
     for command in (["acls", "list"], ["explain", "--principal", "User:a", "--operation", "READ", "--topic", "t"]):
-        assert "aclog: warning: 1 ACL, 1 of them DENY, has a CIDR range as host" in (
+        assert "aclog: warning: 1 ACL (1 DENY) has a CIDR range as host" in (
             aclog(*command, "--acls", "-", stdin=RULE).ok().err
         )
 

@@ -30,7 +30,7 @@ from tests.support.models.engine_answers import decided, engine
 ONLY_NEW, ONLY_OLD = " (on Kafka 4.4 only)", " (on Kafka 4.3 only)"
 GONE = UnregisterBrokerRecord(broker_id=1, broker_epoch=1)
 CLOSED = "--no-allow-everyone-if-no-acl-found"
-SETTLED = "--kafka-version V settles it"
+SETTLED = "state it with --kafka-version V"
 DAY_MS = 86_400_000
 
 
@@ -84,7 +84,7 @@ def test_a_plan_is_of_the_kafka_that_the_brokers_of_its_log_run(unstated, rollin
         "differences between them are marked"
     ) in shown.lines
     shown, _ = plan_of(unstated, tmp_path, added)
-    assert "the source does not state the version of its brokers" in shown.out
+    assert "the version of the brokers" in shown.out
     for version, expected in (("4.3.1", False), ("4.4.0", True)):
         shown, out = plan_of(rolling, tmp_path, added, more=("--kafka-version", version))
         assert (gained in shown.out, ONLY_NEW in shown.out) == (expected, False)

@@ -121,7 +121,7 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
     acls = ("--acls", path, "--super-users", "User:root")
     lines = aclog("who-can", *acls, "--operation", "DESCRIBE", "--topic", "orders").ok().lines
     assert lines == [
-        "anyone but User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
+        "anyone except User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
         f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
         f"  except DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
         "super users, who may do everything: User:root",
@@ -164,7 +164,7 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
     deny = acl_row("orders", principal="User:bob", operation="WRITE", permissionType="DENY")
     path = write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny)
     assert aclog("what-can", "--acls", path, "--principal", "User:bob").ok().lines == [
-        "User:bob: DESCRIBE on TOPIC * but pay, from any host",
+        "User:bob: DESCRIBE on TOPIC * except pay, from any host",
         f"  granted by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
         f"  except DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
         f"denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from * ({path}:4)",

@@ -255,11 +255,11 @@ def test_a_rule_that_an_unread_access_may_need_is_not_judged(rules: Path, tmp_pa
         with console_on(SourceFlags(acls=str(rules)), **flags) as console:
             assert items(console, Kind.UNUSED) == ()
             [use] = column(view(console, "/principal", name="User:carol"), "rules", "use")
-            assert use == "not judged: 1 accesses that may need it could not be read or decided"
+            assert use == "not judged: it may apply to 1 access that could not be read or decided"
             looked = kept(console, Kind.UNUSED).result
             assert looked is not None
             assert "1 not judged" in looked.summary
-            assert any("1 accesses could not be read or decided" in note for note in looked.notes)
+            assert any("1 access could not be read or decided" in note for note in looked.notes)
 
 
 @pytest.mark.parametrize(

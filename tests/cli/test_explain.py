@@ -69,7 +69,7 @@ def test_no_command_is_advised_that_the_tools_refuse(copy):
     lines = (
         aclog("explain", "--log", copy, "--principal", "User:bob", "--operation", "WRITE", "--group", "g").ok().lines
     )
-    assert lines[-1] == "  adding ALLOW User:bob WRITE on GROUP LITERAL 'g' from *"
+    assert lines[-1] == "  add ALLOW User:bob WRITE on GROUP LITERAL 'g' from *"
     flags = ("--allow-principal", "User:bob", "--operation", "WRITE", "--group", "g")
     assert "only supports operations" in aclog("acls", "add", "--log", copy, *flags).complaint
 

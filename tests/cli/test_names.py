@@ -73,10 +73,10 @@ def test_explain_advises_a_rule_on_the_prefix_and_never_on_a_name_that_no_topic_
     found = aclog(*ask, "pii-*").ok()
     assert (
         found.lines[0]
-        == "DENIED: User:eve READ TOPIC pii-* (all names with this prefix) from 127.0.0.1 (host assumed: none given)"
+        == "DENIED: User:eve READ TOPIC pii-* (all names with this prefix) from 127.0.0.1 (assumed: no host given)"
     )
-    assert "2 ACLs cover some or all of these names" in found.out
-    assert "adding ALLOW User:eve READ on TOPIC PREFIXED 'pii-' from *" in found.out
+    assert "2 ACLs on some or all of these names" in found.out
+    assert "add ALLOW User:eve READ on TOPIC PREFIXED 'pii-' from *" in found.out
     value = json.loads(aclog(*ask, "pii-*", "--format", "json").out)
     assert (value["patternType"], value["example"]) == ("PREFIXED", value["example"])
     assert aclog("explain", "--acls", acls, *READ, "--principal", "User:app", "--topic", "pii-*").code == 2

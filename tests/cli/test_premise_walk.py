@@ -183,11 +183,11 @@ PREMISES = {
     "torn tail": Premise(group="state", name="ignored 7 bytes that are not a whole batch", log="torn"),
     "damage": Premise(group="log", name=r"CRC|damaged|checksum", log="damaged"),
 }
-_OF_ACCESSES = "which Kafka decides is not known"
+_OF_ACCESSES = "the version of the brokers is unknown"
 GENERATIONS = {
     "brokers that state nothing": Premise(
         group="kafka",
-        name=f"the source does not state the version of its brokers|on Kafka 4.. only|{_OF_ACCESSES}",
+        name=f"the version of the brokers|on Kafka 4.. only|{_OF_ACCESSES}",
         log="unstated",
     ),
     "brokers that differ": Premise(
@@ -522,7 +522,7 @@ RANGES = (
     Row(words="check no-new-access --acls {}/rest.jsonl TO", strong="^PROVED", check=True, object_=PROVED),
     Row(words="diff --to-acls {}/rest.jsonl", strong=r"\Ano difference", check=True),
     Row(words="test {}/ranged.yaml", strong="1 passed$", check=True),
-    Row(words="denied --accesses {}/refused.jsonl", strong="^1 accesses denied"),
+    Row(words="denied --accesses {}/refused.jsonl", strong="^1 access denied"),
     Row(
         words="simulate --accesses {}/refused.jsonl --to-acls {}/rest.jsonl",
         strong=r"^1 +SAME$(?![^\0]*^On Kafka)",
@@ -1256,7 +1256,7 @@ def test_the_shell_names_the_kafka_of_each_answer(world, tmp_path):
     assert found.lines[:3] == ["On Kafka 4.3:", "no difference: every request is decided the same", ""]
     assert found.lines[3] == "On Kafka 4.4:"
     assert "GAINED  User:r: READ, DESCRIBE on TOPIC ranged, from 10.0.0.0/8" in found.lines
-    assert "--kafka-version V settles it" in found.err
+    assert "state it with --kafka-version V" in found.err
     rows = aclog("shell", "--log", log, "diff", "--of", "access", "--format", "jsonl", "1", "latest").ok()
     assert [json.loads(line)["generation"] for line in rows.lines] == ["4.4"]
     for version, said in (("4.3", "no difference"), ("4.4", "GAINED")):

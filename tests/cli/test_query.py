@@ -138,7 +138,7 @@ def test_accesses_that_cannot_be_read_are_a_warning(tmp_path):
     (tmp_path / "a.log").write_text("\n".join((lines[0], lines[0][:-10], lines[1])) + "\n")
     result = aclog("query", "SELECT count(*) AS n FROM accesses", LOG, "--accesses", tmp_path / "a.log").ok()
     assert result.lines == ["n", "2"]
-    assert "1 accesses could not be read or decided" in result.err
+    assert "1 access could not be read or decided" in result.err
     assert "they are not in the table" in result.err
 
 

@@ -257,7 +257,7 @@ def test_the_use_of_acls_has_its_premises(tmp_path):
         "30",
     )
     before = page[: page.index("can be removed")]
-    assert "the source has no times: all of its ACLs are assumed to be in force in the whole window" in before
+    assert "the source has no history: all of its ACLs are assumed to be in force in the whole window" in before
     assert "no accesses on" in before
     assert "1 line skipped" in before
     assert "on the premises above" in page
@@ -302,7 +302,7 @@ def test_administrators_and_exceptions_are_counted(tmp_path):
     page = written(tmp_path / "a.md", tmp_path / "rules.jsonl", "--sections", "admins,everyone")
     assert len(re.findall(r"^\| User:admin-with-a-long-name-\d+ \|", page, re.MULTILINE)) == 100
     assert "And 10 more." in page
-    assert re.search(r"anyone but (User:blocked-with-a-long-name-\d\d, ){10}and 20 more", page)
+    assert re.search(r"anyone except (User:blocked-with-a-long-name-\d\d, ){10}and 20 more", page)
     assert "except 20 more" in page
     assert "\u2026" not in page
 

@@ -61,7 +61,7 @@ FAILED t.yaml:7: billing
     decides: ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:4)
     other principal: ALLOW User:audit READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:5)
   the nearest change:
-    removing ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from *
+    remove ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from *
       kafka-acls.sh --bootstrap-server HOST:PORT --remove --allow-principal User:billing --allow-host '*' \
 --operation Read --topic pii.card
 
@@ -74,7 +74,7 @@ FAILED t.yaml:10: line 10
     decides: ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:4)
     other principal: ALLOW User:audit READ on TOPIC LITERAL 'pii.card' from * (rules.jsonl:5)
   the nearest change:
-    removing ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from *
+    remove ALLOW User:billing READ on TOPIC LITERAL 'pii.card' from *
       kafka-acls.sh --bootstrap-server HOST:PORT --remove --allow-principal User:billing --allow-host '*' \
 --operation Read --topic pii.card
 

@@ -135,7 +135,7 @@ def test_a_spelling_with_one_meaning_is_read(place, planted):
     assert usage(*LOG)["User:d"][0] == "NEVER_MATCHED"
     aclog("usage-index", *LOG, "--index", "index").ok()
     assert unused()["User:b"] == ("NEEDED", False, 0)
-    assert "proved: of all 3 accesses 3 stay allowed" in aclog("suggest", *LOG).ok().err
+    assert "proved: of 3 accesses, 3 stay allowed" in aclog("suggest", *LOG).ok().err
     written("fewer", [RULE, DENY])
     result = aclog("simulate", *LOG, "--to-acls", "fewer", "--format", "jsonl")
     assert [json.loads(each)["change"] for each in result.lines] == ["LOST"]
@@ -161,7 +161,7 @@ def test_no_command_says_never_of_what_it_could_not_read(place, planted):
     assert {who: answer for who, (answer, *_) in found.items() if who != "User:d"} == expected
     assert found["User:b"][1:] == (False, 1)
     report = aclog("unused", "--acls", "acls", "--index", "index", "--days", 1, "--gap", "3d")
-    assert "1 accesses that may need it could not be read or decided" in report.out
+    assert "it may apply to 1 access that could not be read or decided" in report.out
 
     suggested = aclog("suggest", *LOG, "--out", "want").ok()
     assert "proved" not in said(suggested)
@@ -279,7 +279,7 @@ def test_a_proof_over_a_log_names_what_it_could_not_read(place):
     assert "may need what can go by the index" in aclog(*command).complaint
     written("other", [ACCESS, BOB | {"host": "app1", "principal": "User:x"}])
     result = aclog(*command[:-1], "other")
-    assert "1 accesses could not be read or decided (NO_HOST 1), and may need none of it" in result.err
+    assert "1 access could not be read or decided (NO_HOST 1), and may need none of it" in result.err
 
 
 def test_an_index_knows_of_files_that_it_did_not_take(place):
@@ -378,5 +378,5 @@ def test_a_plan_does_not_call_a_rule_unused(place):
     written("change", [{"action": "REMOVE", "rule": {key: value for key, value in rule.items() if key != "id"}}])
     command = ("plan", "--log", log, "--change", "change", "--journal", "journal", "--adopt", "--max-deletes", "100%")
     result = aclog(*command, "--accesses", "log")
-    assert "last use unknown: 1 accesses that may need it could not be read or decided" in said(result)
+    assert "last use unknown: it may apply to 1 access that could not be read or decided" in said(result)
     assert "never used" not in said(result)

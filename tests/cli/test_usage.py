@@ -97,18 +97,18 @@ def test_what_is_said_for_people(tmp_path, acls):
         "",
         "accesses  status",
         "2         evaluated against the ACLs, for the verdicts below",
-        "2         total",
+        "2         read in total",
         "",
         "ACLs  removable  verdict        meaning",
         "2     2          NEVER_MATCHED  no access matched the ACL",
         "2     1          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "0     0          NOT_JUDGED     in force for only a part of the window, or an unreadable access may need it",
+        "0     0          NOT_JUDGED     not in force in the whole window, or it may apply to an unreadable access",
         "",
     ]
-    assert "3 ACLs can be removed together:" in result.lines
+    assert "3 ACLs can be removed together if the log is complete (2 of 3 days have no accesses):" in result.lines
     assert result.err.splitlines() == [
-        "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
+        "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
             "aclog: warning: no accesses on 2 of 3 calendar days (2026-11-19 to 2026-11-20): the cluster was idle, "
             "or the log is incomplete"

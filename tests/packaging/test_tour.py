@@ -59,7 +59,7 @@ def test_the_tour_tells_its_story_and_each_command_can_be_pasted(tmp_path: Path)
     text = "\n".join(below for _, below in told)
     explained, _, removed, asked, given, then, now, when, *tree = (below for _, below in told)
     assert explained.startswith("DENIED: User:bob WRITE TOPIC 'payments.eu'")
-    assert "It would be ALLOWED by:\n  removing DENY User:bob" in explained
+    assert "To allow it:\n  remove DENY User:bob" in explained
     assert removed == ""
     assert asked.startswith("ALLOWED ")
     assert given.startswith("GAINED  User:bob: WRITE on TOPIC payments.*")

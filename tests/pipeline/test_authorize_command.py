@@ -137,7 +137,7 @@ def test_each_row_is_decided_by_the_kafka_of_its_time(spark, tmp_path, capfd):
     unnamed = Settings(is_kafka_stated=False)
     rules, settings = rules_of(spark, SourceFlags(log=log), unnamed, own_time=True, configs=frozenset())
     policy = Policy(rules=rules, settings=settings, own_time=True)
-    assert "--kafka-version V settles it" in capfd.readouterr().err
+    assert "state it with --kafka-version V" in capfd.readouterr().err
     assert authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy) == 2
     assert "1 requests: Kafka 4.3 and 4.4 decide it by different ACLs" in capfd.readouterr().err
     bobs = [row["decision"] for row in written(spark, tmp_path / "out")][::2]

@@ -112,7 +112,7 @@ def test_what_cannot_be_decided_may_be_decided_differently(spark, tmp_path, caps
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", before, after)
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1].split() == ["1", "NOT_JUDGED"]
-    assert "1 accesses could not be read or decided (NO_OPERATION 1): rules change that they may need" in printed.err
+    assert "1 access could not be read or decided (NO_OPERATION 1): rules that may apply to them change" in printed.err
     frame_of(spark, [("User:a", "REED", "orders", START)]).write.parquet(str(tmp_path / "other"))
     assert not simulate_command(spark, str(tmp_path / "other"), tmp_path / "same", before, after)
     rejects = spark.createDataFrame([("f", "is Allowed", "NO_HEAD", "")], ["file", "line", "reason", "detail"])
@@ -130,7 +130,7 @@ def test_one_warning_tells_of_both_states_that_no_kafka_is_known(tmp_path, capsy
     path = tmp_path / "rules"
     path.write_text(f"{json.dumps(object_of_rule(evolve(acl('User:a', 'orders'), host='10.0.0.0/8')))}\n")
     two_policies(SourceFlags(acls=str(path)), SecondStateFlags(to_acls=str(path)), Settings(is_kafka_stated=False))
-    assert capsys.readouterr().err.count("which Kafka decides is not known") == 1
+    assert capsys.readouterr().err.count("the version of the brokers is unknown") == 1
 
 
 def test_controllers_count_for_what_they_decide(tmp_path, capsys):
@@ -149,7 +149,7 @@ def test_controllers_count_for_what_they_decide(tmp_path, capsys):
                 assert (kafka, each.settings.cidr) == (None, True)
             else:
                 assert (kafka.ranges, kafka.of_controllers) == ((Ranges.YES,), (ranges,))
-        assert ("which Kafka decides is not known" in capsys.readouterr().err) is (ranges is not None)
+        assert ("the version of the brokers is unknown" in capsys.readouterr().err) is (ranges is not None)
 
 
 @pytest.mark.parametrize("second_is_log", [True, False])
@@ -180,10 +180,10 @@ def test_what_an_unknown_kafka_may_decide_is_not_judged(spark, tmp_path, capsys)
     first, second = SourceFlags(acls=str(tmp_path / "one")), SecondStateFlags(to_acls=str(tmp_path / "none"))
     unnamed = Settings(is_kafka_stated=False)
     both = two_policies(first, second, unnamed)
-    assert capsys.readouterr().err.count("--kafka-version V settles it") == 1
+    assert capsys.readouterr().err.count("state it with --kafka-version V") == 1
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "out", both.before, both.after)
     assert [row.principal for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["User:b"]
-    undecided = "1 accesses could not be read or decided (UNKNOWN_KAFKA 1): rules change that they may need"
+    undecided = "1 access could not be read or decided (UNKNOWN_KAFKA 1): rules that may apply to them change"
     assert undecided in capsys.readouterr().err
     known = two_policies(first, second, unnamed.of_generation(Generation.V4_4))
     assert simulate_command(spark, str(tmp_path / "log"), tmp_path / "known", known.before, known.after)

@@ -28,15 +28,15 @@ def test_what_is_said(spark, tmp_path, capsys):
         "3         evaluated against the ACLs, for the verdicts below",
         "1         outside the window",
         "1         without a timestamp",
-        "5         total",
+        "5         read in total",
         "",
         "ACLs  removable  verdict        meaning",
         "1     1          NEVER_MATCHED  no access matched the ACL",
         "0     0          NEVER_NEEDED   every access would be decided the same without it",
         "0     0          NEEDED         an access would be decided differently without it",
-        "2     0          NOT_JUDGED     in force for only a part of the window, or an unreadable access may need it",
+        "2     0          NOT_JUDGED     not in force in the whole window, or it may apply to an unreadable access",
         "",
-        "1 accesses could not be read or decided (NO_TIME 1): 2 ACLs that they may need are NOT_JUDGED",
+        "1 access could not be read or decided (NO_TIME 1): 2 ACLs that may apply to them are NOT_JUDGED",
         "",
         f"{out}/rules: all removable ACLs can be removed together",
         "",
@@ -44,7 +44,7 @@ def test_what_is_said(spark, tmp_path, capsys):
         "1       2026-03-01T12:00:00Z  User:a     10.0.0.1  READ       TOPIC:pay  DefaultDeny",
     ]
     assert said.err.splitlines() == [
-        "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
+        "aclog: note: the source has no history: all of its ACLs are assumed to be in force in the whole window",
         (
             "aclog: warning: no accesses on 3 of 4 calendar days (2026-02-26 to 2026-02-28): the cluster was idle, "
             "or the log is incomplete"

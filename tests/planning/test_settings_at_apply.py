@@ -69,7 +69,7 @@ OLD, NEW = Generation.V4_3, Generation.V4_4
         ((OLD, NEW), {1: 30, 2: 33}, None),
         ((OLD,), {1: 33}, "made for Kafka 4.3, but its brokers run Kafka 4.4"),
         ((NEW,), {1: 30, 2: 33}, "made for Kafka 4.4, but the brokers differ: broker 1 runs Kafka 4.3"),
-        ((OLD,), {}, "made for Kafka 4.3, but the source does not state the version of its brokers"),
+        ((OLD,), {}, "made for Kafka 4.3, but the version of the brokers"),
     ],
 )
 def test_a_place_that_was_upgraded_since_is_refused(

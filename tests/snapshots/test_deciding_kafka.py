@@ -109,7 +109,7 @@ def test_one_answer_needs_one_kafka_and_the_reason_is_named():
     assert settled(UNSTATED, registered(RANGE, at(33))) == Settings(cidr=True)
     assert settled(Settings(), registered(RANGE, at(33))) == Settings()
     for image, reason in (
-        (RANGE, "the source does not state the version of its brokers"),
+        (RANGE, "the version of the brokers is unknown"),
         (registered(RANGE, at(30), at(33)), "the brokers differ: broker 0 runs Kafka 4.3, broker 1 runs Kafka 4.4"),
         (evolve(RANGE, live_levels={1: 33, 7: None}), "it is unknown which Kafka broker 7 runs"),
         (evolve(RANGE, live_levels={1: None, 7: None}), "it is unknown which Kafka brokers 1, 7 run"),
@@ -117,10 +117,10 @@ def test_one_answer_needs_one_kafka_and_the_reason_is_named():
             evolve(BY_CONTROLLERS, live_levels={1: 33}, live_controllers={8: None, 9: None}),
             "it is unknown which Kafka controllers 8, 9 run",
         ),
-        (registered(BY_CONTROLLERS, at(33)), "the source does not state the version of its controllers"),
+        (registered(BY_CONTROLLERS, at(33)), "the version of the controllers is unknown"),
         (
             with_controllers(BY_CONTROLLERS, controller_registration(9, 33)),
-            "the source does not state the version of its brokers",
+            "the version of the brokers is unknown",
         ),
         (
             with_controllers(registered(BY_CONTROLLERS, at(30), at(33)), controller_registration(1, 33)),

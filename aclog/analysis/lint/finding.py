@@ -613,8 +613,8 @@ def effect_verb(acl: StandardAcl) -> str:
 
 
 def useless(acl: StandardAcl) -> str:
-    """Return the clause on a rule that matches nothing: `the rule grants User:a READ on no topic`."""
-    return f"the rule {effect_verb(acl)} {who(acl)} {verb(acl)} on no {noun(acl.resource_type)}"
+    """Return the clause on a rule that matches nothing: `the rule grants nothing`, or `denies nothing`."""
+    return f"the rule {effect_verb(acl)} nothing"
 
 
 # Rows grouped by equal numbers.

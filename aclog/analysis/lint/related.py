@@ -205,7 +205,7 @@ class DeadDeny(_Ineffective):
         other = table.derived(Responsible.of).covering(rule, allows=False)
         if other is not None:
             return f"nothing more is denied: {brief(other)} denies it as well"
-        return f"nothing is denied that would be allowed without it: {verb(rule)} on {what(rule)} for {who(rule)}"
+        return f"no rule allows {verb(rule)} on {what(rule)} for {who(rule)}: the DENY changes no decision"
 
     def not_judged(self, table: RuleTable) -> str | None:
         """Return the number of DENY rules without a verdict; None if all have one."""
@@ -399,7 +399,7 @@ class ConsumerWithoutGroup(Lint):
 
     id = "13"
     name = "consumer-without-group"
-    title = "a principal may read topics but no consumer group"
+    title = "a principal has READ on topics, but on no consumer group"
     severity = Severity.WARNING
     exact = False
     rationale = "A consumer that subscribes needs READ on its group as well: it fails with GROUP_AUTHORIZATION_FAILED."

@@ -116,7 +116,7 @@ class GlobInName(Lint):
             name, kind = rule.resource_name, noun(rule.resource_type)
             if rule.pattern_type == PatternType.LITERAL:
                 grant = f"{effect_verb(rule)} {who(rule)} {verb(rule)}"
-                lost = f"covers only the {kind} literally named {name!r}: it {grant} on no other {kind}"
+                lost = f"covers only the {kind} literally named {name!r}: it {grant} on that {kind} alone"
             else:
                 lost = f"covers only {kind}s whose name literally starts with {name!r}: {useless(rule)}"
             if not _TRAILING_STAR.fullmatch(name):

@@ -13,12 +13,10 @@ from aclog.analysis.lint.finding import (
     LintContext,
     RuleTable,
     Severity,
-    effect_verb,
     replaced,
     texts_among,
     texts_where,
     useless,
-    verb,
 )
 from aclog.authorizer.acl import (
     WILDCARD,
@@ -43,13 +41,13 @@ class AlikePrincipals(Lint):
 
     id = "28"
     name = "alike-principals"
-    title = "principals differ only in `-`, `_`, `.`, blanks or case"
+    title = "principals differ only in `-`, `_`, `.`, spaces or case"
     severity = Severity.WARNING
     exact = False
     rationale = "Kafka compares principals exactly: if they are one client, each name has only a part of its rules."
     details = "A finding has the rules of the principal with fewer rules, ten at most. Distinguished names are for 29."
     example = "Rules for `User:team-a` and for `User:team_a`."
-    fix = "Use one name for one client: the one that the broker logs."
+    fix = "Use the principal as it appears in kafka-authorizer.log."
 
     def find(self, table: RuleTable, _context: LintContext) -> Iterator[Finding]:
         """Yield the rules of all principals of a group, except of the one with the most rules."""
@@ -62,12 +60,12 @@ class AlikeDistinguishedNames(Lint):
 
     id = "29"
     name = "alike-distinguished-names"
-    title = "distinguished names differ only in the order, blanks or case of their parts"
+    title = "distinguished names differ only in the order, spaces or case of their parts"
     severity = Severity.WARNING
     exact = False
     rationale = (
         "Kafka compares principals exactly, and takes the text of a certificate's name (RFC 2253): keys in capitals, "
-        "no blank after a comma, the parts in the order of the certificate."
+        "no space after a comma, the parts in the order of the certificate."
     )
     details = (
         "A name whose text differs from that form (`cn=a`, `CN=a, O=b`) is a finding by itself. Rules of "
@@ -110,7 +108,7 @@ def _of_groups(lint: Lint, table: RuleTable, groups: Sequence[Sequence[int]], wh
             rules = plural(int(counts[most]), "rule")
             lost = (
                 f"{of_most!r} {why} and has {rules}; "
-                f"{table.principals[number]!r} has {int(counts[number]):,}: if they are one client, it lacks some"
+                f"{table.principals[number]!r} has {int(counts[number]):,}: if they are one client, its rules are split"
             )
             yield lint.finding(_rules_of(table, number), Consequence(lost))
 
@@ -184,7 +182,7 @@ class AnyAddress(Lint):
 
 
 def _no_client(rule: StandardAcl) -> Consequence:
-    lost = f"no client connects from {rule.host}: the rule {effect_verb(rule)} {rule.principal} no {verb(rule)}"
+    lost = f"no client connects from {rule.host}: {useless(rule)}"
     return Consequence(lost)
 
 

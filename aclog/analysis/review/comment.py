@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from aclog.analysis.policy import only_on
 from aclog.analysis.regions import (
     ANY_NAME,
+    EXCEPT,
     LIST_LIMIT,
     Direction,
     Literal,
@@ -223,7 +224,7 @@ def who_code(principals: Principals) -> str:
     """Return such as `everyone but` and the names of principals in code font."""
     if not principals.complement:
         return _codes(principals.named)
-    return f"everyone but {_codes(principals.named)}" if principals.named else "everyone"
+    return f"everyone{EXCEPT}{_codes(principals.named)}" if principals.named else "everyone"
 
 
 def what_code(clauses: Sequence[Clause], between: str = "<br>", most: int = _CLAUSES) -> str:
@@ -238,8 +239,8 @@ def what_code(clauses: Sequence[Clause], between: str = "<br>", most: int = _CLA
 
 
 def _operations(mask: int) -> str:
-    head, but, rest = operations_text(mask).partition(" but ")
-    return ", ".join(map(code, head.split(", "))) + (f" but {', '.join(map(code, rest.split(', ')))}" if but else "")
+    head, but, rest = operations_text(mask).partition(EXCEPT)
+    return ", ".join(map(code, head.split(", "))) + (f"{EXCEPT}{', '.join(map(code, rest.split(', ')))}" if but else "")
 
 
 def _resources(kinds: Sequence[ResourceType], names: Names) -> str:
@@ -272,7 +273,7 @@ def _all_names(names: Names) -> Subtree | None:
 def _but(part: Subtree) -> str:
     exceptions: list[NamePart] = [Subtree(prefix=each) for each in part.except_prefixes]
     exceptions += [Literal(name=each) for each in part.except_literals]
-    return f" but {_codes([names_text((each,)) for each in exceptions])}" if exceptions else ""
+    return f"{EXCEPT}{_codes([names_text((each,)) for each in exceptions])}" if exceptions else ""
 
 
 def _names(names: Names) -> str:

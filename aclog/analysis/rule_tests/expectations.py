@@ -15,6 +15,7 @@ from aclog.analysis.policy import Policy, deciding, is_allowed
 from aclog.analysis.regions import (
     EVERYONE,
     EVERYWHERE,
+    EXCEPT,
     REQUESTED,
     Direction,
     Hosts,
@@ -256,7 +257,7 @@ class ListedHosts:
     def text(self) -> str:
         """The hosts as the end of a sentence; empty for every host."""
         from_ = f" from {', '.join(self.entries)}" if self.entries else ""
-        return f"{from_ or ' from any host'} but {', '.join(self.but)}" if self.but else from_
+        return f"{from_ or ' from any host'}{EXCEPT}{', '.join(self.but)}" if self.but else from_
 
 
 ANY_HOST = ListedHosts()
@@ -287,7 +288,7 @@ class ListedAccess:
     @property
     def text(self) -> str:
         """Such as `topic:bill.* but topic:bill.pii.* from 10.0.0.9`, without the operations."""
-        but = f" but {', '.join(map(resource_text, self.but))}" if self.but else ""
+        but = f"{EXCEPT}{', '.join(map(resource_text, self.but))}" if self.but else ""
         return f"{resource_text(self.resource)}{but}{self.hosts.text}"
 
 

@@ -558,7 +558,7 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
     if malformed:
         warn(f"{malformed:,} lines are not accesses and were skipped")
     if unread:
-        warn(f"{unread_text(unread)}: rules change that they may need, so that they may be decided differently")
+        warn(f"{unread_text(unread)}: rules that may apply to them change: they may be decided differently")
     return changed or bool(unread)
 
 

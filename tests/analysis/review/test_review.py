@@ -104,7 +104,7 @@ class TestRenames:
     def test_everyone_takes_nobodys_place(self) -> None:
         review = _review([_rule("User:a")], [_rule("User:*")])
         assert not review.renames
-        assert document_of(review).points[0].startswith("GAINED  everyone but User:a: READ")
+        assert document_of(review).points[0].startswith("GAINED  everyone except User:a: READ")
 
     def test_a_rename_hides_nothing_else(self) -> None:
         review = _review([_rule("User:a"), _rule("User:c")], [_rule("User:b"), _rule("User:c"), _rule("User:c", "u")])

@@ -10,7 +10,7 @@ UNMATCHED = [
     (acl(host=""), "never matches: the host '' is neither * nor an address"),
     (acl(host="10.0.0.0/99"), "neither * nor an address"),
     (acl(host="::1"), "only 0:0:0:0:0:0:0:1 matches that address"),
-    (acl(host="10.0.0.0/8"), "the host 10.0.0.0/8 is a CIDR range, which matches no client unless ranges are enabled"),
+    (acl(host="10.0.0.0/8"), "the host 10.0.0.0/8 is a CIDR range, which matches clients from Kafka 4.4 on only"),
     (
         acl(principal="User:bob,User:eve"),
         "probably never matches: User:bob,User:eve is one principal whose name has a comma",

@@ -136,8 +136,8 @@ PULL_REQUESTS = (
                 "User:orders-etl,Topic,PREFIXED,orders,Read",
             ),
         ),
-        expected=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* but orders.*",),
-        in_comment=("User:orders-etl gains READ, DESCRIBE on topics orders* but orders.*", "orderspii.raw"),
+        expected=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* except orders.*",),
+        in_comment=("User:orders-etl gains READ, DESCRIBE on topics orders* except orders.*", "orderspii.raw"),
     ),
     PullRequest(
         name="dropped deny",
@@ -310,7 +310,7 @@ ACCIDENTS = (
     PullRequest(
         name="everyone in tfvars",
         edits=(_edit("payments/terraform.tfvars", "payments-api", "*"),),
-        expected=("everyone but User:audit, User:payments-api gains READ, DESCRIBE on topics payments.*",),
+        expected=("everyone except User:audit, User:payments-api gains READ, DESCRIBE on topics payments.*",),
     ),
     PullRequest(
         name="all in a user",
