@@ -335,5 +335,5 @@ def suggest(
         from aclog.pipeline.session import each_on_spark
 
         each = partial(each_on_spark, spark)
-        log, choice = AccessLog.of(accesses, each, explain=accesses.explain_unread), source.choose(topics=topics)
+        log, choice = AccessLog.of(accesses, each, explain=accesses.explain_unread, moment=accesses.moment()), source.choose(topics=topics)
         print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

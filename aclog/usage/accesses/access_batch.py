@@ -59,6 +59,7 @@ class AccessForm(StrEnum):
     """The form of a file of accesses."""
 
     PARQUET = "parquet"
+    ORC = "orc"
     JSONL = "jsonl"
     """Lines as for `authorize --requests`, with `timestamp`."""
     KAFKA_LOG = "kafka-log"
@@ -88,6 +89,8 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
         return AccessForm.PARQUET
     if beginning[:4] == b"Obj\x01":
         return AccessForm.AVRO
+    if beginning[:3] == b"ORC" and not is_text(beginning):
+        return AccessForm.ORC
     if beginning[:2] in UTF_16:
         raise ConfigError(f"{path}: in UTF-16: expected UTF-8: convert it first")
     text = beginning.lstrip(b"\0").removeprefix(b"\xef\xbb\xbf").lstrip()
