@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
+from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import note_text
 from aclog.usage.accesses.parquet import ParquetPart, latest_time, read_plain
 from aclog.usage.arrow import regrouped
@@ -316,11 +316,12 @@ def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesse
 
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
     """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables."""
-    place = Path(requests)
-    rejects = (place.parent if place.name == "accesses" else place) / "rejects"
-    if not (rejects.parent / "accesses").is_dir() or next(rejects.rglob("*.parquet"), None) is None:
+    above, _, name = requests.rstrip("/").rpartition("/")
+    place = (above or ".") if name == "accesses" else requests
+    rejects = joined(place, "rejects")
+    if not (is_directory(spark, joined(place, "accesses")) and has_file(spark, rejects, ".parquet")):
         return UnreadAccesses()
-    return unread_lines(spark.read.parquet(str(rejects)).select("line", "reason"))
+    return unread_lines(spark.read.parquet(rejects).select("line", "reason"))
 
 
 def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, TargetLog, WindowFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.options import Argument, Group, Option
-from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
+from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, RequestFlags, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
@@ -88,7 +88,7 @@ def when(
 
 @app.command()
 def authorize(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     source: SourceFlags,
     authorizer: AuthorizerFlags,
@@ -115,6 +115,7 @@ def authorize(
     from aclog.pipeline.output_directory import check_new
 
     decided.check()
+    moment = requests.moment()
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.spark.commands import Policy, authorize_command, rules_of
@@ -123,7 +124,7 @@ def authorize(
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
-        code = authorize_command(spark, requests, out, policy, decided)
+        code = authorize_command(spark, requests.requests, out, policy, decided, moment=moment)
     raise Exit(code)
 
 
@@ -175,7 +176,7 @@ def ingest(
 
 @app.command()
 def usage(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     window: UsageFlags,
     source: SourceFlags,
@@ -201,6 +202,7 @@ def usage(
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
+    moment = requests.moment()
     with spark_session(master) as spark:
         from aclog.cli.flags.common import window_end
         from aclog.cli.spark.commands import Policy, rules_of, usage_command
@@ -212,12 +214,12 @@ def usage(
         what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
         rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
-        usage_command(spark, requests, out, policy, flags=window, until=until)
+        usage_command(spark, requests.requests, out, policy, flags=window, until=until, moment=moment)
 
 
 @app.command()
 def simulate(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     source: SourceFlags,
     after: SecondStateFlags,
@@ -246,6 +248,7 @@ def simulate(
 
     check_new(out)
     after.check(source)
+    moment = requests.moment()
     with spark_session(master) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command
         from aclog.ops.policies import settings_of
@@ -254,7 +257,7 @@ def simulate(
         settings = settings_of(authorizer), settings_of(after_flags)
         configs = authorizer.configs(), after_flags.configs()
         both = TwoPolicies.of(source, after, settings, configs=configs, proves=what)
-        changes = simulate_command(spark, requests, out, both.before, both.after)
+        changes = simulate_command(spark, requests.requests, out, both.before, both.after, moment=moment)
     raise Exit(int(changes))
 
 

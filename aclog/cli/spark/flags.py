@@ -4,28 +4,44 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from attrs import frozen
 
 from aclog.cli.flags.common import SOURCE_PANEL as PANEL
+from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, table_moment
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
 
+if TYPE_CHECKING:
+    from aclog.usage.accesses.table_formats import TableMoment
+
 # Flags of `aclog spark`, and their groups.
 
 
-Requests: TypeAlias = Annotated[
-    str,
-    Option(
-        "--requests",
-        metavar="PATH",
-        help="Parquet or JSON lines with principal, host, operation, resourceType, resourceName and any other columns, "
-        "or the output of `ingest`.",
-        show_default=False,
-    ),
-]
+@frozen(kw_only=True)
+class RequestFlags:
+    """The requests to decide, and of a table its version."""
+
+    requests: Annotated[
+        str,
+        Option(
+            "--requests",
+            metavar="PATH",
+            help="Parquet, ORC or JSON lines with principal, host, operation, resourceType, resourceName and any other "
+            "columns; the output of `ingest`; or a Delta or Iceberg table. A path, a glob, or a URI of Hadoop.",
+            show_default=False,
+        ),
+    ]
+    version_as_of: VersionAsOf = None
+    timestamp_as_of: TimestampAsOf = None
+
+    def moment(self) -> "TableMoment":
+        """Return the version of a table. Raises ConfigError: as table_moment."""
+        return table_moment(self.version_as_of, self.timestamp_as_of)
+
+
 Out: TypeAlias = Annotated[
     Path,
     Option("--out", metavar="DIR", help="The directory to create, of Parquet files.", show_default=False),

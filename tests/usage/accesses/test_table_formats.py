@@ -97,6 +97,24 @@ def test_columns_in_upper_case_of_a_delta_table(tmp_path):
     assert names_of(counted(tmp_path / "t")) == {"a"}
 
 
+def test_deletion_vectors_and_renamed_columns_of_delta_spark(tmp_path):
+    """Delta 4.4 on Spark 4.2 wrote it, with deletion vectors and mapped names; the rows are those that Spark read."""
+    path = Path("tests/data/delta/with_vectors").absolute()
+    first = {f"t{number}" for number in range(10)}
+    updated = first - {"t3", "t4"} | {"u4"}
+    for version, names in enumerate([first, first - {"t3"}, updated, updated, updated]):
+        if version != 3:  # in which the column `host` has another name
+            assert names_of(counted(path, moment=TableMoment(version=version))) == names
+    row = ("User:1", "10.0.0.1", "WRITE", "TOPIC", "u4")
+    assert row in counted(path) and {each[2] for each in counted(path)} == {"READ", "WRITE"}
+    with pytest.raises(ConfigError, match="no column 'host'"):
+        counted(path, moment=TableMoment(version=3))
+    files = [file for file in path.rglob("*.parquet")]
+    with pytest.raises(ConfigError, match="a file of the Delta table"):
+        counted(*files)
+    assert sum(pq.read_metadata(file).num_rows for file in files) == 11  # with two deleted rows
+
+
 @pytest.mark.parametrize(
     "part", ["operation=READ", "operation=READ/*.parquet", "*", "../accesses_of_kafka/*/*", "..", "link"]
 )
