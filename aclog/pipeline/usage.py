@@ -51,7 +51,7 @@ from aclog.usage.judging import (
     worth_of,
 )
 from aclog.usage.rules import WindowRules
-from aclog.usage.undecided import UNDECIDED, undecided, undecided_rows
+from aclog.usage.undecided import UNDECIDED, undecided
 from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, Window, check_days, micros_of, of_micros
 
 # Distinct accesses of a log, each once per version of the ACLs that made a difference to it, and its rows counted.
@@ -303,17 +303,6 @@ def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAcce
     return _added_up(texts.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
 
 
-def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesses:
-    """Return the rows that no ACLs can decide as written, or that lack a required time.
-
-    `accesses` has REQUEST_COLUMNS, and perhaps `timestamp`.
-    """
-    names = {*REQUEST_COLUMNS, "timestamp"} & set(accesses.columns)
-    missing = [F.lit(None).cast("timestamp").alias("timestamp")] if "timestamp" not in names else []
-    rows = accesses.select(*sorted(names), *missing, F.lit(None).cast("string").alias("loggedDecision"))
-    return _added_up(rows.mapInArrow(partial(_undecided, need_time), from_arrow_schema(_COUNTED)))
-
-
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
     """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables."""
     above, _, name = requests.rstrip("/").rpartition("/")
@@ -331,11 +320,6 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             known_reason = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
             note_text(counter, known_reason, str(text), UTC)
     yield _batch_of(counter.total)
-
-
-def _undecided(need_time: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    parts = (undecided_rows(batch, need_time=need_time, as_written=True) for batch in batches if batch.num_rows)
-    yield _batch_of(UnreadAccesses.sum_of(parts))
 
 
 def _batch_of(unread: UnreadAccesses) -> pa.RecordBatch:

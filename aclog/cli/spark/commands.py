@@ -45,11 +45,11 @@ from aclog.pipeline.accesses import (
     write,
 )
 from aclog.pipeline.accesses.files import PinnedFiles
-from aclog.pipeline.authorize import authorize, events, simulate, undecided_by_kafka, without_time
+from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.usage import AccessRows, rejected_lines, undecided_accesses, unread_lines, usage
+from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
@@ -79,9 +79,7 @@ class Policy:
     settings: Settings
     own_time: bool = False
 
-    def accesses(
-        self, spark: SparkSession, path: str, moment: TableMoment = NEWEST
-    ) -> tuple[DataFrame, PinnedFiles]:
+    def accesses(self, spark: SparkSession, path: str, moment: TableMoment = NEWEST) -> tuple[DataFrame, PinnedFiles]:
         """Return the accesses to decide, unreadable lines included (pipeline.accesses.read_accesses), and their files.
 
         Raises:
@@ -555,15 +553,18 @@ def simulate_command(
     check_new(out)
     accesses, files = before.accesses(spark, requests, moment)
     good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    with new_directory(out) as partial, files.verified():
-        sides = [(policy.rules, policy.settings) for policy in (before, after)]
-        simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
-        bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
-        malformed = bad.count()
-        parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
-        if malformed:
-            parts.append(unread_lines(bad))
-        parts.append(undecided_by_kafka(good, *sides))
+    sides = [(policy.rules, policy.settings) for policy in (before, after)]
+    reported = simulated(good, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
+    try:
+        with new_directory(out) as partial, files.verified():
+            flips_of(reported, before.rules, after.rules).write.parquet(str(partial))
+            bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+            malformed = bad.count()
+            parts = [undecided_of(reported), rejected_lines(spark, requests)]
+            if malformed:
+                parts.append(unread_lines(bad))
+    finally:
+        reported.unpersist()
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
     changed = _show(spark.read.parquet(str(out)), unread)
     if malformed:

@@ -346,8 +346,8 @@ def _orc(spark: SparkSession, place: str) -> DataFrame:
         zone = jvm.java.util.TimeZone.getDefault()
         if zone.getRawOffset() or zone.useDaylightTime():
             raise ConfigError(
-                f"{place}: ORC has times without a zone, which Spark reads in that of its JVM, {zone.getID()}: expected "
-                "-Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
+                f"{place}: ORC has times without a zone, which Spark reads in that of its JVM, {zone.getID()}: "
+                "expected -Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
             )
     return frame
 

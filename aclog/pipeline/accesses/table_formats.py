@@ -1,7 +1,7 @@
 """Tables of Delta and Iceberg on Spark, by their packages, and the forms of files by their content."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -37,12 +37,12 @@ def places_of(spark: SparkSession) -> Places:
     return Places(partial(_markers, spark), partial(_names, spark))
 
 
-def _markers(spark: SparkSession, directory: str) -> Iterable[str]:
+def _markers(spark: SparkSession, directory: str) -> Collection[str]:
     local = local_path(directory)
     return LOCAL.markers(local) if local is not None else names_in(spark, directory, f"{{{','.join(MARKERS)}}}")
 
 
-def _names(spark: SparkSession, directory: str) -> Iterable[str]:
+def _names(spark: SparkSession, directory: str) -> Collection[str]:
     local = local_path(directory)
     return LOCAL.names(local) if local is not None else names_in(spark, directory)
 
@@ -72,11 +72,6 @@ _PACKAGES: Final = {
     ),
 }
 """A class of each package, and the package for a version of Spark."""
-DELTA_CONFIGURATION: Final = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-"""The settings of a session that Delta requires."""
 
 
 def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:

@@ -232,7 +232,7 @@ def _names(schema: pa.Schema, path: str) -> dict[str, str]:
 
 
 def _constant(value: str | None, count: int) -> Any:
-    indices = pa.array(np.zeros(count, np.int32), mask=np.full(count, value is None))
+    indices: Any = pa.array(np.zeros(count, np.int32), mask=np.full(count, value is None))
     return pa.DictionaryArray.from_arrays(indices, pa.array([value or ""], pa.string()))
 
 

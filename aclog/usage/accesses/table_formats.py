@@ -341,7 +341,7 @@ def iceberg_snapshot(table: TableRoot, moment: TableMoment, metadata: dict[str, 
                 f"{table.path}: --timestamp-as-of: the Iceberg table has no snapshot of {moment.timestamp.isoformat()}"
             )
         return int(log[-1]["snapshot-id"])
-    current = metadata.get("current-snapshot-id")
+    current: Any = metadata.get("current-snapshot-id")
     return int(current) if current in snapshots else None
 
 
@@ -352,5 +352,3 @@ def tables_among(paths: Sequence[str]) -> dict[str, TableRoot]:
     """Return the tables that local paths name, by path."""
     named = {path: LOCAL.named(path) for path in paths if Path(path).exists()}
     return {path: table for path, table in named.items() if table is not None}
-
-

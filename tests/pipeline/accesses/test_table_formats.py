@@ -116,14 +116,14 @@ def test_loose_files_of_a_table_are_refused(spark, tmp_path):
     (tmp_path / "link").symlink_to(path / "operation=READ")
     inside = path.as_uri() + "/operation=READ"
     for place in map(str, (path / "operation=READ", path / "*", path.parent, file, tmp_path / "link", inside)):
-        with pytest.raises(ConfigError, match="a file of the Delta table .*/lake/t"):
+        with pytest.raises(ConfigError, match=r"a file of the Delta table .*/lake/t"):
             read_accesses(spark, place)
-        with pytest.raises(ConfigError, match="a file of the Delta table .*/lake/t"):
-            assert plain_accesses(spark, place, 2) is None
-            read_accesses(spark, place)
+        if not place.endswith("*"):
+            with pytest.raises(ConfigError, match=r"a file of the Delta table .*/lake/t"):
+                plain_accesses(spark, place, 2)
         layout = Layout.of(spark, "parquet", "UTC", {})
         # a glob also names the log of the table, which is no Parquet
-        with pytest.raises(ConfigError, match="a file of the Delta table .*/lake/t|json is not a Parquet file"):
+        with pytest.raises(ConfigError, match=r"a file of the Delta table .*/lake/t|json is not a Parquet file"):
             layout.of_files(spark, [place])
     with pytest.raises(ConfigError, match="a table: expected files"):
         layout.of_files(spark, [str(path)])
@@ -134,7 +134,11 @@ def test_a_table_without_its_package_is_refused_by_name(spark, tmp_path):
     (tmp_path / "i" / "metadata").mkdir(parents=True)
     (tmp_path / "i" / "metadata" / "v1.metadata.json").write_text("{}")
     (tmp_path / "h" / ".hoodie").mkdir(parents=True)
-    packages = {"t": "io.delta:delta-spark_", "i": "org.apache.iceberg:iceberg-spark-runtime-", "h": "hudi-spark-bundle"}
+    packages = {
+        "t": "io.delta:delta-spark_",
+        "i": "org.apache.iceberg:iceberg-spark-runtime-",
+        "h": "hudi-spark-bundle",
+    }
     for name, package in packages.items():
         for read in (read_accesses, lambda *both: read_accesses(*both, TableMoment(version=1))):
             with pytest.raises(ConfigError, match=package):
@@ -150,6 +154,6 @@ def test_tables_in_a_store_are_found_by_listing(spark, tmp_path, monkeypatch):
     places = places_of(spark)
     assert places.named(tmp_path.as_uri() + "/lake/t").format == "Delta"
     assert places.named(tmp_path.as_uri() + "/lake") is None
-    with pytest.raises(ConfigError, match="a file of the Delta table file://.*/lake/t"):
+    with pytest.raises(ConfigError, match=r"a file of the Delta table file://.*/lake/t"):
         places.check_loose([f"{tmp_path.as_uri()}/lake/t/operation=READ/part-0.parquet"])
     places.check_loose([f"{tmp_path.as_uri()}/lake/other/part-0.parquet"])

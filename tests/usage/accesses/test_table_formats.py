@@ -106,10 +106,11 @@ def test_deletion_vectors_and_renamed_columns_of_delta_spark(tmp_path):
         if version != 3:  # in which the column `host` has another name
             assert names_of(counted(path, moment=TableMoment(version=version))) == names
     row = ("User:1", "10.0.0.1", "WRITE", "TOPIC", "u4")
-    assert row in counted(path) and {each[2] for each in counted(path)} == {"READ", "WRITE"}
+    assert row in counted(path)
+    assert {each[2] for each in counted(path)} == {"READ", "WRITE"}
     with pytest.raises(ConfigError, match="no column 'host'"):
         counted(path, moment=TableMoment(version=3))
-    files = [file for file in path.rglob("*.parquet")]
+    files = list(path.rglob("*.parquet"))
     with pytest.raises(ConfigError, match="a file of the Delta table"):
         counted(*files)
     assert sum(pq.read_metadata(file).num_rows for file in files) == 11  # with two deleted rows
@@ -169,7 +170,7 @@ def test_an_index_refuses_a_table(delta):
 def test_hudi_is_refused(tmp_path):
     (tmp_path / "t" / ".hoodie").mkdir(parents=True)
     pq.write_table(rows(["a"]), tmp_path / "t" / "part-0.parquet")
-    with pytest.raises(ConfigError, match="a Hudi table, which aclog does not read: .*hudi-spark-bundle"):
+    with pytest.raises(ConfigError, match=r"a Hudi table, which aclog does not read: .*hudi-spark-bundle"):
         counted(tmp_path / "t")
     with pytest.raises(ConfigError, match="a file of the Hudi table"):
         counted(tmp_path / "t" / "part-0.parquet")
