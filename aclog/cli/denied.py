@@ -83,7 +83,7 @@ def denied(
 
     settings, how = settings_of(authorizer), output.choose()
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose()
+    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()), source.choose()
     requests = denied_requests(
         log, choice, settings, principals=flags.principal, any_host=flags.any_host, configs=authorizer.configs()
     )

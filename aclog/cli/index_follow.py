@@ -18,8 +18,9 @@ from aclog.targets.applies import time_now
 from aclog.terminal.columns import OutputFormat, json_text
 from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import emit, note, notices_to, time_text
-from aclog.usage.accesses.access_log import files_of, listed
+from aclog.usage.accesses.access_log import check_no_tables, files_of, listed
 from aclog.usage.accesses.followed import FollowedLog
+from aclog.usage.accesses.table_formats import tables_among
 from aclog.usage.window import UnreadAccesses
 
 MOST_INTERVAL: Final = 86_400.0
@@ -110,6 +111,8 @@ def file_feed(flags: AccessesFlags) -> Iterator[FileFeed]:
 
     """
     form, profile = stated_format(flags.accesses_format)
+    check_no_tables(tables_among(flags.accesses))
+    flags.moment().check_used(flags.accesses, ())
     for path in flags.accesses:
         if path == STDIN:
             raise ConfigError("--accesses -: expected files or a topic with --follow: stdin ends")

@@ -104,7 +104,7 @@ def update_index(
         MetadataError, OSError: the log, the source or the index cannot be read, or the index not written.
 
     """
-    log = AccessLog.of(flags, each, explain=flags.explain_unread)
+    log = AccessLog.of(flags, each, explain=flags.explain_unread, moment=flags.moment())
     choice = source.choose()
     cluster_id = cluster_of(choice.source)
     with UsageIndex.create(directory) as index:

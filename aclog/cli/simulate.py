@@ -60,6 +60,9 @@ def simulate(
     sides.check(stdin_among(accesses.accesses))
     raise Exit(
         report_simulation(
-            simulate_accesses(AccessLog.of(accesses, explain=accesses.explain_unread), sides.states()), how
+            simulate_accesses(
+                AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()), sides.states()
+            ),
+            how,
         )
     )

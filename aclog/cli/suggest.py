@@ -49,5 +49,8 @@ def suggest(
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    log, choice = AccessLog.of(accesses, explain=accesses.explain_unread), source.choose(topics=topics)
+    log, choice = (
+        AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment()),
+        source.choose(topics=topics),
+    )
     print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

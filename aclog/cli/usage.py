@@ -52,5 +52,5 @@ def usage(
 
     how, settings = output.choose(format_, pipe=OutputFormat.TEXT), settings_of(authorizer)
     check_one_stdin({**source.files(), **stdin_among(accesses.accesses)})
-    until, log = window.end(), AccessLog.of(accesses, explain=accesses.explain_unread)
+    until, log = window.end(), AccessLog.of(accesses, explain=accesses.explain_unread, moment=accesses.moment())
     report_usage(use_of_acls(log, source.choose(), settings, window.days, until, authorizer.configs()), how)

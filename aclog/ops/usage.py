@@ -38,6 +38,7 @@ from aclog.usage.accesses.access_batch import AccessForm
 from aclog.usage.accesses.access_log import NO_STREAMS, STDIN, AccessInput, explain_unread, find_accesses
 from aclog.usage.accesses.layouts import DEFAULT_PATTERN, Profile
 from aclog.usage.accesses.lines import StreamCopy
+from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, Ranges
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
 from aclog.usage.denied import Attempt, Refusals, attempts_of, refusals
@@ -174,10 +175,12 @@ class AccessLog:
         *,
         explain: int = 0,
         streams: Mapping[str, StreamCopy] = NO_STREAMS,
+        moment: TableMoment = NEWEST,
     ) -> Self:
         """Find the files; `each` reads them, by default processes of this machine. Stdin (`-`) is read to its end.
 
         `explain`: how many lines with unread accesses are shown. `streams`: the copies of other paths that are streams.
+        `moment`: the version of a table of Delta or Iceberg.
 
         Raises:
             ConfigError, OSError: as find_accesses; an unknown format or zone; stdin for Spark, or its copy cannot be
@@ -197,7 +200,12 @@ class AccessLog:
                     "--accesses -: Spark's executors cannot read stdin: write the accesses to a file first"
                 )
             read[STDIN] = StreamCopy.of(sys.stdin.buffer, display_name(STDIN))
-        accesses = find_accesses(flags.accesses, zone, form, profile, streams=read)
+        accesses = find_accesses(flags.accesses, zone, form, profile, streams=read, moment=moment)
+        if each is not None and accesses.tables:
+            raise ConfigError(
+                f"--accesses {flags.accesses[0]}: Spark's executors cannot read the driver's copy of a table: expected "
+                "files, or the command without Spark"
+            )
         note_input(accesses, explain)
         each = each or workers_for(accesses.size, flags.workers)
         names = ", ".join(flags.accesses)

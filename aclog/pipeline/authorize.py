@@ -1,5 +1,6 @@
 """Decisions on every row of an access log, simulation, and decisions as functions of SQL."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from pyspark import Broadcast
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from aclog.authorizer.acl import AclOperation
@@ -26,11 +27,13 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses.kafka_log import TIMESTAMP
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.session import broadcast
+from aclog.pipeline.spark_versions import arrow_schema, arrow_udf
 from aclog.usage.arrow import regrouped
 from aclog.usage.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS, TEXT_COLUMNS, DecisionCode, DecisionTexts
 from aclog.usage.decisions.intervals import AclIntervals, Rules
 from aclog.usage.simulation import Change
+from aclog.usage.undecided import undecided_rows
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
 # Decided accesses as events for other systems: OCSF (class 6003, API Activity) and CloudEvents 1.0, as JSON lines.
@@ -209,7 +212,7 @@ def _with_plain_names(frame: DataFrame, needed: Sequence[str]) -> DataFrame:
 def _fits_arrow(frame: DataFrame) -> bool:
     """Return whether Arrow can carry all columns to Python and back, as it cannot for year-month intervals."""
     try:
-        to_arrow_schema(frame.schema, timezone="UTC")
+        arrow_schema(frame.schema)
     except PySparkTypeError:
         return False
     return True
@@ -265,15 +268,14 @@ def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_tim
     request_columns = _request_columns(frame, own_time=own_time)
     names = list(map(str, range(len(request_columns))))
 
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    def run(batches: Iterator[_Columns]) -> Iterator["pa.Array[Any]"]:
         """Decide one partition, on a worker."""
         # an iterator UDF may regroup batches, as long as it returns as many rows in total, in the same order
         tables = (pa.record_batch(list(columns), names=names) for columns in batches)
         for table in regrouped(tables, DECIDED_TOGETHER):
             yield decide(table, sent, settings)
 
-    as_column: Any = F.arrow_udf(run, "int")  # type: ignore[attr-defined]  # missing in the stubs
-    column: Column = as_column(*request_columns)
+    column: Column = arrow_udf(run, "int")(*request_columns)
     return column
 
 
@@ -325,6 +327,15 @@ def with_decision(frame: DataFrame, rules: Rules, code: str, name: str) -> DataF
 
 
 _SIDES = ("before", "after")
+_FLIPS: Final = pa.schema(
+    [(name, pa.string()) for name in REQUEST_COLUMNS]
+    + [(name, pa.int64()) for name in ("count", "first", "last")]
+    + [(f"decision_code_{side}", pa.int32()) for side in _SIDES]
+    + [("reason", pa.string())]
+)
+"""What a task reports: accesses that change, with their times in us; or, with a reason, those of a principal that are
+undecided."""
+_CODES: Final = tuple(f"decision_code_{side}" for side in _SIDES)
 
 
 def simulate(
@@ -342,51 +353,108 @@ def simulate(
     decision_before, rule_before, rule_id_before, and the same after. With `own_time` each row of the log is decided by
     the ACLs of its own time on both sides. Nothing is collected on the driver.
     """
+    return flips_of(simulated(accesses, before, after, own_time=own_time), before[0], after[0])
+
+
+def simulated(
+    accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings], *, own_time: bool = False
+) -> DataFrame:
+    """Return what the tasks report (_FLIPS): the input of `flips_of` and `undecided_of`, by one pass over the accesses.
+
+    A worker decides a distinct access once on each side; only what changes, counted, leaves it.
+    """
     time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
-    rows = accesses.select(*REQUEST_COLUMNS, time.alias("timestamp"))
-    one = F.lit(1).cast("long").alias("count")
-    decided = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
-    if not own_time:  # with one state, aggregate first: a distinct access is decided once in all, not once per task
-        decided = _added_up(decided, REQUEST_COLUMNS)
-    for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
-        decided = decided.withColumn(
-            f"decision_code_{side}", decision_code(decided, rules, settings, own_time=own_time)
-        )
-    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
-        decided = with_decision(decided, rules, f"decision_code_{side}", f"decision_{side}")
+    rows = accesses.select(*REQUEST_COLUMNS, F.unix_micros(time).alias("time"))
+    sides = [_Side.of(accesses.sparkSession, *side) for side in (before, after)]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decide one partition on both sides, on a worker."""
+        for table in regrouped(batches, DECIDED_TOGETHER):
+            yield from _changes_in(table, sides, own_time=own_time)
+
+    return rows.mapInArrow(run, from_arrow_schema(_FLIPS))
+
+
+@frozen(eq=False, kw_only=True)
+class _Side:
+    """What decides on one side."""
+
+    rules: "Broadcast[AclIntervals]"
+    decisions: "Broadcast[NDArray[np.int8]]"
+    """The number of the decision of each code, from min(DecisionCode) on: codes of two sets of ACLs are unrelated."""
+    settings: Settings
+
+    @classmethod
+    def of(cls, spark: SparkSession, rules: Rules, settings: Settings) -> "_Side":
+        texts: Any = rules.texts.table.column("decision").cast(pa.string()).to_numpy()
+        numbers = np.select([texts == name for name in ("ALLOWED", "DENIED")], [0, 1], 2).astype(np.int8)
+        return cls(rules=broadcast(spark, rules.intervals), decisions=broadcast(spark, numbers), settings=settings)
+
+
+def _changes_in(table: pa.Table, sides: Sequence[_Side], *, own_time: bool) -> Iterator[pa.RecordBatch]:
+    """Yield what changes in some rows, counted, and what cannot be decided."""
+    width = len(REQUEST_COLUMNS)
+    columns: list[Any] = [column.combine_chunks().dictionary_encode() for column in table.columns[:width]]
+    decided = pa.table(
+        columns + table.columns[width:] if own_time else columns, names=table.column_names[: width + own_time]
+    )
+    codes = [np.asarray(decide(decided, side.rules, side.settings)) for side in sides]
+    decisions = [side.decisions.value[each - min(DecisionCode)] for side, each in zip(sides, codes, strict=True)]
+    unknown = np.logical_or.reduce([each == DecisionCode.UNKNOWN_KAFKA for each in codes])
     # by decision rather than by code: an access that another ACL decides the same way is no change
-    flipped = decided.where(F.col("decision_before") != F.col("decision_after"))
-    for side in _SIDES:  # which Kafka decided is not known: `undecided_by_kafka` counts them
-        flipped = flipped.where(F.col(f"decision_code_{side}") != int(DecisionCode.UNKNOWN_KAFKA))
-    flips = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
-    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
+    flipped = np.flatnonzero((decisions[0] != decisions[1]) & ~unknown)
+    if len(flipped):
+        yield from _counted_flips(table.take(flipped), [each[flipped] for each in codes])
+    in_doubt = np.flatnonzero(np.logical_or.reduce([each < DecisionCode.SUPER_USER for each in codes]))
+    if len(in_doubt):
+        yield _undecided_among(table.take(in_doubt), unknown[in_doubt], need_time=own_time)
+
+
+def _counted_flips(rows: pa.Table, codes: Sequence["NDArray[np.int32]"]) -> Iterator[pa.RecordBatch]:
+    for name, each in zip(_CODES, codes, strict=True):
+        rows = rows.append_column(name, pa.array(each, pa.int32()))
+    counted = rows.group_by([*REQUEST_COLUMNS, *_CODES]).aggregate(
+        [([], "count_all"), ("time", "min"), ("time", "max")]
+    )
+    named = counted.rename_columns({"count_all": "count", "time_min": "first", "time_max": "last"})
+    named = named.append_column("reason", pa.nulls(len(named), pa.string()))
+    yield from named.select(_FLIPS.names).cast(_FLIPS).combine_chunks().to_batches()
+
+
+def _undecided_among(rows: pa.Table, unknown: "NDArray[np.bool_]", *, need_time: bool) -> pa.RecordBatch:
+    times: Any = rows.column("time").cast(pa.timestamp("us", tz="UTC"))
+    nothing = pa.nulls(len(rows), pa.string())
+    named = rows.append_column("timestamp", times).append_column("loggedDecision", nothing)
+    unread = undecided_rows(named.combine_chunks(), need_time=need_time, as_written=True)
+    found = [(key.principal, span.accesses, span.first, span.last, key.reason) for key, span in unread.spans.items()]
+    who = Counter(rows.column("principal").filter(pa.array(unknown)).to_pylist())
+    found += [(name, count, None, None, DecisionCode.UNKNOWN_KAFKA.name) for name, count in who.items()]
+    names = ("principal", "count", "first", "last", "reason")
+    return pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in found], schema=_FLIPS)
+
+
+def flips_of(reported: DataFrame, before: Rules, after: Rules) -> DataFrame:
+    """Return what `simulate` returns, of what the tasks have reported."""
+    counted = reported.where(F.col("reason").isNull()).groupBy(*REQUEST_COLUMNS, *_CODES)
+    flips = counted.agg(
+        F.sum("count").alias("count"),
+        F.timestamp_micros(F.min("first")).alias("first_at"),
+        F.timestamp_micros(F.max("last")).alias("last_at"),
+    ).select(*REQUEST_COLUMNS, "count", "first_at", "last_at", *_CODES)
+    for side, rules in zip(_SIDES, (before, after), strict=True):
         named = with_texts(flips.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
         flips = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
     return flips.select(_change().alias("change"), *flips.columns)
 
 
-def undecided_by_kafka(
-    accesses: DataFrame, before: tuple[Rules, Settings], after: tuple[Rules, Settings]
-) -> UnreadAccesses:
-    """Return the accesses of which it is not known which Kafka decides them, before or after, where that matters."""
-    sides = [side for side in (before, after) if side[0].intervals.kafka is not None]
-    if not sides:
-        return UnreadAccesses()
-    counted = accesses.select(*REQUEST_COLUMNS).groupBy(*REQUEST_COLUMNS).count()
-    by_unknown = F.lit(False)  # of Spark
-    for side in sides:
-        by_unknown = by_unknown | (decision_code(counted, *side) == int(DecisionCode.UNKNOWN_KAFKA))
-    undecided = counted.where(by_unknown).groupBy("principal").agg(F.sum("count").alias("accesses"))
+def undecided_of(reported: DataFrame) -> UnreadAccesses:
+    """Return the accesses that cannot be decided as they are written, or for which the deciding Kafka is unknown."""
+    counted = reported.where(F.col("reason").isNotNull()).groupBy("principal", "reason")
+    totals = counted.agg(F.sum("count").alias("accesses"), F.min("first").alias("first"), F.max("last").alias("last"))
     counter = UnreadCounter()
-    for row in undecided.collect():
-        counter.add(row.principal, None, DecisionCode.UNKNOWN_KAFKA.name, UnreadSpan(row.accesses, None, None))
+    for row in totals.collect():
+        counter.add(row.principal, None, row.reason, UnreadSpan(row.accesses, row["first"], row["last"]))
     return counter.total
-
-
-def _added_up(frame: DataFrame, by: Iterable[str]) -> DataFrame:
-    return frame.groupBy(*by).agg(
-        F.sum("count").alias("count"), F.min("first_at").alias("first_at"), F.max("last_at").alias("last_at")
-    )
 
 
 def _change() -> Column:
@@ -479,15 +547,7 @@ def register(
         (AUTHORIZED, decisions.authorized, "boolean"),
         (DECISION, decisions.texts_of, f"struct<{_STRUCT}>"),
     ):
-        spark.udf.register(name, F.arrow_udf(_iterating(function), kind))  # type: ignore[attr-defined]
-
-
-def _iterating(function: Any) -> Any:
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        """Run a method of `_Decisions` on a worker: Spark takes the kind of a function from its annotations."""
-        yield from function(batches)
-
-    return run
+        spark.udf.register(name, arrow_udf(function, kind))
 
 
 @frozen(eq=False, kw_only=True)

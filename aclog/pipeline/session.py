@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import pyspark
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
@@ -67,11 +68,29 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             options = {**options, **_LOCAL}
-    for name, value in {**options, **(settings or {})}.items():
+    defaults = {} if submitted else _defaults()  # under spark-submit they are in the session already
+    own = {name: value for name, value in options.items() if name in _FIXED or name not in defaults}
+    for name, value in {**own, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     register(session)
     return session
+
+
+_FIXED: Final = frozenset({"spark.sql.session.timeZone"})
+"""Settings of aclog's that spark-defaults.conf does not change."""
+
+
+def _defaults() -> dict[str, str]:
+    """Return the settings in spark-defaults.conf, which the JVM reads itself: aclog's own would override them."""
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+    path = Path(os.environ.get("SPARK_CONF_DIR") or f"{home}/conf", "spark-defaults.conf")
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (re.fullmatch(r"\s*([^\s#=:]+)(?:\s*[=:]\s*|\s+)(.*?)\s*", line) for line in lines)
+    return {match[1]: match[2] for match in pairs if match}
 
 
 # Messages about failed Spark jobs: the cause, in one line, of an error whose text is two stack traces.

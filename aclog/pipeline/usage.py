@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from aclog.metalog.columns import Int64s
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import decision_code, with_decision, with_texts
 from aclog.pipeline.session import broadcast
+from aclog.pipeline.storage import has_file, is_directory, joined
 from aclog.usage.accesses.access_batch import note_text
 from aclog.usage.accesses.parquet import ParquetPart, latest_time, read_plain
 from aclog.usage.arrow import regrouped
@@ -51,7 +51,7 @@ from aclog.usage.judging import (
     worth_of,
 )
 from aclog.usage.rules import WindowRules
-from aclog.usage.undecided import UNDECIDED, undecided, undecided_rows
+from aclog.usage.undecided import UNDECIDED, undecided
 from aclog.usage.window import DAY, UnreadAccesses, UnreadCounter, UnreadSpan, Window, check_days, micros_of, of_micros
 
 # Distinct accesses of a log, each once per version of the ACLs that made a difference to it, and its rows counted.
@@ -303,24 +303,14 @@ def unread_lines(lines: DataFrame, reason: str = Reason.MALFORMED) -> UnreadAcce
     return _added_up(texts.mapInArrow(_counted, from_arrow_schema(_COUNTED)))
 
 
-def undecided_accesses(accesses: DataFrame, *, need_time: bool) -> UnreadAccesses:
-    """Return the rows that no ACLs can decide as written, or that lack a required time.
-
-    `accesses` has REQUEST_COLUMNS, and perhaps `timestamp`.
-    """
-    names = {*REQUEST_COLUMNS, "timestamp"} & set(accesses.columns)
-    missing = [F.lit(None).cast("timestamp").alias("timestamp")] if "timestamp" not in names else []
-    rows = accesses.select(*sorted(names), *missing, F.lit(None).cast("string").alias("loggedDecision"))
-    return _added_up(rows.mapInArrow(partial(_undecided, need_time), from_arrow_schema(_COUNTED)))
-
-
 def rejected_lines(spark: SparkSession, requests: str) -> UnreadAccesses:
     """Return the accesses in lines that `ingest` rejected, if this is the directory of its tables."""
-    place = Path(requests)
-    rejects = (place.parent if place.name == "accesses" else place) / "rejects"
-    if not (rejects.parent / "accesses").is_dir() or next(rejects.rglob("*.parquet"), None) is None:
+    above, _, name = requests.rstrip("/").rpartition("/")
+    place = (above or ".") if name == "accesses" else requests
+    rejects = joined(place, "rejects")
+    if not (is_directory(spark, joined(place, "accesses")) and has_file(spark, rejects, ".parquet")):
         return UnreadAccesses()
-    return unread_lines(spark.read.parquet(str(rejects)).select("line", "reason"))
+    return unread_lines(spark.read.parquet(rejects).select("line", "reason"))
 
 
 def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -330,11 +320,6 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             known_reason = Reason(reason) if reason in list(Reason) else Reason.UNREADABLE
             note_text(counter, known_reason, str(text), UTC)
     yield _batch_of(counter.total)
-
-
-def _undecided(need_time: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    parts = (undecided_rows(batch, need_time=need_time, as_written=True) for batch in batches if batch.num_rows)
-    yield _batch_of(UnreadAccesses.sum_of(parts))
 
 
 def _batch_of(unread: UnreadAccesses) -> pa.RecordBatch:

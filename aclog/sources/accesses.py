@@ -189,7 +189,8 @@ def _file_batches(path: str) -> "Iterator[AccessBatch]":
 
     if not (Path(path).exists() or has_magic(path)):
         raise FileNotFoundError(ENOENT, strerror(ENOENT), path)
-    for part in find_accesses([path], UTC).parts:
+    log = find_accesses([path], UTC)  # its copies of tables end with it
+    for part in log.parts:
         yield from read_part(part)
 
 
@@ -203,8 +204,8 @@ def _stream_batches(path: str) -> "Iterator[AccessBatch]":
         block = b"".join(line + b"\n" for line in lines)
         if form is None and block.strip():
             form = form_of(block, display_name(path)) or AccessForm.KAFKA_LOG
-            if form in {AccessForm.PARQUET, AccessForm.AVRO}:
-                need_file(path, "Parquet and Avro cannot be read from a pipe")
+            if form in {AccessForm.PARQUET, AccessForm.ORC, AccessForm.AVRO}:
+                need_file(path, "Parquet, ORC and Avro cannot be read from a pipe")
             profile = profile_of([block])
         if form is not None:
             yield from read_lines(block, form, UTC, profile=profile)
@@ -481,17 +482,23 @@ def _who_of(line: bytes) -> str | Unread:
 def _seen_in_parquet(path: str) -> Iterator[tuple[str | Unread, Request | None]]:
     need_pyarrow(display_name(path))
     import pyarrow as pa  # here: for Parquet alone
-    import pyarrow.dataset as ds
+
+    from aclog.usage.accesses.access_log import files_of
+    from aclog.usage.accesses.parquet import parquet_parts, partition_of, read_columns
+    from aclog.usage.accesses.table_formats import NEWEST, check_loose_files, copied, tables_among
 
     inner = Path(path, "accesses")
-    try:
-        table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
-        there = [name for name in COLUMNS if name in table.schema.names]
-        whole = len(there) == len(COLUMNS)
-        for batch in table.to_batches(columns=there if whole else [_PRINCIPAL]):
-            distinct = pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([])
-            for row in zip(*(distinct.column(name).to_pylist() for name in batch.schema.names), strict=True):
+    place = str(inner) if inner.is_dir() else path
+    tables = [copied(table, NEWEST, COLUMNS) for table in tables_among([place]).values()]
+    files = [table.place for table in tables] or [str(file) for file in files_of(place)]
+    if not tables:
+        check_loose_files(files)
+    for part in parquet_parts(files, 1, [partition_of(file, [place]) for file in files]):
+        for name, batch in read_columns(part, COLUMNS):
+            if _PRINCIPAL not in batch.schema.names:
+                raise ConfigError(f"{display_name(name)}: expected Parquet with a column {_PRINCIPAL}")
+            whole = set(COLUMNS) <= set(batch.schema.names)
+            rows = pa.Table.from_batches([batch.select(list(COLUMNS) if whole else [_PRINCIPAL])])
+            distinct = rows.group_by(rows.schema.names).aggregate([])
+            for row in zip(*(distinct.column(each).to_pylist() for each in rows.schema.names), strict=True):
                 yield Unread.ACCESS if row[0] is None else str(row[0]), access_of_row(row) if whole else None
-    except (pa.ArrowInvalid, KeyError) as error:
-        what = " ".join(str(error).split())[:200]
-        raise ConfigError(f"{display_name(path)}: expected Parquet with a column {_PRINCIPAL}: {what}") from error

@@ -65,6 +65,18 @@ def test_changes_agree_with_the_engine(spark, own_time):
     assert {key[0] for key in told} >= {"GAINED", "LOST", "BROKEN"}
 
 
+@pytest.mark.parametrize("own_time", [True, False])
+def test_one_python_function_decides_and_counts_before_rows_are_exchanged(spark, own_time, capsys):
+    """Spark puts Python functions below an aggregation if a filter on their results allows it: there is none."""
+    rules = rules_of(random_rules(Random(5)))
+    rows = frame_of(spark, random_rows(Random(5), 20))
+    simulate(rows, (rules, BEFORE), (rules, AFTER), own_time=own_time).explain(mode="simple")
+    plan = capsys.readouterr().out
+    assert plan.count("MapInArrow") == 1
+    assert "EvalPython" not in plan
+    assert plan.index("HashAggregate") < plan.index("MapInArrow")  # a plan is printed from its end
+
+
 def asked(intervals, at, settings, access):
     image = AclsImage.from_acls(interval.rule for interval in intervals if interval.holds(at))
     return decided(engine(image, settings), *access)[:2]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aclog.sources.choice import ChosenSource, SourceSelection
     from aclog.sources.contexts import Context
     from aclog.sources.read_options import ModuleInputs
+    from aclog.usage.accesses.table_formats import TableMoment
 
 
 # Groups of command-line flags: attrs classes whose fields are annotated as aclog.cli.options expects.
@@ -532,6 +533,35 @@ Workers: TypeAlias = Annotated[
 ]
 
 
+VersionAsOf: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--version-as-of",
+        metavar="N",
+        help="Of a Delta table, read version N; of an Iceberg table, the snapshot with this id.",
+        show_default="the newest",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+TimestampAsOf: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "--timestamp-as-of",
+        metavar="TIME",
+        help="Read a Delta or Iceberg table as it was at this time.",
+        show_default="now",
+        rich_help_panel=ACCESSES_PANEL,
+    ),
+]
+
+
+def table_moment(version: int | None, timestamp: str | None) -> "TableMoment":
+    """Return the version of a table that two flags name. Raises ConfigError: both do, or it is not a time."""
+    from aclog.usage.accesses.table_formats import TableMoment
+
+    return TableMoment(version=version, timestamp=time_of(timestamp, "--timestamp-as-of"))
+
+
 @frozen(kw_only=True)
 class AccessesFlags:
     """An access log, and how it is read."""
@@ -539,8 +569,14 @@ class AccessesFlags:
     accesses: AccessPaths
     accesses_format: AccessesFormat = None
     accesses_timezone: AccessesTimezone = "UTC"
+    version_as_of: VersionAsOf = None
+    timestamp_as_of: TimestampAsOf = None
     workers: Workers = None
     explain_unread: ExplainUnread = 0
+
+    def moment(self) -> "TableMoment":
+        """Return the version of a table. Raises ConfigError: as table_moment."""
+        return table_moment(self.version_as_of, self.timestamp_as_of)
 
 
 def given_accesses(flags: "ReadAccesses") -> AccessesFlags | None:
@@ -607,6 +643,11 @@ class WindowFlags:
 
 def window_end(text: str | None) -> "datetime | None":
     """Return the time in --until, None if it is not given. Raises ConfigError: it is not a time."""
+    return time_of(text, "--until")
+
+
+def time_of(text: str | None, flag: str) -> "datetime | None":
+    """Return the time in a flag, None if it is not given. Raises ConfigError: it is not a time."""
     from aclog.metalog.errors import ConfigError
     from aclog.terminal.moment import take_moment
 
@@ -614,7 +655,7 @@ def window_end(text: str | None) -> "datetime | None":
         return None
     moment = take_moment(text)
     if isinstance(moment, int):
-        raise ConfigError(f"--until {text}: expected a time, such as 2026-11-20T10:00:00Z")
+        raise ConfigError(f"{flag} {text}: expected a time, such as 2026-11-20T10:00:00Z")
     return moment
 
 

@@ -9,7 +9,16 @@ from aclog.cli.flags.commands import SuggestFlags
 from aclog.cli.flags.common import AccessesFlags, AuthorizerFlags, SourceFlags, TargetLog, WindowFlags
 from aclog.cli.flags.question import AnswerFlags, AskedFlags, SecondStateFlags, WhoFlags
 from aclog.cli.options import Argument, Group, Option
-from aclog.cli.spark.flags import AppendFlags, DecidedFlags, IngestFlags, Master, Out, ReportFlags, Requests, UsageFlags
+from aclog.cli.spark.flags import (
+    AppendFlags,
+    DecidedFlags,
+    IngestFlags,
+    Out,
+    ReportFlags,
+    RequestFlags,
+    SessionFlags,
+    UsageFlags,
+)
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (extras.need_spark_extra).
@@ -23,7 +32,7 @@ app = Group(
 
 
 @app.command()
-def history(log: TargetLog, out: Out, master: Master = None) -> None:
+def history(log: TargetLog, out: Out, session: SessionFlags) -> None:
     """Write every ACL in the history of a log, with the interval in which it was in force.
 
     One row per ACL and interval: the columns of `acls list`, added_offset,
@@ -43,7 +52,7 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
     check_new(out)
     check_log(log)
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.cli.spark.commands import history_command
 
         history_command(spark, log.absolute(), out)
@@ -56,7 +65,7 @@ def when(
     who: WhoFlags,
     authorizer: AuthorizerFlags,
     output: AnswerFlags,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """List the intervals of a log in which a request was allowed, and the changes at which each began and ended.
 
@@ -80,7 +89,7 @@ def when(
     settings = settings_of(authorizer)
     question = question_of(action.query(who.principals(), who.host), action.needs())
     check_log(log)
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.cli.spark.commands import when_command
 
         when_command(spark, log.absolute(), question, settings, how)
@@ -88,12 +97,12 @@ def when(
 
 @app.command()
 def authorize(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     source: SourceFlags,
     authorizer: AuthorizerFlags,
     decided: DecidedFlags,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
 
@@ -115,15 +124,16 @@ def authorize(
     from aclog.pipeline.output_directory import check_new
 
     decided.check()
+    moment = requests.moment()
     check_new(out)
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.cli.spark.commands import Policy, authorize_command, rules_of
         from aclog.ops.policies import settings_of
 
         configs = authorizer.configs()
         rules, settings = rules_of(spark, source, settings_of(authorizer), own_time=decided.own_time, configs=configs)
         policy = Policy(rules=rules, settings=settings, own_time=decided.own_time)
-        code = authorize_command(spark, requests, out, policy, decided)
+        code = authorize_command(spark, requests.requests, out, policy, decided, moment=moment)
     raise Exit(code)
 
 
@@ -137,7 +147,7 @@ def ingest(
     layout: IngestFlags,
     appending: AppendFlags,
     report: ReportFlags,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Write a table of accesses from access logs, and a table of rejected lines with the reasons.
 
@@ -163,7 +173,7 @@ def ingest(
     column_pairs(layout.column or ())
     if not appending.appends:
         check_new(out)
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.cli.spark.commands import append_command, ingest_command
 
         if appending.appends:
@@ -175,12 +185,12 @@ def ingest(
 
 @app.command()
 def usage(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     window: UsageFlags,
     source: SourceFlags,
     authorizer: AuthorizerFlags,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Report which ACLs an access log needs, and which could be removed.
 
@@ -201,7 +211,8 @@ def usage(
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
-    with spark_session(master) as spark:
+    moment = requests.moment()
+    with spark_session(session) as spark:
         from aclog.cli.flags.common import window_end
         from aclog.cli.spark.commands import Policy, rules_of, usage_command
         from aclog.ops.policies import settings_of
@@ -212,17 +223,17 @@ def usage(
         what, configs = "which ACLs are needed cannot be judged", authorizer.configs()
         rules, settings = rules_of(spark, source, settings, own_time=own_time, configs=configs, proves=what)
         policy = Policy(rules=rules, settings=settings, own_time=own_time)
-        usage_command(spark, requests, out, policy, flags=window, until=until)
+        usage_command(spark, requests.requests, out, policy, flags=window, until=until, moment=moment)
 
 
 @app.command()
 def simulate(
-    requests: Requests,
+    requests: RequestFlags,
     out: Out,
     source: SourceFlags,
     after: SecondStateFlags,
     authorizer: AuthorizerFlags,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Report which accesses of a log a change of the ACLs would gain or lose.
 
@@ -246,7 +257,8 @@ def simulate(
 
     check_new(out)
     after.check(source)
-    with spark_session(master) as spark:
+    moment = requests.moment()
+    with spark_session(session) as spark:
         from aclog.cli.spark.commands import TwoPolicies, simulate_command
         from aclog.ops.policies import settings_of
 
@@ -254,7 +266,7 @@ def simulate(
         settings = settings_of(authorizer), settings_of(after_flags)
         configs = authorizer.configs(), after_flags.configs()
         both = TwoPolicies.of(source, after, settings, configs=configs, proves=what)
-        changes = simulate_command(spark, requests, out, both.before, both.after)
+        changes = simulate_command(spark, requests.requests, out, both.before, both.after, moment=moment)
     raise Exit(int(changes))
 
 
@@ -268,7 +280,7 @@ def usage_index(
         Path,
         Option("--index", metavar="DIR", help="The index; a new or empty directory becomes one.", show_default=False),
     ],
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Add new access-log entries to the last-used index, on Spark.
 
@@ -291,7 +303,7 @@ def usage_index(
     from aclog.ops.policies import settings_of
 
     settings, how = settings_of(authorizer), output.choose()
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.pipeline.session import each_on_spark
 
         each = partial(each_on_spark, spark)
@@ -306,8 +318,7 @@ def suggest(
     authorizer: AuthorizerFlags,
     flags: SuggestFlags,
     output: AnswerFlags,
-    *,
-    master: Master = None,
+    session: SessionFlags,
 ) -> None:
     """Suggest the minimal rules that keep every access of a log, as `aclog suggest` does; Spark reads the log.
 
@@ -331,9 +342,12 @@ def suggest(
 
     settings, how, topics = settings_of(authorizer), output.choose(), source.topics()
     options = flags.options(window, topics)
-    with spark_session(master) as spark:
+    with spark_session(session) as spark:
         from aclog.pipeline.session import each_on_spark
 
         each = partial(each_on_spark, spark)
-        log, choice = AccessLog.of(accesses, each, explain=accesses.explain_unread), source.choose(topics=topics)
+        log, choice = (
+            AccessLog.of(accesses, each, explain=accesses.explain_unread, moment=accesses.moment()),
+            source.choose(topics=topics),
+        )
         print_suggestion(suggest_least(log, choice, settings, options, authorizer.configs()), flags, how)

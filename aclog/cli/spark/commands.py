@@ -45,17 +45,18 @@ from aclog.pipeline.accesses import (
     write,
 )
 from aclog.pipeline.accesses.files import PinnedFiles
-from aclog.pipeline.authorize import authorize, events, simulate, undecided_by_kafka, without_time
+from aclog.pipeline.authorize import authorize, events, flips_of, simulated, undecided_of, without_time
 from aclog.pipeline.event_form import EventForm
 from aclog.pipeline.history.intervals import begin_and_intervals, contradictions_raised, history, intervals, known_from
 from aclog.pipeline.output_directory import check_new, new_directory
-from aclog.pipeline.usage import AccessRows, rejected_lines, undecided_accesses, unread_lines, usage
+from aclog.pipeline.usage import AccessRows, rejected_lines, unread_lines, usage
 from aclog.snapshots.deciding_kafka import possible_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 from aclog.terminal.columns import json_text
 from aclog.terminal.output import complain, emit, note, say, utc_text, warn
 from aclog.terminal.tables import aligned
+from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.arrow import ACL_FIELDS
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.decisions.intervals import ALWAYS, RULE_COLUMNS, Rules
@@ -78,14 +79,14 @@ class Policy:
     settings: Settings
     own_time: bool = False
 
-    def accesses(self, spark: SparkSession, path: str) -> tuple[DataFrame, PinnedFiles]:
+    def accesses(self, spark: SparkSession, path: str, moment: TableMoment = NEWEST) -> tuple[DataFrame, PinnedFiles]:
         """Return the accesses to decide, unreadable lines included (pipeline.accesses.read_accesses), and their files.
 
         Raises:
             ConfigError: the file cannot be read, or has no timestamps although `own_time` needs them.
 
         """
-        accesses, files = pinned_accesses(spark, path)
+        accesses, files = pinned_accesses(spark, path, moment)
         if self.own_time and "timestamp" not in accesses.columns:
             raise ConfigError(f"{path}: no column 'timestamp': --own-time decides each row as of its timestamp")
         return accesses, files
@@ -232,7 +233,13 @@ _REASONS = 5
 
 
 def authorize_command(
-    spark: SparkSession, requests: str, out: Path, policy: Policy, flags: DecidedFlags | None = None
+    spark: SparkSession,
+    requests: str,
+    out: Path,
+    policy: Policy,
+    flags: DecidedFlags | None = None,
+    *,
+    moment: TableMoment = NEWEST,
 ) -> int:
     """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
 
@@ -243,7 +250,7 @@ def authorize_command(
         ConfigError: the requests cannot be read, lack timestamps that are needed, or are rotated meanwhile.
 
     """
-    accesses, files = policy.accesses(spark, requests)
+    accesses, files = policy.accesses(spark, requests, moment)
     decided = _with_malformed(authorize(accesses, policy.rules, policy.settings, own_time=policy.own_time))
     form = None if flags is None else flags.as_
     place = "" if form is None else "decided"
@@ -532,7 +539,9 @@ def ingest_command(
 _MAX_ROWS = 10
 
 
-def simulate_command(spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy) -> bool:
+def simulate_command(
+    spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy, *, moment: TableMoment = NEWEST
+) -> bool:
     """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
     `out` appears only once it is complete. Returns whether any decision changes, or may for what cannot be decided.
@@ -542,17 +551,20 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
 
     """
     check_new(out)
-    accesses, files = before.accesses(spark, requests)
+    accesses, files = before.accesses(spark, requests, moment)
     good = accesses.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    with new_directory(out) as partial, files.verified():
-        sides = [(policy.rules, policy.settings) for policy in (before, after)]
-        simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
-        bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
-        malformed = bad.count()
-        parts = [undecided_accesses(good, need_time=before.own_time), rejected_lines(spark, requests)]
-        if malformed:
-            parts.append(unread_lines(bad))
-        parts.append(undecided_by_kafka(good, *sides))
+    sides = [(policy.rules, policy.settings) for policy in (before, after)]
+    reported = simulated(good, *sides, own_time=before.own_time).persist()  # small: read for the changes and the rest
+    try:
+        with new_directory(out) as partial, files.verified():
+            flips_of(reported, before.rules, after.rules).write.parquet(str(partial))
+            bad = accesses.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+            malformed = bad.count()
+            parts = [undecided_of(reported), rejected_lines(spark, requests)]
+            if malformed:
+                parts.append(unread_lines(bad))
+    finally:
+        reported.unpersist()
     unread = may_flip(UnreadAccesses.sum_of(parts), *((each.rules, each.settings) for each in (before, after)))
     changed = _show(spark.read.parquet(str(out)), unread)
     if malformed:
@@ -616,6 +628,7 @@ def usage_command(
     *,
     flags: UsageFlags,
     until: datetime | None = None,
+    moment: TableMoment = NEWEST,
 ) -> None:
     """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print a summary.
 
@@ -626,7 +639,7 @@ def usage_command(
 
     """
     check_new(out)
-    rows, files, unread = _usage_rows(spark, requests)
+    rows, files, unread = _usage_rows(spark, requests, moment)
     with files.verified():
         malformed = unread.count() if unread is not None else 0
         unknown = rejected_lines(spark, requests)
@@ -658,13 +671,16 @@ def usage_command(
         warn(f"{malformed:,} lines are not accesses and were skipped")
 
 
-def _usage_rows(spark: SparkSession, requests: str) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
+def _usage_rows(
+    spark: SparkSession, requests: str, moment: TableMoment
+) -> tuple[AccessRows, PinnedFiles, DataFrame | None]:
     """Return the rows of an access log and its files, and those that cannot be read, if there may be any."""
-    plain = plain_accesses(spark, requests, spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE)
+    most = spark.sparkContext.defaultParallelism * _PARTS_OF_A_CORE
+    plain = None if moment else plain_accesses(spark, requests, most)
     if plain is not None:
         parts, files = plain
         return AccessRows.of_parts(spark, parts), files, None
-    accesses, files = pinned_accesses(spark, requests)
+    accesses, files = pinned_accesses(spark, requests, moment)
     rows = AccessRows.of_frame(accesses.where(F.col(MALFORMED).isNull()))
     return rows, files, accesses.where(F.col(MALFORMED).isNotNull())
 

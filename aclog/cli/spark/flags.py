@@ -4,41 +4,124 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from attrs import frozen
 
 from aclog.cli.flags.common import SOURCE_PANEL as PANEL
+from aclog.cli.flags.common import TimestampAsOf, VersionAsOf, table_moment
 from aclog.cli.options import Option
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.event_form import EventForm
 
+if TYPE_CHECKING:
+    from aclog.usage.accesses.table_formats import TableMoment
+
 # Flags of `aclog spark`, and their groups.
 
 
-Requests: TypeAlias = Annotated[
-    str,
-    Option(
-        "--requests",
-        metavar="PATH",
-        help="Parquet or JSON lines with principal, host, operation, resourceType, resourceName and any other columns, "
-        "or the output of `ingest`.",
-        show_default=False,
-    ),
-]
+SESSION_PANEL: Final = "Spark"
+
+
+@frozen(kw_only=True)
+class RequestFlags:
+    """The requests to decide, and of a table its version."""
+
+    requests: Annotated[
+        str,
+        Option(
+            "--requests",
+            metavar="PATH",
+            help="Parquet, ORC or JSON lines with principal, host, operation, resourceType, resourceName and any other "
+            "columns; the output of `ingest`; or a Delta or Iceberg table. A path, a glob, or a URI of Hadoop.",
+            show_default=False,
+        ),
+    ]
+    version_as_of: VersionAsOf = None
+    timestamp_as_of: TimestampAsOf = None
+
+    def moment(self) -> "TableMoment":
+        """Return the version of a table. Raises ConfigError: as table_moment."""
+        return table_moment(self.version_as_of, self.timestamp_as_of)
+
+
 Out: TypeAlias = Annotated[
     Path,
     Option("--out", metavar="DIR", help="The directory to create, of Parquet files.", show_default=False),
 ]
-Master: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--master",
-        metavar="URL",
-        help="The Spark master, such as [cyan]spark://HOST:7077[/]; under spark-submit, the master given to it.",
-        show_default="local[*]",
-    ),
-]
+
+
+@frozen(kw_only=True)
+class SessionFlags:
+    """The session of Spark: where it runs, its settings and its packages."""
+
+    master: Annotated[
+        str | None,
+        Option(
+            "--master",
+            metavar="URL",
+            help="The Spark master, such as [cyan]spark://HOST:7077[/]; under spark-submit, the master given to it.",
+            show_default="local[*]",
+            rich_help_panel=SESSION_PANEL,
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        Option(
+            "--conf",
+            metavar="KEY=VALUE",
+            help="A setting of Spark, such as [cyan]spark.executor.memory=4g[/]; can be repeated. It overrides aclog's "
+            "own settings, and spark-defaults.conf.",
+            rich_help_panel=SESSION_PANEL,
+        ),
+    ] = None
+    packages: Annotated[
+        list[str] | None,
+        Option(
+            "--packages",
+            metavar="GROUP:NAME:VERSION",
+            help="A Maven package for the driver and the executors, such as Delta's; can be repeated, or a list with "
+            "commas.",
+            rich_help_panel=SESSION_PANEL,
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of Spark that the flags name; Delta's package adds those that it requires.
+
+        Raises:
+            ConfigError: not KEY=VALUE with a key of Spark, or a zone other than UTC.
+
+        """
+        settings = dict(_setting(text) for text in self.conf or ())
+        packages = [name for text in self.packages or () for name in text.split(",") if name]
+        if packages:
+            settings[_PACKAGES] = ",".join(filter(None, (settings.get(_PACKAGES), *packages)))
+        if any(name.split(":")[1:2] and name.split(":")[1].startswith("delta-spark") for name in packages):
+            local = self.master is None or self.master.startswith("local")
+            settings = {**DELTA_CONFIGURATION, **(_DELTA_LOCALLY if local else {}), **settings}
+        return settings
+
+
+DELTA_CONFIGURATION: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""The settings of a session that Delta requires."""
+_DELTA_LOCALLY: Final = {"spark.databricks.delta.snapshotPartitions": "2"}
+"""For few cores: by default Delta reads its log in 50 tasks, which takes minutes on two."""
+_PACKAGES: Final = "spark.jars.packages"
+_ZONE: Final = "spark.sql.session.timeZone"
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key.startswith("spark."):
+        raise ConfigError(f"--conf {text!r}: expected KEY=VALUE with a key of Spark, such as spark.executor.memory=4g")
+    if key == _ZONE and value != "UTC":
+        raise ConfigError(f"--conf {text!r}: expected UTC: the times of logs and of --as-of are in UTC")
+    return key, value
 
 
 class Decided(StrEnum):

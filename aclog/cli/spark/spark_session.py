@@ -5,8 +5,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
 
+from aclog.cli.spark.flags import SessionFlags
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.filelog import open_reader
 from aclog.terminal.notices import progress
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_session(master: str | None) -> "Iterator[SparkSession]":
+def spark_session(flags: SessionFlags) -> "Iterator[SparkSession]":
     """Open a session for one command, with Spark's progress bar on a terminal, and stop it at the end.
+
+    A note reports a job that has no executor for a minute.
 
     Raises:
         ConfigError: the session or a job in it failed; one line with the cause.
@@ -29,19 +33,63 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
 
     from aclog.pipeline.session import open_session
 
+    settings = flags.settings()
     root = logging.getLogger()
     root.addFilter(_says_more)
     try:
         with progress("starting Spark"):
-            spark = open_session(master, {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()})
+            own = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
+            spark = open_session(flags.master, {**own, **settings})
+        stop = Event()
+        if not spark.sparkContext.master.startswith("local"):
+            Thread(target=watch_executors, args=(spark, stop), daemon=True).start()
         try:
             yield spark
         finally:
+            stop.set()
             spark.stop()
     except (PySparkException, Py4JError) as error:
         raise failure(error) from error
     finally:
         root.removeFilter(_says_more)
+
+
+_PATIENCE: Final = 60
+"""Seconds that a job may be without an executor before a note reports it."""
+
+
+def watch_executors(spark: "SparkSession", stop: Event, patience: int = _PATIENCE, interval: float = 1.0) -> None:
+    """Note once that a job has had no executor for so many looks, one each `interval` in seconds, until `stop`."""
+    from py4j.protocol import Py4JError
+
+    looks = 0
+    while not stop.wait(interval):
+        try:
+            waits = _waits(spark)
+        except (Py4JError, OSError):  # the session ends
+            return
+        looks = looks + 1 if waits else 0
+        if looks == patience:
+            note(_missing_executors(spark))
+            return
+
+
+def _waits(spark: "SparkSession") -> bool:
+    """Return whether a job is active without an executor; the driver is in the list of executors."""
+    context = spark.sparkContext
+    return bool(context.statusTracker().getActiveJobsIds()) and context._jsc.sc().getExecutorMemoryStatus().size() < 2
+
+
+def _missing_executors(spark: "SparkSession") -> str:
+    context = spark.sparkContext
+    names = {"spark.executor.memory": "1g", "spark.executor.cores": None, "spark.cores.max": None}
+    names |= {"spark.executor.instances": None, "spark.executor.memoryOverhead": None}
+    stated = {name: context.getConf().get(name, default) for name, default in names.items()}
+    requested = ", ".join(f"{name}={value}" for name, value in stated.items() if value is not None)
+    return (
+        f"no executor for {_PATIENCE} s: {context.master} has none with {requested} free: compare the memory and cores "
+        "of its workers (the page of the master), and request less with --conf KEY=VALUE, or wait"
+    )
 
 
 def _says_more(record: logging.LogRecord) -> bool:

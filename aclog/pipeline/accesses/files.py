@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import unquote, urlsplit
 
 from attrs import evolve, field, frozen
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
@@ -23,6 +22,7 @@ from aclog.pipeline.accesses.kafka_log import (
     check_found,
     number,
     of_millis,
+    of_nanos,
     parse_lines,
     quoted,
     read_lines,
@@ -30,8 +30,18 @@ from aclog.pipeline.accesses.kafka_log import (
     text,
     within,
 )
-from aclog.usage.accesses.access_log import check_whole
+from aclog.pipeline.accesses.table_formats import (
+    check_loose,
+    form_of_files,
+    named_table,
+    read_parquet,
+    table_frame,
+)
+from aclog.pipeline.storage import is_directory, joined, local_path
+from aclog.usage.accesses.access_batch import AccessForm
+from aclog.usage.accesses.access_log import TABLE_ENDINGS, check_whole
 from aclog.usage.accesses.parquet import ParquetPart, plain_parts
+from aclog.usage.accesses.table_formats import NEWEST, TableMoment
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Input files, pinned: Spark lists names and opens them later, and a log may be rotated in between.
@@ -108,7 +118,7 @@ class PinnedFiles:
     @property
     def are_local(self) -> bool:
         """Whether all files are on a file system of this machine."""
-        return all(_local_path(name) is not None for name in self.pins)
+        return all(local_path(name) is not None for name in self.pins)
 
     def paths(self) -> dict[str, tuple[str, int]]:
         """Return the path and the size of each file by its name.
@@ -117,7 +127,7 @@ class PinnedFiles:
             ConfigError: a file is not on a file system of this machine.
 
         """
-        places = {name: (_local_path(name), pin.size) for name, pin in self.pins.items()}
+        places = {name: (local_path(name), pin.size) for name, pin in self.pins.items()}
         for name, (path, _) in places.items():
             if path is None:
                 raise ConfigError(f"{name}: --append reads files of a local or shared file system: copy it first")
@@ -136,7 +146,7 @@ class PinnedFiles:
             changed = _change(self.spark, name, pin)
             if changed is not None:
                 raise ChangedFilesError(
-                    f"{_local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
+                    f"{local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
                     "again, or on a copy if logs are rotated often"
                 )
 
@@ -178,14 +188,8 @@ def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
     return _listing(spark, paths).inputFiles()
 
 
-def _local_path(name: str) -> str | None:
-    """Return the path of a local file's URI; None for other file systems."""
-    parts = urlsplit(name)
-    return unquote(parts.path) if parts.scheme in {"", "file"} else None
-
-
 def _pin(spark: SparkSession, name: str) -> Pin:
-    path = _local_path(name)
+    path = local_path(name)
     return _remote_pin(spark, name) if path is None else _local_pin(path, None)
 
 
@@ -220,7 +224,7 @@ def _remote_pin(spark: SparkSession, name: str) -> Pin:
 
 def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
     """Return how a file has changed since it was pinned; None if it has not."""
-    path = _local_path(name)
+    path = local_path(name)
     try:
         now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)
     except FileNotFoundError:
@@ -239,34 +243,56 @@ _WHOLE = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz", ".parquet
 """Endings of files that are only valid as a whole, and so must not even grow."""
 
 
-# The input of jobs: accesses or requests as Parquet, from `ingest` or elsewhere, or as JSON lines.
+# The input of jobs: accesses or requests as Parquet or ORC, from `ingest` or elsewhere, as JSON lines, or in a table.
 
 
 MALFORMED: Final = "_malformed"
 """The column with the text of an unreadable line or row, whose other columns are null; null in readable rows."""
 
 _SCALARS = {"string", "bigint", "double", "boolean", "timestamp", "date"}
+_INFER_PARTITIONS: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
-def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Return the accesses of a Parquet file or directory, or of JSON lines (plain or `.gz`), and column `_malformed`.
+def read_accesses(spark: SparkSession, path: str | Path, moment: TableMoment = NEWEST) -> DataFrame:
+    """Return the accesses of Parquet, ORC, a table of Delta or Iceberg, or JSON lines (plain or packed).
 
-    `path` may be the output directory of `ingest`. The columns of a request are STRING; `timestamp`, if present, is a
+    `path`, or a URI, is a file, a directory or a glob, perhaps the output directory of `ingest`; `moment` is the
+    version of a table. The columns of a request, in any case of letters, are STRING; `timestamp`, if present, is a
     TIMESTAMP (in the input: a TIMESTAMP, ms as an integer, or ISO 8601 text, in UTC unless it has an offset). Other
-    columns are kept. Only blank lines are dropped: an unreadable line has its text in `_malformed`.
+    columns are kept. Only blank lines are dropped: an unreadable line has its text in the further column `_malformed`.
 
     Raises:
-        ConfigError: no file is found, a column is missing, or an append to the directory has not been finished.
+        ConfigError: no file is found, a column is missing, an append to the directory has not been finished, the files
+            are those of a table, or the package of its format is missing.
 
     """
-    place = _place(path)
+    place = _place(spark, path)
     with readable_errors([place]):
-        return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
+        table = named_table(spark, place)
+        moment.check_used([place], () if table is None else [table])
+        if table is not None:
+            return _of_frame(table_frame(spark, table, moment), place, {})
+        files = _listed(spark, [place])
+        check_loose(spark, [file for file in files if file.endswith(TABLE_ENDINGS)])
+        form = form_of_files(spark, files, place)
+        if form is AccessForm.JSONL:
+            return _from_lines(spark, place)
+        check_loose(spark, files)
+        if form is AccessForm.ORC:
+            return _of_frame(_orc(spark, place), place, {})
+        return _of_frame(*_parquet(spark, place))
 
 
-def pinned_accesses(spark: SparkSession, path: str | Path) -> tuple[DataFrame, PinnedFiles]:
-    """Return the same with its files, so that a job can check at its end that all rows came from them."""
-    return pinned(spark, [str(path)], lambda: read_accesses(spark, path))
+def pinned_accesses(
+    spark: SparkSession, path: str | Path, moment: TableMoment = NEWEST
+) -> tuple[DataFrame, PinnedFiles]:
+    """Return the same with its files, so that a job can check at its end that all rows came from them.
+
+    The frame over a table names its version, whose files do not change.
+    """
+    if named_table(spark, _place(spark, path)) is not None:
+        return read_accesses(spark, path, moment), PinnedFiles.of(spark, ())
+    return pinned(spark, [str(path)], lambda: read_accesses(spark, path, moment))
 
 
 def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[list[ParquetPart], PinnedFiles] | None:
@@ -274,43 +300,79 @@ def plain_accesses(spark: SparkSession, path: str | Path, most: int) -> tuple[li
 
     None if the input is anything else, which `read_accesses` may still be able to read.
     """
-    files = listed(spark, [_place(path)])
+    place = _place(spark, path)
+    if named_table(spark, place) is not None:
+        return None
+    files = listed(spark, [place])
     if not all(map(_is_parquet, files.pins)) or not files.are_local:
         return None
+    check_loose(spark, list(files.pins))
     parts = plain_parts([place for place, _ in files.paths().values()], most)
     return None if parts is None else (parts, files)
 
 
-def _place(path: str | Path) -> str:
+def _place(spark: SparkSession, path: str | Path) -> str:
     """Return where the table is. Raises ConfigError: an append to it has not been finished."""
-    place = Path(path)
-    check_whole(place.parent if place.name == "accesses" else place)
-    return str(place / "accesses") if (place / "accesses").is_dir() else str(path)
+    local = local_path(str(path))
+    if local is not None:
+        place = Path(local)
+        check_whole(place.parent if place.name == "accesses" else place)
+    inner = joined(str(path), "accesses")
+    return inner if is_directory(spark, inner) else str(path)
 
 
 def _is_parquet(name: str) -> bool:
     return name.endswith((".parquet", ".parq", ".pq"))
 
 
-def _is_json(spark: SparkSession, place: str) -> bool:
-    """Return whether no file has a name of a Parquet file."""
-    # binaryFile lists the files as Spark would read them (globs, object stores), without opening any
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(place)
-    check_found(files, [place])
-    names = files.inputFiles()
-    return not any(map(_is_parquet, names))
+def _parquet(spark: SparkSession, place: str) -> tuple[DataFrame, str, dict[str, bool]]:
+    frame, nanos = read_parquet(spark, [place])
+    kinds = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    if all(isinstance(kinds.get(name.lower(), StringType()), StringType) for name in REQUEST_COLUMNS):
+        return frame, place, nanos
+    # a column of a directory's name: Spark would take the topic `007` for the number 7
+    before = spark.conf.get(_INFER_PARTITIONS)
+    spark.conf.set(_INFER_PARTITIONS, value=False)
+    try:
+        return spark.read.parquet(place), place, nanos
+    finally:
+        spark.conf.set(_INFER_PARTITIONS, str(before))
 
 
-def _from_parquet(spark: SparkSession, place: str) -> DataFrame:
-    frame = spark.read.parquet(place)
-    if missing := [name for name in REQUEST_COLUMNS if name not in frame.columns]:
+def _orc(spark: SparkSession, place: str) -> DataFrame:
+    frame = spark.read.orc(place)
+    jvm: Any = spark.sparkContext._jvm
+    if any(isinstance(field.dataType, TimestampType) for field in frame.schema.fields):
+        zone = jvm.java.util.TimeZone.getDefault()
+        if zone.getRawOffset() or zone.useDaylightTime():
+            raise ConfigError(
+                f"{place}: ORC has times without a zone, which Spark reads in that of its JVM, {zone.getID()}: "
+                "expected -Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
+            )
+    return frame
+
+
+def _of_frame(frame: DataFrame, place: str, nanos: Mapping[str, bool]) -> DataFrame:
+    """Return the rows of a table; `nanos`: its BIGINT columns of times in ns."""
+    ours = {name.lower(): name for name in (*REQUEST_COLUMNS, TIMESTAMP, MALFORMED)}
+    theirs: dict[str, str] = {}
+    for name in frame.columns:
+        known = ours.get(name.lower(), name)
+        if known in theirs:
+            raise ConfigError(f"{place}: columns {theirs[known]!r} and {name!r}: expected one of this name")
+        theirs[known] = name
+    if missing := [name for name in REQUEST_COLUMNS if name not in theirs]:
         raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
-    columns = {name: F.col(quoted(name)) for name in frame.columns if name != MALFORMED}
+    columns = {known: F.col(quoted(name)) for known, name in theirs.items() if known != MALFORMED}
     columns |= {name: columns[name].cast("string") for name in REQUEST_COLUMNS}
-    malformed = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(None).cast("string")
+    malformed = F.col(quoted(theirs[MALFORMED])) if MALFORMED in theirs else F.lit(None).cast("string")
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
     if TIMESTAMP in columns:
-        time = any_time(columns[TIMESTAMP], kinds[TIMESTAMP], "UTC")
+        adjusted = nanos.get(theirs[TIMESTAMP])
+        if adjusted is None:
+            time = any_time(columns[TIMESTAMP], kinds[theirs[TIMESTAMP]], "UTC")
+        else:
+            time = of_nanos(columns[TIMESTAMP], "UTC", adjusted=adjusted)
         unread = columns[TIMESTAMP].isNotNull() & time.isNull()
         malformed = F.coalesce(
             malformed, F.when(unread, F.to_json(F.struct(*(each.alias(name) for name, each in columns.items()))))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -29,11 +30,13 @@ from aclog.pipeline.accesses.kafka_log import (
     check_found,
     number,
     of_millis,
+    of_nanos,
     parse_lines,
     quoted,
     readable_errors,
     text,
 )
+from aclog.pipeline.accesses.table_formats import check_loose, named_table, read_parquet
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 
 # Tables of accesses from elsewhere: Parquet, CSV with a header, JSON lines; columns are found by name or mapping.
@@ -51,10 +54,14 @@ def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[
 
     """
     with readable_errors(paths):
-        frame = spark.read.parquet(*paths)
+        for path in paths:
+            if named_table(spark, path) is not None:
+                raise ConfigError(f"{path}: a table: expected files: the other commands read the table itself")
+        frame, nanos = read_parquet(spark, paths)
         check_found(frame, paths)
+        check_loose(spark, frame.inputFiles())
     line = F.to_json(F.struct(*map(quoted, frame.columns)))
-    return _of_frame(frame, columns, line=line, timezone=timezone)
+    return _of_frame(frame, columns, line=line, timezone=timezone, nanos=nanos)
 
 
 def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
@@ -107,7 +114,13 @@ def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) ->
 
 
 def _of_frame(
-    frame: DataFrame, columns: Mapping[str, str], *, line: Column, timezone: str, reason: Column | None = None
+    frame: DataFrame,
+    columns: Mapping[str, str],
+    *,
+    line: Column,
+    timezone: str,
+    reason: Column | None = None,
+    nanos: Mapping[str, bool] = MappingProxyType({}),
 ) -> DataFrame:
     places = _places(frame, columns)
     sources = {ours: F.col(quoted(theirs)) for ours, theirs in places.items()}
@@ -115,7 +128,11 @@ def _of_frame(
     nothing = F.lit(None).cast("string")
     time = F.lit(None).cast("timestamp")
     if TIMESTAMP in places:
-        time = any_time(sources[TIMESTAMP], kinds[places[TIMESTAMP]], timezone)
+        theirs = places[TIMESTAMP]
+        if theirs in nanos:
+            time = of_nanos(sources[TIMESTAMP], timezone, adjusted=nanos[theirs])
+        else:
+            time = any_time(sources[TIMESTAMP], kinds[theirs], timezone)
     values = {
         name: sources[name].cast("string") if name in sources else nothing
         for name in (*REQUEST_COLUMNS, *OPTIONAL_COLUMNS)
@@ -140,7 +157,10 @@ def _places(frame: DataFrame, columns: Mapping[str, str]) -> dict[str, str]:
     """Return the names of the frame's columns by ours."""
     _check_names(columns)
     there = [name for name in frame.columns if name != _TORN]
-    places = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS if ours in columns or ours in there}
+    alike = {name: name for name in there} | {  # Spark's names have no case of letters
+        ours: name for ours in ACCESS_COLUMNS for name in there if ours not in there and ours.lower() == name.lower()
+    }
+    places = {ours: columns.get(ours, alike.get(ours, ours)) for ours in ACCESS_COLUMNS if ours in {*columns, *alike}}
     needed = {ours: columns.get(ours, ours) for ours in REQUEST_COLUMNS} | places
     if missing := [theirs for theirs in needed.values() if theirs not in there]:
         raise ConfigError(f"no column {missing[0]!r} in the table, which has {', '.join(there)[:300]}")

@@ -6,6 +6,7 @@ Begin with `data_source.py` and `rows.py`.
 import os
 import sys
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from aclog.pipeline.source.data_source import AclogDataSource
@@ -22,4 +23,9 @@ def register(spark: SparkSession) -> None:
     classic = not type(spark).__module__.startswith("pyspark.sql.connect.")
     if classic and "PYSPARK_PYTHON" not in os.environ and str(spark.sparkContext.master).startswith("local"):
         spark.sparkContext.pythonExec = sys.executable
-    spark.dataSource.register(AclogDataSource)
+    try:
+        spark.dataSource.register(AclogDataSource)
+    except AnalysisException as error:
+        # before 4.1 Spark does not register again what it has found by itself
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

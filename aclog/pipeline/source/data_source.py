@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from aclog.metalog.batches import scan_batches
@@ -30,6 +28,15 @@ from aclog.pipeline.source.directory import (
     read_range,
 )
 from aclog.pipeline.source.rows import LOG_SCHEMA, arrow_batches, commented_schema, damage_row, push
+from aclog.pipeline.spark_versions import (
+    Filter,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    arrow_schema,
+    check_streams,
+)
 
 if TYPE_CHECKING:
     from aclog.metalog.topiclog.partition import Partition
@@ -219,7 +226,8 @@ class AclogDataSource(DataSource):
         return kind(self._options, chosen_columns(schema))
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
-        """Return the reader of one stream."""
+        """Return the reader of one stream. Raises ConfigError: before PySpark 4.2."""
+        check_streams()
         return LogStreamReader(self._options, chosen_columns(schema))
 
 
@@ -266,7 +274,7 @@ def chosen_columns(schema: StructType) -> pa.Schema:
         ConfigError: a column that the table does not have, or has with another type.
 
     """
-    columns = to_arrow_schema(schema, timezone="UTC")
+    columns = arrow_schema(schema)
     for column in columns:
         if column.name not in LOG_SCHEMA.names:
             raise ConfigError(f"column {column.name}: expected one of {', '.join(LOG_SCHEMA.names)}")

@@ -8,16 +8,6 @@ from typing import Any, Final, Self, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 from attrs import evolve, fields, frozen
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
@@ -51,6 +41,16 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.metalog.text_forms import may_hold_secret, type_name
+from aclog.pipeline.spark_versions import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
 from aclog.usage.arrow import ACL_TYPE, acl_structs, id_texts, slices
 
 # The schema of a metadata log as a table, in Arrow; Spark's types are derived from it.

@@ -59,6 +59,7 @@ class AccessForm(StrEnum):
     """The form of a file of accesses."""
 
     PARQUET = "parquet"
+    ORC = "orc"
     JSONL = "jsonl"
     """Lines as for `authorize --requests`, with `timestamp`."""
     KAFKA_LOG = "kafka-log"
@@ -84,10 +85,9 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
         ConfigError: text in UTF-16.
 
     """
-    if beginning[:4] == b"PAR1":
-        return AccessForm.PARQUET
-    if beginning[:4] == b"Obj\x01":
-        return AccessForm.AVRO
+    table = next((form for magic, form in _TABLES if beginning.startswith(magic)), None)
+    if table is not None and not is_text(beginning):
+        return table
     if beginning[:2] in UTF_16:
         raise ConfigError(f"{path}: in UTF-16: expected UTF-8: convert it first")
     text = beginning.lstrip(b"\0").removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -98,6 +98,10 @@ def form_of(beginning: bytes, path: str) -> AccessForm | None:
     if not is_text(text):
         return None
     return AccessForm.KAFKA_LOG if any(mark in text for mark in MARKS_OF_AUDIT) else None
+
+
+_TABLES: Final = ((b"PAR1", AccessForm.PARQUET), (b"Obj\x01", AccessForm.AVRO), (b"ORC", AccessForm.ORC))
+"""How files of tables begin; text may begin with the same letters."""
 
 
 def _json_form(text: bytes) -> AccessForm | None:

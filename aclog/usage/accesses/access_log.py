@@ -55,7 +55,8 @@ from aclog.usage.accesses.lines import (
     packing_in,
     packing_of,
 )
-from aclog.usage.accesses.parquet import ParquetPart, parquet_parts, read_parquet
+from aclog.usage.accesses.parquet import COLUMNS_READ, ParquetPart, Partition, parquet_parts, partition_of, read_parquet
+from aclog.usage.accesses.table_formats import NEWEST, TableCopy, TableMoment, check_loose_files, copied, tables_among
 
 # File contents, identified by digest: a renamed, compressed or copied log has the same contents.
 #
@@ -345,6 +346,8 @@ class AccessInput:
     """The files in directories that are not read, since nothing in them is an access."""
     copies: tuple[tuple[str, str], ...] = ()
     """Files with the content of another one, which is read instead: both names."""
+    tables: tuple[TableCopy, ...] = ()
+    """Copies of tables, which end with this object."""
 
     @property
     def profiles(self) -> dict[str, Profile]:
@@ -368,28 +371,33 @@ def find_accesses(
     profile: Profile | None = None,
     *,
     streams: Mapping[str, StreamCopy] = NO_STREAMS,
+    moment: TableMoment = NEWEST,
 ) -> AccessInput:
     """Return the log in these files, directories (recursively) and globs; `zone` applies to times without an offset.
 
     As in Spark, files in directories are skipped if their names begin with `.` or `_`. A directory that `spark ingest`
     made has its accesses and its rejected lines. Of the other files in a directory, those with a sign of an access are
     read, and a file with several names, or with copies, packed or not, once. `profile`: the layout that the user has
-    stated. `streams`: the copies of the paths that are streams.
+    stated. `streams`: the copies of the paths that are streams. A table of Delta or Iceberg is copied as of `moment`.
 
     Raises:
-        ConfigError: no such file, a file of unknown form, records of another authorizer, or an append to a table that
-        is unfinished or was made meanwhile.
+        ConfigError: no such file, a file of unknown form, records of another authorizer, an append to a table that is
+        unfinished or was made meanwhile, or a table that cannot be read, or of which a path names files.
         OSError: a file cannot be read.
 
     """
-    named = {str(Path(pattern)) for pattern in paths} | {_name_of_stream(path) for path in streams}
-    places = [pattern for pattern in paths if pattern not in streams]
+    roots = tables_among([path for path in paths if path not in streams])
+    moment.check_used(paths, roots.values())
+    tables = {path: copied(root, moment, COLUMNS_READ) for path, root in roots.items()}
+    named = {*map(str, map(Path, paths)), *map(_name_of_stream, streams), *tables}
+    places = [pattern for pattern in paths if pattern not in streams and pattern not in tables]
     with listing(tables_of(path for pattern in places for path in files_of(pattern))):
         listed = [path for pattern in places for path in files_of(pattern)]
         dangling = dict.fromkeys(str(path) for path in listed if _is_dangling(path))
         pinned = [PinnedFile.of(str(path)) for path in listed if str(path) not in dangling]
     pinned += [PinnedFile.of(_name_of_stream(path), copy.place) for path, copy in streams.items()]
-    files, copies = _without_copies(list(_distinct(pinned)))
+    pinned += [PinnedFile.of(path, table.place) for path, table in tables.items()]
+    files, copies = _without_copies(list(_distinct(pinned)), named)
     log = accesses_in(files, zone, form, profile, named=named)
     if files and not log.files:
         raise ConfigError(
@@ -397,7 +405,12 @@ def find_accesses(
             "or accesses in JSON lines, Parquet or Avro"
         )
     read = {file.path for file in log.files}
-    return evolve(log, skipped=(*dangling, *log.skipped), copies=tuple(pair for pair in copies if pair[0] in read))
+    return evolve(
+        log,
+        skipped=(*dangling, *log.skipped),
+        copies=tuple(pair for pair in copies if pair[0] in read),
+        tables=tuple(tables.values()),
+    )
 
 
 def accesses_in(
@@ -414,7 +427,9 @@ def accesses_in(
         ConfigError, OSError: as find_accesses.
 
     """
-    parquet, parts, read, skipped = [], list[AccessPart](), list[PinnedFile](), list[str]()
+    check_loose_files(file.path for file in files if file.place == file.path and file.path.endswith(TABLE_ENDINGS))
+    columnar, partitions, in_tables = list[str](), list[Partition](), list[str]()
+    parts, read, skipped = list[AccessPart](), list[PinnedFile](), list[str]()
     for file in files:
         examined = _examined(file, form, profile, named=file.path in named)
         if examined is None:
@@ -424,8 +439,11 @@ def accesses_in(
         file_form, file_profile = examined
         if file.packing is not None:
             skipped += (f"{file.path}:{name}" for name in _members_skipped(file))
-        if file_form is AccessForm.PARQUET:
-            parquet.append(file.place)
+        if file_form in TABLE_FORMS and file.place == file.path:
+            in_tables.append(file.path)
+        if file_form in COLUMN_FORMS:
+            columnar.append(file.place)
+            partitions.append(partition_of(file.path, named))
         elif file_form is AccessForm.AVRO:
             parts.append(AvroPart(file=file, zone=zone))
         else:
@@ -434,8 +452,10 @@ def accesses_in(
                 TextPart(lines=lines, form=file_form, zone=zone, mixed=mixed, profile=file_profile)
                 for lines in line_parts(file)
             ]
+    check_loose_files(path for path in in_tables if not path.endswith(TABLE_ENDINGS))
+    of_tables = parquet_parts(columnar, PARTS, partitions)
     return AccessInput(
-        parts=(*parts, *(TablePart(table=part, zone=zone) for part in parquet_parts(parquet, PARTS))),
+        parts=(*parts, *(TablePart(table=part, zone=zone) for part in of_tables)),
         files=tuple(read),
         skipped=tuple(skipped),
     )
@@ -455,17 +475,21 @@ def _distinct(files: Iterable[PinnedFile]) -> Iterator[PinnedFile]:
         seen.add(key)
 
 
-def _without_copies(files: Sequence[PinnedFile]) -> tuple[list[PinnedFile], list[tuple[str, str]]]:
+def _without_copies(
+    files: Sequence[PinnedFile], named: AbstractSet[str]
+) -> tuple[list[PinnedFile], list[tuple[str, str]]]:
     """Return the files without those of the same content, packed or not, and the names of each pair.
+
+    Files whose directories have columns of an access in their names differ if these do.
 
     Contents are compared as a whole, but only of files with the same first bytes: those of logs differ in their times.
     A plain file is read rather than a packed one.
     """
-    same_head: dict[bytes, list[PinnedFile]] = {}
+    same_head: dict[tuple[bytes, Partition], list[PinnedFile]] = {}
     for file in files:
-        same_head.setdefault(content_head(file), []).append(file)
+        same_head.setdefault((content_head(file), partition_of(file.path, named)), []).append(file)
     dropped: dict[str, str] = {}
-    for head, alike in same_head.items():
+    for (head, _), alike in same_head.items():
         if not head or len(alike) < 2:
             continue
         packed = {file.path for file in alike if file.packing is not None}
@@ -498,14 +522,14 @@ def _examined(
     file: PinnedFile, form: AccessForm | None, profile: Profile | None, *, named: bool
 ) -> tuple[AccessForm, Profile] | None:
     """Return the form and the layouts of a file; None for a file in a directory without accesses."""
-    if form in {AccessForm.PARQUET, AccessForm.AVRO} or (form is None and file.path.endswith(PARQUET_ENDINGS)):
+    if form in TABLE_FORMS or (form is None and file.path.endswith(PARQUET_ENDINGS)):
         return form or AccessForm.PARQUET, APACHE
     samples = _samples(file)
     beginning = samples[0]
     if not named and form is None and beginning[:2] in UTF_16 and not _has_marks(file):
         return None
     own = form or form_of(beginning, file.path)
-    if own in {AccessForm.PARQUET, AccessForm.AVRO}:
+    if own in TABLE_FORMS:
         if file.packing is not None:
             raise ConfigError(f"{file.path}: {own.value} in a packed file: unpack it first")
         return own, APACHE
@@ -660,6 +684,10 @@ def _explained(log: AccessInput) -> Iterator[UnreadLine]:
                 yield UnreadLine(path, number, column, expected, _reason(line, part), text)
 
 
+COLUMN_FORMS: Final = frozenset((AccessForm.PARQUET, AccessForm.ORC))
+TABLE_FORMS: Final = COLUMN_FORMS | {AccessForm.AVRO}
+"""Forms of the data in tables of Delta, Iceberg and Hudi."""
+TABLE_ENDINGS: Final = (*PARQUET_ENDINGS, ".orc", ".avro")
 OF_KAFKA: Final = frozenset((AccessForm.KAFKA_LOG, AccessForm.KAFKA_JSON))
 """Forms whose lines have a layout."""
 
@@ -799,11 +827,28 @@ def only_new(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) 
     """Return the new part of a log; `keys` are the lengths and digests of the contents in the index.
 
     Raises:
-        ConfigError: a file cannot be read, or was truncated or replaced meanwhile.
+        ConfigError: a file cannot be read, or was truncated or replaced meanwhile; or not only its content counts.
         OSError: a file was removed.
 
     """
+    copies = {part.place for part in log.tables}
+    check_no_tables([file.path for file in log.files if file.place in copies])
+    groups = [each for part in log.parts if isinstance(part, TablePart) for each in part.table.groups]
+    if of_directories := [each for each in groups if each.partition]:
+        raise ConfigError(
+            f"{of_directories[0].path}: an index identifies files by their content, and column "
+            f"{of_directories[0].partition[0][0]!r} is in the name of a directory: expected it in the files"
+        )
     return new_accesses(log, *contents_of(log, keys, advance))
+
+
+def check_no_tables(tables: Iterable[str]) -> None:
+    """Raise ConfigError if there are tables of Delta or Iceberg, by their paths: an index cannot take them."""
+    for path in tables:
+        raise ConfigError(
+            f"{path}: a table, which rewrites its files, and an index counts each file once: expected access logs that "
+            "only grow, or `aclog usage` for the table"
+        )
 
 
 def contents_of(log: AccessInput, keys: AbstractSet[ContentKey], advance: Advance) -> tuple[list[Part], list[Part]]:

@@ -1,16 +1,19 @@
-"""Accesses in Parquet files."""
+"""Accesses in Parquet and ORC files."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
-from typing import Any, Final
+from glob import has_magic
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from aclog.authorizer.audit import Reason
 from aclog.metalog.errors import ConfigError
@@ -29,20 +32,61 @@ from aclog.usage.accesses.access_batch import (
 from aclog.usage.decisions.decisions import REQUEST_COLUMNS
 from aclog.usage.window import UnreadCounter, UnreadSpan, micros_of
 
-# Tables of accesses in Parquet files, read row group by row group; a few row groups are one piece of work.
+# Columns in the names of directories: `operation=READ/part-0.parquet`, as Hive and Spark write them.
+
+
+Partition: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Columns of a request and their values for all rows of a file; None: null."""
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+def partition_of(path: str, named: Collection[str]) -> Partition:
+    """Return the columns of a file that the directories below one of the named paths or globs have in their names.
+
+    Above a named path, a directory such as `host=web1` is no part of the table.
+    """
+    parts = PurePath(path).parts
+    below = max((_depth(PurePath(name), parts) for name in named), default=len(parts))
+    pairs = [part.partition("=") for part in parts[below:-1]]
+    columns = {name.lower(): name for name in READ_COLUMNS}
+    values = {
+        columns[key.lower()]: None if value == _NULL else unquote(value)
+        for key, equals, value in pairs
+        if equals and key.lower() in columns
+    }
+    return tuple(values.items())
+
+
+def _depth(name: PurePath, parts: Sequence[str]) -> int:
+    """Return how many components of a path a name or glob has; -1 if it is another path."""
+    own = name.parts
+    if any("**" in part for part in own):
+        return -1
+    alike = len(own) <= len(parts) and all(
+        mine == theirs or has_magic(mine) for mine, theirs in zip(own, parts, strict=False)
+    )
+    return len(own) if alike else -1
+
+
+# Tables of accesses in files, read row group by row group; a few row groups are one piece of work.
 
 
 TIMESTAMP_COLUMN = "timestamp"
 MALFORMED = "_malformed"
 """A column of tables with unreadable lines, which are not plain."""
 _COLUMNS = [*REQUEST_COLUMNS, TIMESTAMP_COLUMN]
+_LINE, _REASON = "line", "reason"
+"""Columns of a table of rejects, which `spark ingest` writes beside its accesses."""
+COLUMNS_READ: Final = (*READ_COLUMNS, MALFORMED, _LINE, _REASON)
+"""The columns that `read_parquet` takes."""
 _BATCH = 1 << 20
 """How many rows are read at once; as codes in columns, about 30 MB."""
 
 
 @frozen(kw_only=True)
 class RowGroups:
-    """Some row groups of one Parquet file."""
+    """Some row groups of one Parquet file, or stripes of one ORC file."""
 
     path: str
     size: int
@@ -52,6 +96,7 @@ class RowGroups:
     rows: int
     latest: int | None
     """The latest time in us since 1970, from the file's statistics; None if they have none."""
+    partition: Partition = ()
 
 
 @frozen(kw_only=True)
@@ -74,36 +119,60 @@ def plain_parts(paths: Sequence[str], most: int) -> list[ParquetPart] | None:
     in UTC, under exactly these names. Raises as `parquet_parts`.
     """
     for path in paths:
-        with _opened(path) as (file, _):
-            if not _is_plain(file.schema_arrow):
+        if any("=" in part for part in PurePath(path).parts[:-1]):
+            return None  # directories may have columns in their names
+        with _opened(path) as file:
+            if file.statistics is None or not _is_plain(file.schema):
                 return None
     return parquet_parts(paths, most)
 
 
-def parquet_parts(paths: Sequence[str], most: int) -> list[ParquetPart]:
+def parquet_parts(paths: Sequence[str], most: int, partitions: Sequence[Partition] = ()) -> list[ParquetPart]:
     """Return the row groups of these files, in at most `most` pieces with similar numbers of rows.
 
+    `partitions`: the columns in the names of the directories of each file.
+
     Raises:
-        ConfigError: a file cannot be read as Parquet.
+        ConfigError: a file cannot be read as Parquet or ORC.
         OSError: a file was removed, or cannot be read.
 
     """
     row_groups: list[RowGroups] = []
-    for path in paths:
-        with _opened(path) as (file, size):
-            plain = _is_plain(file.schema_arrow)
-            groups = (_row_group(file.metadata, at, path, size, plain) for at in range(file.num_row_groups))
-            row_groups += [group for group in groups if group.rows]
+    for path, partition in zip(paths, partitions or [()] * len(paths), strict=True):
+        with _opened(path) as file:
+            latest = _latest_times(file) if not partition and _is_plain(file.schema) else None
+            row_groups += [
+                RowGroups(
+                    path=path,
+                    size=file.size,
+                    first=at,
+                    end=at + 1,
+                    rows=rows,
+                    latest=None if latest is None else latest[at],
+                    partition=partition,
+                )
+                for at, rows in enumerate(file.rows)
+                if rows
+            ]
     return [ParquetPart(groups=_joined(part)) for part in _spread(row_groups, most)]
 
 
-def _row_group(metadata: pq.FileMetaData, at: int, path: str, size: int, plain: bool) -> RowGroups:
-    group = metadata.row_group(at)
-    chunks = (group.column(column) for column in range(group.num_columns))
-    latest = next(
-        (_latest(chunk.statistics) for chunk in chunks if plain and chunk.path_in_schema == TIMESTAMP_COLUMN), None
-    )
-    return RowGroups(path=path, size=size, first=at, end=at + 1, rows=group.num_rows, latest=latest)
+def _latest_times(file: "_OpenTable") -> list[int | None] | None:
+    metadata = file.statistics
+    if metadata is None:
+        return None
+    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
+    return [
+        next(
+            (
+                _latest(chunk.statistics)
+                for chunk in (group.column(column) for column in range(group.num_columns))
+                if chunk.path_in_schema == TIMESTAMP_COLUMN
+            ),
+            None,
+        )
+        for group in groups
+    ]
 
 
 def _latest(times: Any) -> int | None:
@@ -129,15 +198,42 @@ def read_plain(part: ParquetPart, *, only_times: bool = False) -> Iterator[pa.Re
 
 
 def read_columns(part: ParquetPart, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the path and rows with the given columns that its file has. Raises as `read_plain`."""
+    """Yield the path and rows with the given columns that its file has, in any case of letters.
+
+    Raises:
+        ConfigError: two columns of one name; as `read_plain`.
+        OSError: a file was removed.
+
+    """
     for groups in part.groups:
-        texts = [name for name in columns if name in REQUEST_COLUMNS]
-        with _opened(groups.path, dictionaries=texts) as (file, size):
-            if size != groups.size:
+        with _opened(groups.path, dictionaries=REQUEST_COLUMNS) as file:
+            if file.size != groups.size:
                 raise ConfigError(f"{groups.path}: replaced by another file while it was being read: run again")
-            there = [name for name in columns if name in file.schema_arrow.names]
-            for batch in file.iter_batches(_BATCH, list(range(groups.first, groups.end)), there, use_threads=False):
-                yield groups.path, batch
+            partition = {name: value for name, value in groups.partition if name in columns}
+            there = {ours: theirs for ours, theirs in _names(file.schema, groups.path).items() if ours in columns}
+            names = [name for name in there if name not in partition]
+            for batch in file.read(range(groups.first, groups.end), [there[name] for name in names]):
+                own = batch.select([there[name] for name in names])
+                arrays = [*own.columns, *(_constant(value, own.num_rows) for value in partition.values())]
+                yield groups.path, pa.record_batch(arrays, names=[*names, *partition])
+
+
+def _names(schema: pa.Schema, path: str) -> dict[str, str]:
+    """Return the names of a table's columns by ours. Raises ConfigError: two differ in the case of letters only."""
+    ours = {name.lower(): name for name in COLUMNS_READ}
+    names: dict[str, str] = {}
+    for theirs in schema.names:
+        name = ours.get(theirs.lower())
+        if name is not None and name in names:
+            raise ConfigError(f"{path}: columns {names[name]!r} and {theirs!r}: expected one of this name")
+        if name is not None:
+            names[name] = theirs
+    return names
+
+
+def _constant(value: str | None, count: int) -> Any:
+    indices: Any = pa.array(np.zeros(count, np.int32), mask=np.full(count, value is None))
+    return pa.DictionaryArray.from_arrays(indices, pa.array([value or ""], pa.string()))
 
 
 def latest_time(part: ParquetPart) -> int | None:
@@ -151,19 +247,59 @@ def latest_time(part: ParquetPart) -> int | None:
     return latest
 
 
+@frozen(kw_only=True, eq=False)
+class _OpenTable:
+    """An open file of Parquet or ORC."""
+
+    schema: pa.Schema
+    size: int
+    rows: Sequence[int]
+    """The rows of each row group, or about those of each stripe."""
+    statistics: pq.FileMetaData | None = None
+    """Of Parquet, with the largest values of columns."""
+    file: Any = field(repr=False)
+
+    def read(self, groups: range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some row groups or stripes."""
+        if isinstance(self.file, pq.ParquetFile):
+            yield from self.file.iter_batches(_BATCH, list(groups), list(columns), use_threads=False)
+        else:
+            for stripe in groups:
+                yield self.file.read_stripe(stripe, list(columns))
+
+
 @contextmanager
-def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[tuple[pq.ParquetFile, int]]:
-    """Open a file to read these text columns as dictionaries; also return its size."""
+def _opened(path: str, *, dictionaries: Sequence[str] = ()) -> Iterator[_OpenTable]:
+    """Open a file to read the columns of these names, in any case of letters, as dictionaries."""
     with pa.OSFile(path, "rb") as source:
+        is_orc = source.read(len(ORC_MAGIC)) == ORC_MAGIC
+        source.seek(0)
         try:
-            there = pq.read_schema(source).names if dictionaries else []
-            source.seek(0)
-            yield (
-                pq.ParquetFile(source, read_dictionary=[name for name in dictionaries if name in there]),
-                source.size(),
-            )
+            yield _orc(source) if is_orc else _parquet(source, {name.lower() for name in dictionaries})
         except pa.ArrowInvalid as error:
-            raise ConfigError(f"{path}: not a Parquet file, or damaged: {error}") from error
+            kind = "an ORC" if is_orc else "a Parquet"
+            raise ConfigError(f"{path}: not {kind} file, or damaged: {error}") from error
+
+
+ORC_MAGIC: Final = b"ORC"
+"""How an ORC file begins."""
+
+
+def _parquet(source: pa.OSFile, dictionaries: Collection[str]) -> _OpenTable:
+    texts = [name for name in pq.read_schema(source).names if name.lower() in dictionaries] if dictionaries else []
+    source.seek(0)
+    file = pq.ParquetFile(source, read_dictionary=texts)
+    metadata = file.metadata
+    rows = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+    return _OpenTable(schema=file.schema_arrow, size=source.size(), rows=rows, statistics=metadata, file=file)
+
+
+def _orc(source: pa.OSFile) -> _OpenTable:
+    from pyarrow import orc  # noqa: PLC0415 - few files are
+
+    file = orc.ORCFile(source)
+    each = -(-file.nrows // max(file.nstripes, 1))  # pyarrow does not return the rows of a stripe
+    return _OpenTable(schema=file.schema, size=source.size(), rows=[each] * file.nstripes, file=file)
 
 
 def _is_plain(schema: pa.Schema) -> bool:
@@ -212,8 +348,6 @@ def _joined(run: Sequence[RowGroups]) -> tuple[RowGroups, ...]:
 
 
 _DECISIONS: Final = pa.array(["ALLOWED", "DENIED"])
-_LINE, _REASON = "line", "reason"
-"""Columns of a table of rejects, which `spark ingest` writes beside its accesses."""
 
 
 def read_parquet(part: ParquetPart, zone: tzinfo) -> Iterator[AccessBatch]:
@@ -224,7 +358,7 @@ def read_parquet(part: ParquetPart, zone: tzinfo) -> Iterator[AccessBatch]:
         OSError: a file was removed.
 
     """
-    for path, batch in read_columns(part, [*READ_COLUMNS, MALFORMED, _LINE, _REASON]):
+    for path, batch in read_columns(part, COLUMNS_READ):
         names = set(batch.schema.names)
         is_rejects = {_LINE, _REASON} <= names and names.isdisjoint(REQUEST_COLUMNS)
         yield _of_rejects(batch, zone) if is_rejects else _of_batch(batch, path, zone)

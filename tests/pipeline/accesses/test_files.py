@@ -127,7 +127,7 @@ def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs
 
 def test_a_file_of_another_file_system_is_pinned_by_size_and_time(spark, logs, monkeypatch):
     """Asked through Hadoop, which has no inodes; here of this machine's files, as if they were elsewhere."""
-    monkeypatch.setattr(files, "_local_path", lambda _: None)
+    monkeypatch.setattr(files, "local_path", lambda _: None)
     ingested = ingest(spark, logs, "kafka-log")
     sizes = {Path(name).name: pin.size for name, pin in ingested.files.pins.items()}
     assert sizes == {path.name: path.stat().st_size for path in logs.iterdir()}

@@ -1,0 +1,212 @@
+"""Tables of Delta and Iceberg on Spark, by their packages, and the forms of files by their content."""
+
+import re
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.storage import local_path, names_in, read_bytes
+from aclog.usage.accesses.access_batch import BEGINNING, AccessForm, form_of
+from aclog.usage.accesses.lines import packing_of
+from aclog.usage.accesses.table_formats import (
+    LOCAL,
+    MARKERS,
+    Places,
+    TableFormat,
+    TableMoment,
+    TableRoot,
+    check_loose_files,
+    iceberg_metadata,
+    iceberg_snapshot,
+    read_metadata,
+    unreadable,
+)
+
+# Where tables are: local directories are looked at as without Spark, others by one listing each.
+
+
+def places_of(spark: SparkSession) -> Places:
+    """Return how the directories of any store are looked at."""
+    return Places(partial(_markers, spark), partial(_names, spark))
+
+
+def _markers(spark: SparkSession, directory: str) -> Collection[str]:
+    local = local_path(directory)
+    return LOCAL.markers(local) if local is not None else names_in(spark, directory, f"{{{','.join(MARKERS)}}}")
+
+
+def _names(spark: SparkSession, directory: str) -> Collection[str]:
+    local = local_path(directory)
+    return LOCAL.names(local) if local is not None else names_in(spark, directory)
+
+
+def named_table(spark: SparkSession, path: str) -> TableRoot | None:
+    """Return the table that a path or URI names."""
+    table = places_of(spark).named(path)
+    local = None if table is None else local_path(table.path)
+    return table if table is None or local is None else TableRoot(table.format, local)
+
+
+def check_loose(spark: SparkSession, files: Sequence[str]) -> None:
+    """Check that no file, by its URI, belongs to a table. Raises ConfigError: one does."""
+    local = [path for path in map(local_path, files) if path is not None]
+    check_loose_files(local)
+    places_of(spark).check_loose(unquote(file) for file in files if local_path(file) is None)
+
+
+# Their rows.
+
+
+_PACKAGES: Final = {
+    TableFormat.DELTA: ("io.delta.tables.DeltaTable", "io.delta:delta-spark_{}_2.13:VERSION"),
+    TableFormat.ICEBERG: (
+        "org.apache.iceberg.spark.source.IcebergSource",
+        "org.apache.iceberg:iceberg-spark-runtime-{}_2.13:VERSION",
+    ),
+}
+"""A class of each package, and the package for a version of Spark."""
+
+
+def table_frame(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:
+    """Return the rows of one version of a table: all jobs over the frame read the same.
+
+    Raises:
+        ConfigError: its package is not on Spark's classpath, an unsupported format, or no such version.
+
+    """
+    if table.format not in _PACKAGES:
+        raise ConfigError(unreadable(table))
+    _need_package(spark, table)
+    reader = _delta if table.format is TableFormat.DELTA else _iceberg
+    try:
+        return reader(spark, table, moment)
+    except (AnalysisException, Py4JError) as error:
+        what = str(error.getCondition()) if isinstance(error, AnalysisException) else ""
+        text = " ".join(str(error).split("\n\tat", 1)[0].split())[:300]
+        raise ConfigError(f"{table.path}: the {table.format} table cannot be read: {what} {text}") from error
+
+
+def _need_package(spark: SparkSession, table: TableRoot) -> None:
+    name, package = _PACKAGES[table.format]
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(name)
+    except Py4JJavaError as error:
+        minor = ".".join(spark.version.split(".")[:2])
+        raise ConfigError(
+            f"{table.path}: a {table.format} table, which Spark reads by a package: expected --packages "
+            f"{package.format(minor)}, with its newest version for Spark {minor} (docs/spark.md: Delta and Iceberg)"
+        ) from error
+
+
+def _delta(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:
+    reader = spark.read.format("delta")
+    if moment.timestamp is not None:
+        zone = spark.conf.get("spark.sql.session.timeZone")
+        if zone != "UTC":
+            raise ConfigError(f"--timestamp-as-of: the session's zone is {zone}: expected UTC, or a version")
+        at = moment.timestamp.strftime("%Y-%m-%d %H:%M:%S.%f")
+        return reader.option("timestampAsOf", at).load(table.path)
+    version = moment.version
+    if version is None:  # a frame without a version would read a newer one in each job
+        jvm: Any = spark.sparkContext._jvm
+        newest = jvm.io.delta.tables.DeltaTable.forPath(spark._jsparkSession, table.path).history(1)
+        version = newest.collectAsList().get(0).getLong(0)
+    return reader.option("versionAsOf", version).load(table.path)
+
+
+def _iceberg(spark: SparkSession, table: TableRoot, moment: TableMoment) -> DataFrame:
+    path = iceberg_metadata(table, places_of(spark))
+    snapshot = iceberg_snapshot(table, moment, read_metadata(read_bytes(spark, path), path))
+    reader = spark.read.format("iceberg")
+    # the file of a state, not the directory: the catalog may have a newer state in each job
+    return (reader if snapshot is None else reader.option("snapshot-id", snapshot)).load(path)
+
+
+# The form of files, by their content: by a file of each ending.
+
+
+_LINES: Final = AccessForm.JSONL
+
+
+def form_of_files(spark: SparkSession, files: Sequence[str], place: str) -> AccessForm:
+    """Return PARQUET, ORC or JSONL, for any lines: the form of files, of which there is at least one.
+
+    Raises:
+        ConfigError: the files have several forms, or one that Spark's jobs do not read.
+
+    """
+    by_ending: dict[str, str] = {}
+    for file in files:
+        name = file.rsplit("/", 1)[-1].lower()
+        by_ending.setdefault(name.rpartition(".")[2] if "." in name else "", file)
+    forms = {_form(spark, file): file for file in by_ending.values()}
+    if len(forms) > 1:
+        listed = ", ".join(f"{form.value} ({file.rsplit('/', 1)[-1]})" for form, file in forms.items())
+        raise ConfigError(f"{place}: files of several forms: {listed}: expected one form")
+    return next(iter(forms))
+
+
+def _form(spark: SparkSession, file: str) -> AccessForm:
+    local = local_path(file)
+    if local is not None and packing_of(local) is not None:
+        return _LINES
+    beginning = read_bytes(spark, file if local is not None else unquote(file), BEGINNING)
+    if beginning[:4] == b"PAR1":
+        return AccessForm.PARQUET
+    if beginning[:3] == b"ORC" and form_of(beginning, file) is AccessForm.ORC:
+        return AccessForm.ORC
+    if beginning[:4] == b"Obj\x01":
+        raise ConfigError(f"{local or file}: Avro: expected Parquet, ORC or JSON lines: first run aclog spark ingest")
+    return _LINES
+
+
+# Columns of Parquet that Spark has no type for: TIMESTAMP(NANOS), the default of pandas and pyarrow.
+
+
+_NANOS: Final = re.compile(r"TIMESTAMP\(NANOS,(true|false)\)")
+_AS_LONG: Final = "spark.sql.legacy.parquet.nanosAsLong"
+
+
+def read_parquet(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, dict[str, bool]]:
+    """Return the rows of Parquet files, and the columns of times in ns, which are BIGINT; True: in UTC.
+
+    If there are such columns, the session is set to read them. Errors are Spark's.
+    """
+    try:
+        frame = spark.read.parquet(*paths)
+    except AnalysisException as error:
+        if _NANOS.search(str(error)) is None:
+            raise
+        spark.conf.set(_AS_LONG, value=True)
+        frame = spark.read.parquet(*paths)
+    is_set = spark.conf.get(_AS_LONG, "false") == "true"  # by this, or by the user
+    has_longs = any(isinstance(field.dataType, LongType) for field in frame.schema.fields)
+    return frame, _nanos_columns(spark, frame.inputFiles()) if is_set and has_longs else {}
+
+
+def _nanos_columns(spark: SparkSession, files: Sequence[str]) -> dict[str, bool]:
+    """Return the columns in ns of the first file, from which Spark takes the schema of all."""
+    jvm: Any = spark.sparkContext._jvm
+    columns: dict[str, bool] = {}
+    for file in files[:1]:
+        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(file))
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(path, configuration)
+        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
+        try:
+            schema = reader.getFileMetaData().getSchema()
+            for at in range(schema.getFieldCount()):
+                field = schema.getType(at)
+                if match := _NANOS.search(str(field.toString())):
+                    columns[str(field.getName())] = match[1] == "true"
+        finally:
+            reader.close()
+    return columns

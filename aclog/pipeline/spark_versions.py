@@ -1,0 +1,154 @@
+"""The differences between the supported versions of PySpark, 4.0 to 4.3.
+
+| since | what aclog uses |
+|---|---|
+| 4.1 | filters that reach a Python data source; functions on Arrow arrays in SQL |
+| 4.2 | streams of a Python data source with a limit; the zone as an argument of the Arrow schema |
+
+Before, filters stay with Spark, functions get their arrays by way of pandas, and streams of the log are refused.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import functions as F
+from pyspark.sql.pandas import types
+from pyspark.sql.types import StructType
+
+from aclog.metalog.errors import ConfigError
+
+VERSION: Final = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+
+if TYPE_CHECKING or VERSION >= (4, 1):
+    from pyspark.sql.datasource import (
+        EqualTo,
+        Filter,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        IsNotNull,
+        LessThan,
+        LessThanOrEqual,
+    )
+else:
+
+    class Filter:
+        """A filter, none of which reaches a data source."""
+
+    class EqualTo(Filter):
+        """None."""
+
+    class GreaterThan(Filter):
+        """None."""
+
+    class GreaterThanOrEqual(Filter):
+        """None."""
+
+    class In(Filter):
+        """None."""
+
+    class IsNotNull(Filter):
+        """None."""
+
+    class LessThan(Filter):
+        """None."""
+
+    class LessThanOrEqual(Filter):
+        """None."""
+
+
+if TYPE_CHECKING or VERSION >= (4, 2):
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+else:
+
+    class ReadLimit:
+        """A limit, which no stream has."""
+
+    class ReadAllAvailable(ReadLimit):
+        """None."""
+
+    class ReadMaxRows(ReadLimit):
+        """None."""
+
+    class SupportsTriggerAvailableNow:
+        """None."""
+
+
+def check_streams() -> None:
+    """Raise ConfigError if this version has no streams of a Python data source with a limit."""
+    if VERSION < (4, 2):
+        raise ConfigError(
+            f"a stream of format('aclog') on PySpark {pyspark.__version__}: expected 4.2 or later, whose streams have "
+            "limits; batch queries run on this version"
+        )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of rows in UTC. Raises PySparkTypeError: Arrow cannot carry a type."""
+    convert: Any = types.to_arrow_schema
+    converted: pa.Schema = convert(schema, timezone="UTC") if VERSION >= (4, 2) else convert(schema)
+    return converted
+
+
+def arrow_udf(run: Callable[[Iterator[Any]], Iterator[Any]], kind: str) -> Any:
+    """Return a function of SQL of what maps batches of columns (tuples of Arrow arrays) to arrays."""
+    if VERSION >= (4, 1):
+        functions: Any = F
+
+        def over_arrow(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+            """Run on a worker: Spark takes the kind of a function from its annotations."""
+            yield from run(batches)
+
+        return functions.arrow_udf(over_arrow, kind)
+    return _over_pandas(run, kind)
+
+
+def _over_pandas(run: Callable[[Iterator[Any]], Iterator[Any]], kind: str) -> Any:
+    import pandas as pd  # noqa: PLC0415 - PySpark 4.0 only
+
+    def arrays(batches: Any) -> Iterator[tuple[Any, ...]]:
+        for columns in batches:
+            yield tuple(pa.Array.from_pandas(column) for column in columns)
+
+    if kind.startswith("struct"):
+
+        def run_structs(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.DataFrame]:
+            """Run on a worker."""
+            for array in run(arrays(batches)):
+                yield pa.Table.from_struct_array(array).to_pandas()
+
+        return F.pandas_udf(run_structs, kind)  # type: ignore[call-overload]
+
+    def run_values(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.Series]:
+        """Run on a worker."""
+        for array in run(arrays(batches)):
+            yield array.to_pandas()
+
+    return F.pandas_udf(run_values, kind)  # type: ignore[call-overload]
+
+
+__all__ = [
+    "VERSION",
+    "EqualTo",
+    "Filter",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNotNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxRows",
+    "SupportsTriggerAvailableNow",
+    "arrow_schema",
+    "arrow_udf",
+    "check_streams",
+]
