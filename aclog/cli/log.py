@@ -16,7 +16,7 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.common import Output, ShowSecrets
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, summary, warn_of_each
+from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, odd_rules, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
@@ -63,7 +63,7 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
-from aclog.terminal.notices import BYTES, Advance, progress, tracked
+from aclog.terminal.notices import BYTES, Advance, progress
 from aclog.terminal.output import confirms, note, say, time_text, value_formatter
 
 if TYPE_CHECKING:
@@ -396,7 +396,7 @@ def verify_log(directory: Path, output: Output) -> Verdict:
             files = ", ".join(f"{number} {noun(number, word)}" for number, word in numbers)
             say(f"{directory}: {files}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = RangeWatch()
-        rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
+        rules = odd_rules(image)
         failing = warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(directory))
         watch.report()
     if output.form is OutputFormat.TABLE:

@@ -29,7 +29,7 @@ from aclog.metalog.filelog.files import (
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
-from aclog.metalog.records import AccessControlEntryRecord, RecordType
+from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.text_forms import format_properties, parse_properties
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
@@ -37,6 +37,7 @@ from aclog.snapshots.image import Image, NewerKafka, StateSource
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.publisher import Progress, Recovered, recover, recover_log
+from aclog.snapshots.record_filters import AclsNear, AdditionsOf
 from aclog.sources.notes import Notify, newer_gaps, tail_gaps
 from aclog.terminal.notices import Advance
 
@@ -550,8 +551,11 @@ class LogHistory:
     changes: Iterator[Change]
 
 
-def history_of(source: StateSource) -> LogHistory:
+def history_of(source: StateSource, names: Collection[str] | None = None) -> LogHistory:
     """Return the history of a source's log, up to the high-water mark.
+
+    With `names`, only of ACLs that may cover one of them, or names that begin with one, and perhaps of others: the
+    other records are not decoded, nor compared with one another, so first read the state, which replays them.
 
     Raises:
         ConfigError: the source is a single state.
@@ -560,7 +564,7 @@ def history_of(source: StateSource) -> LogHistory:
     """
     log = log_of(source)
     begin = start_of(source)
-    return LogHistory(begin=begin, changes=history_from(begin, log))
+    return LogHistory(begin=begin, changes=history_from(begin, log, None if names is None else AclsNear(names)))
 
 
 def start_of(source: StateSource) -> Image:
@@ -589,10 +593,6 @@ def log_of(source: StateSource) -> LogReader:
 # The origins of a state's rules and topics in the log of its source: when each was created.
 
 
-_ID, _REST = 3, 19
-"""Where the id begins in the record of an ACL, and the rest after it: the frame's header has three bytes."""
-
-
 @frozen(kw_only=True)
 class LogPast:
     """Where some rules were added, and when topics existed (aclog.authorizer.acl.Origins)."""
@@ -610,21 +610,6 @@ class LogPast:
         return ((acl, self._added[acl][1]) for acl in acls if acl in self._added)
 
 
-@frozen
-class _RecordFilter:
-    """Which records need decoding: not the millions that add other ACLs."""
-
-    _ids: Collection[bytes]
-
-    def __call__(self, value: bytes) -> bool:
-        """Decide by the apiKey and the id in a record's value, both at fixed positions."""
-        if len(value) < _REST:
-            return True  # it may be damaged, which decoding reports
-        if value[1] == RecordType.ACCESS_CONTROL_ENTRY_RECORD:
-            return value[_ID:_REST] in self._ids
-        return value[1] != RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD
-
-
 def past_of(
     source: StateSource, end_offset: int, rules: Mapping[UUID, StandardAcl], pause: Pause = no_pause
 ) -> LogPast:
@@ -639,7 +624,7 @@ def past_of(
     """
     log, begin = log_of(source), start_of(source)
     topics, added = TopicHistory.beginning(begin), dict[StandardAcl, tuple[LogOrigin, int]]()
-    for entry in visible_records(begin.provenance, log, _RecordFilter({each.bytes for each in rules})):
+    for entry in visible_records(begin.provenance, log, AdditionsOf({each.bytes for each in rules})):
         pause()
         if entry.end_offset > end_offset:
             break
