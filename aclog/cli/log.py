@@ -61,6 +61,7 @@ from aclog.server.storage import require_formatted
 from aclog.snapshots.checkpoints import uncommitted_bootstrap
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
+from aclog.sources.choice import log_images
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
 from aclog.terminal.notices import BYTES, Advance, progress
@@ -432,7 +433,7 @@ def _replay(directory: Path, tally: Findings) -> tuple[Image | None, str | None]
     """Return the newest state; if the log cannot be replayed, None and the reason."""
     try:
         with progress(f"replaying {directory.name}", BYTES) as advance:
-            source = LogSource(directory, note, advance)
+            source = LogSource(directory, note, advance, log_images())
             try:
                 image = source.image()
             finally:

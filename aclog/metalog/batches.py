@@ -356,14 +356,16 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
 
 
 _SMALL = 1 << 16
-"""The bytes from which a scan of all batches is faster than a walk from length to length."""
+"""The bytes from which a scan of all headers is faster than a walk from length to length."""
 
 
 def last_batch(batches: bytes) -> int:
     """Return where the last of these whole batches begins, at least one; only lengths count."""
     position, last = 0, 0
-    if len(batches) > _SMALL and len(scanned := scan_batches(batches)[0]):
-        last, position = int(scanned.position[-1]), int(scanned.end[-1])  # the rest, if any, is damaged: lengths alone
+    if native is not None and len(batches) > _SMALL:
+        # What is invalid, if anything, is left to the loop, which knows nothing but lengths.
+        rows = np.frombuffer(native.batches(batches, 0, False)[0], np.int64).reshape(7, -1)
+        last, position = (int(rows[0, -1]), int(rows[1, -1])) if rows.size else (0, 0)
     while position < len(batches):
         last = position
         position += LENGTH_END + int.from_bytes(batches[position + 8 : position + LENGTH_END])
@@ -648,7 +650,7 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
 
 
 def _scan_natively(buffer: Buffer, position: int) -> tuple[BatchColumns, int | None]:
-    columns, damage = native.batches(buffer, position)
+    columns, damage = native.batches(buffer, position, True)
     rows = np.frombuffer(columns, np.int64).reshape(7, -1)
     return BatchColumns(
         position=rows[0],

@@ -18,6 +18,7 @@ from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, DecodeError, LogErro
 from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
 from aclog.metalog.filelog.files import (
+    CheckpointFile,
     list_checkpoints,
     list_segments,
     notices,
@@ -35,6 +36,7 @@ from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
 from aclog.snapshots.image import Image, NewerKafka, StateSource
 from aclog.snapshots.image_file import check_mapping
+from aclog.snapshots.log_image import LogImages, Stamps, stamps_of
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.publisher import Progress, Recovered, recover, recover_log
 from aclog.snapshots.record_filters import AclsNear, AdditionsOf
@@ -261,6 +263,10 @@ _READ_BYTES = 16 << 20
 """Per read while following a log: large enough for bulk replay, small enough for memory."""
 
 
+_KEEP_AFTER = 50_000
+"""Records since the state that was kept last, after which the newest one is kept."""
+
+
 @define(eq=False)
 class LogSource:
     """A directory of segments and checkpoints; each `image` continues from the one before.
@@ -272,6 +278,8 @@ class LogSource:
     notify: Notify
     progress: Advance | None = None
     """Called with the bytes that have been replayed."""
+    images: LogImages | None = None
+    """Where the state of a large log is kept, so that the next command need not replay it."""
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
     _last: Applier | None = field(default=None, init=False)
@@ -407,12 +415,33 @@ class LogSource:
         # A reader skips records of a newer Kafka, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
         progress = None if self.progress is None else in_bytes(self.directory, self.progress)
-        recovered = recover_log(self.log, checkpoints, moment, newer=newer, progress=progress)
+        log, start = self.log, None
+        before: Stamps = ()
+        if log is not None and moment is None and self.images is not None:
+            before = stamps_of(self.directory, checkpoints)
+            start = self.images.read(self.directory, checkpoints, log.high_watermark())
+        recovered = recover_log(log, checkpoints, moment, newer=newer, progress=progress, start=start)
+        if before and self.images is not None:
+            self._keep(self.images, recovered, checkpoints, before, start)
         if committed is not None and self.log is not None:
             self._notify(committed.notes(self.log.high_watermark()))
         self._notify(recovered.notes if self.log is None else (*_notes_of(self.log, recovered.image), *recovered.notes))
         self._last = recovered.applier
         return recovered
+
+    def _keep(
+        self,
+        images: LogImages,
+        recovered: Recovered,
+        checkpoints: tuple[CheckpointFile, ...],
+        before: Stamps,
+        start: Image | None,
+    ) -> None:
+        """Keep a state that took long to replay: all committed batches, outside of a transaction, all understood."""
+        applier, begun = recovered.applier, 0 if start is None else start.end_offset
+        is_whole = not applier.in_transaction and not applier.newer.warnings() and not recovered.notes
+        if is_whole and (start is None or applier.next_offset - begun > _KEEP_AFTER):
+            images.write(self.directory, checkpoints, recovered.image, before)
 
     def _refuse_other_files(self) -> None:
         """Refuse segments without a single whole batch: that is some other file, not a truncated log."""

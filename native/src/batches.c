@@ -69,16 +69,17 @@ static bool add_row(rows *self, const header *read, size_t at)
     return true;
 }
 
-/* Collects the whole batches from `at` on, up to the first damaged one; false if memory is short. Each header is read
- * once: what others write into a shared buffer meanwhile cannot move a batch that has been checked. */
-static bool check_batches(const uint8_t *data, size_t size, size_t at, rows *whole, int64_t *damage)
+/* Collects the whole batches from `at` on, up to the first damaged one; false if memory is short. Without `sums`, no
+ * checksum counts. Each header is read once: what others write into a shared buffer meanwhile cannot move a batch that
+ * has been checked. */
+static bool check_batches(const uint8_t *data, size_t size, size_t at, bool sums, rows *whole, int64_t *damage)
 {
     *damage = -1;
     while (at <= size && size - at >= HEADER) {
         header read = read_header(data + at);
         if (read.valid && (uint64_t)read.size > size - at)
             return true; /* truncated by the end of the buffer, which is no damage */
-        if (!read.valid || crc32c(data + at + CRC_FROM, (size_t)read.size - CRC_FROM) != read.crc) {
+        if (!read.valid || (sums && crc32c(data + at + CRC_FROM, (size_t)read.size - CRC_FROM) != read.crc)) {
             *damage = (int64_t)at;
             return true;
         }
@@ -104,13 +105,16 @@ static PyObject *columns_of(const rows *whole)
 PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
     (void)module;
-    if (count != 2)
-        return PyErr_Format(PyExc_TypeError, "batches takes 2 arguments, not %zd", count);
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "batches takes 3 arguments, not %zd", count);
     Py_ssize_t at = PyLong_AsSsize_t(arguments[1]);
     if (at == -1 && PyErr_Occurred())
         return NULL;
     if (at < 0)
         return PyErr_Format(PyExc_ValueError, "batches(): position %zd: expected 0 or more", at);
+    int sums = PyObject_IsTrue(arguments[2]);
+    if (sums < 0)
+        return NULL;
     Py_buffer data;
     if (PyObject_GetBuffer(arguments[0], &data, PyBUF_SIMPLE) < 0)
         return NULL;
@@ -118,7 +122,7 @@ PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t 
     int64_t damage;
     bool enough;
     Py_BEGIN_ALLOW_THREADS
-    enough = check_batches(data.buf, (size_t)data.len, (size_t)at, &whole, &damage);
+    enough = check_batches(data.buf, (size_t)data.len, (size_t)at, sums != 0, &whole, &damage);
     Py_END_ALLOW_THREADS
     PyObject *result = NULL, *columns = enough ? columns_of(&whole) : PyErr_NoMemory();
     if (columns != NULL) {

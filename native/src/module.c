@@ -16,8 +16,8 @@ static PyMethodDef functions[] = {
      PyDoc_STR("order(buffer, starts, ends) -> rows\n\n"
                "Return the rows, int32, in the order of their bytes; equal ones stay in their order.")},
     {"batches", FUNCTION(bulk_batches),
-     PyDoc_STR("batches(buffer, position) -> (columns, damage)\n\n"
-               "Return the whole batches from a position on, headers and checksums checked, as seven columns of int64:\n"
+     PyDoc_STR("batches(buffer, position, sums) -> (columns, damage)\n\n"
+               "Return the whole batches from a position on, headers and, with `sums`, checksums checked, as seven columns of int64:\n"
                "position, end, base offset, leader epoch, largest timestamp, records, whether control batch. `damage` is\n"
                "where the first damaged one begins, -1 if there is none.")},
     {"values", FUNCTION(bulk_values),

@@ -111,9 +111,9 @@ def test_a_count_beyond_its_batch_ends_the_values(count):
 @needs_core
 @pytest.mark.parametrize(("position", "error"), [(-1, ValueError), (1 << 99, OverflowError), ("0", TypeError)])
 def test_batches_begin_at_a_position(position, error):
-    assert native.batches(b"abc", 1 << 40) == (b"", -1)
+    assert native.batches(b"abc", 1 << 40, True) == (b"", -1)
     with pytest.raises(error):
-        native.batches(b"abc", position)
+        native.batches(b"abc", position, True)
 
 
 @needs_core

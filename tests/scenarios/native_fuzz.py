@@ -169,7 +169,7 @@ _QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges")
 _FUNCTIONS = ("number", "crc32", "order", "cut", "batches", "values")
 _COUNTS = {
     "mask": 5, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
-    "number": 3, "crc32": 3, "order": 3, "cut": 3, "batches": 2, "values": 4,
+    "number": 3, "crc32": 3, "order": 3, "cut": 3, "batches": 3, "values": 4,
 }  # fmt: skip
 
 
