@@ -53,7 +53,7 @@ class LogImages:
     def read(self, log: Path, checkpoints: Sequence[CheckpointFile], end: int) -> Image | None:
         """Return a state of a log up to an end offset, if the files that it was replayed from are unchanged.
 
-        Whatever is wrong with the image file, the log is there to be replayed: it is no error.
+        An image file that cannot be used is no error: the log is replayed.
         """
         path = self._path(log)
         with suppress(OSError, MetadataError):
@@ -111,7 +111,7 @@ class LogImages:
 
 
 Stamps: TypeAlias = tuple[tuple[int, ...], ...]
-"""By file: what changes when it is replaced or written to. The last is its change time, which nobody can set."""
+"""By file: what changes when it is replaced or written to. The last is its change time, which cannot be set."""
 
 
 def stamps_of(log: Path, checkpoints: Sequence[CheckpointFile]) -> Stamps:

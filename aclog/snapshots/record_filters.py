@@ -41,7 +41,7 @@ class RecordFilter(Protocol):
 
 
 def api_keys(buffer: Buffer, start: Int64s, end: Int64s) -> Bytes:
-    """Return the byte behind the frame version of each value, of which none is empty; 255 if there is none."""
+    """Return the byte behind the frame version of each value, of which none is empty; 255 without such a byte."""
     keys = bytes_at(np.frombuffer(buffer, np.uint8), start + 1)
     keys[end - start < 2] = 0xFF
     return keys
@@ -146,7 +146,7 @@ class AclsNear:
 
 
 def _begin_alike(data: Bytes, at: Int64s, size: Int64s, name: bytes) -> Int64s:
-    """Return the numbers of the texts that begin with a name or are a beginning of it."""
+    """Return the numbers of the texts that begin with a name or are its beginning."""
     rows = np.arange(len(at))
     for position, byte in enumerate(name):
         rows = rows[(size[rows] <= position) | (bytes_at(data, at[rows] + position) == byte)]

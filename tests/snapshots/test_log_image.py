@@ -79,7 +79,7 @@ def other_log(log, tmp_path):
 
 
 def other_epochs(log, tmp_path):
-    (log / "leader-epoch-checkpoint").unlink()
+    (log / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
 
 
 def damaged_cache(log, tmp_path):

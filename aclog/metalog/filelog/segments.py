@@ -166,7 +166,7 @@ class ProvedRun(NamedTuple):
 
 
 def proved_run(fd: int, position: int, offset: int, epochs: Epochs, before: int, *, end: int | None) -> ProvedRun:
-    """Return how many of the next batches of a file a check in bulk proves valid, with all of their records.
+    """Return how many of the next batches of a file a check in bulk proves valid, with their records.
 
     The size is 0 if it is not even one. Batches that reach beyond the offset `end` are not looked at.
     """
@@ -186,7 +186,7 @@ def proved_run(fd: int, position: int, offset: int, epochs: Epochs, before: int,
 
 
 def _first_undecodable(data: bytes, batches: BatchColumns, values: ValueColumns) -> int:
-    """Return the number of the first batch with a record that is damaged, or all of them."""
+    """Return the number of the first batch with a record that is damaged, or how many there are."""
     first = len(batches)
     for number in np.flatnonzero(batches.is_control).tolist():
         position = int(batches.position[number])
