@@ -21,6 +21,7 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
+from aclog.metalog.errors import plural
 from aclog.metalog.filelog.file_log import SEGMENT_BYTES
 from aclog.metalog.filelog.files import segment_name, write_epochs
 from aclog.snapshots.checkpoints import write_checkpoint
@@ -31,8 +32,10 @@ from benchmarks.report import Row
 from benchmarks.rival import Rival
 
 RATE_TARGET = 5.0
+SINGLE_TARGET = 8.0
+"""Of a log as a real cluster's is: most batches hold one record."""
 BYTES_TARGET = 350.0
-SMALL_BATCHES = (100, 10)
+SMALL_BATCHES = (100, 10, 1)
 """Records per batch in the logs with small batches."""
 
 
@@ -45,7 +48,7 @@ def write_estates(directory: Path, count: int) -> dict[str, Path]:
     found = {"a checkpoint": checkpoint}
     values = [encode_record(shapes.record(shapes.with_id(n, acl))) for n, acl in enumerate(shapes.million(count))]
     for size in SMALL_BATCHES:
-        found[f"a log, {size} records per batch"] = _write_log(directory / f"log-{size}", values, size)
+        found[f"a log, {plural(size, 'record')} per batch"] = _write_log(directory / f"log-{size}", values, size)
     return found
 
 
@@ -107,7 +110,8 @@ def run(rival: Rival, directory: Path, count: int) -> Iterator[Row]:
             raise AssertionError(f"{ours['rules']} ACLs here, {theirs['acls']} in Kafka, {count} written")
         seconds = theirs["nanos"] / 1e9
         what = f"replay {count:,} ACLs from {name}"
-        yield Row(what=what, ours=ours["process"], theirs=seconds, unit="s", target=RATE_TARGET)
+        target = SINGLE_TARGET if name.endswith(" 1 record per batch") else RATE_TARGET
+        yield Row(what=what, ours=ours["process"], theirs=seconds, unit="s", target=target)
         yield Row(what=f"{what}: memory", ours=ours["growth"] / count, unit="B/ACL", target=BYTES_TARGET)
 
 

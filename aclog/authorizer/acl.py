@@ -653,6 +653,9 @@ _COMMAND_OPERATIONS: dict[int, str] = {
 # Client addresses in the text form that the hosts of ACLs are compared with (InetAddress.getHostAddress).
 
 
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
+"""What the class below accepts as an IPv4 address, without the ten calls that it takes."""
 _SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
 _WITH_PORT = re.compile(r"(?:(\d{1,3}(?:\.\d{1,3}){3})|\[([^\[\]]+)\]):\d{1,5}", re.ASCII)
 _MAX_EXCERPT = 80
@@ -669,6 +672,8 @@ def host_address(text: str) -> str:
         ConfigError: the text is not an address but a name, a range, a wildcard, an IPv4 address with missing parts, ...
 
     """
+    if _IPV4.fullmatch(text):
+        return text
     bracketed = text.startswith("[") and text.endswith("]")
     try:
         address = IPv6Address(text[1:-1]) if bracketed else ip_address(text)

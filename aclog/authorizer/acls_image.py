@@ -1,7 +1,7 @@
 """The ACL part of a metadata image: all ACLs at one moment, immutable, their content as bytes, and their changes."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from functools import cache
 from hashlib import blake2b
@@ -45,6 +45,7 @@ from aclog.authorizer.index.layout import (
     known_type,
     no_pause,
 )
+from aclog.authorizer.index.odd_rules import odd_rules
 from aclog.authorizer.index.queries import encoded_records
 from aclog.authorizer.index.rule_columns import RuleColumns, rule_columns
 from aclog.authorizer.interface import InvalidRequestError
@@ -335,6 +336,10 @@ class AclsImage:
     def columns(self, acl_filter: AclBindingFilter) -> RuleColumns | None:
         """Return the same as columns; None if the filter names a resource, a principal or a host."""
         return rule_columns(self.index, acl_filter)
+
+    def odd_rules(self, is_odd: Callable[[StandardAcl], bool]) -> Iterator[StandardAclWithId]:
+        """Yield the ACLs for which `is_odd` holds (aclog.authorizer.index.odd_rules: of which parts it may be)."""
+        return odd_rules(self.index, is_odd)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Return whether the operation is allowed on at least one resource of the type (authorizeByResourceType).

@@ -146,6 +146,16 @@ def _kind(acl: StandardAcl, kafka: DecidingKafka) -> _Warning | None:
 # Warnings about ACLs that no request can create, and about ACLs that match no principal (docs/semantics.md).
 
 
+def odd_rules(image: Image) -> Iterator[StandardAclWithId]:
+    """Yield the ACLs that `RangeWatch` and `warn_of_each` look at."""
+    # Logs and checkpoints have no symbols; where a name looks like one, every ACL is looked at.
+    return iter(image.acls) if image.acls.symbolic() else image.acls.odd_rules(_is_odd)
+
+
+def _is_odd(acl: StandardAcl) -> bool:
+    return "/" in acl.host or refusal(acl) is not None or any(reasons_unmatched(acl, cidr=True))
+
+
 def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> int:
     """Warn of every ACL that no request can create, or that matches no principal; return how many make Kafka throw.
 

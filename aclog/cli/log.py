@@ -16,7 +16,7 @@ from click.exceptions import Exit
 
 from aclog.cli.flags.common import Output, ShowSecrets
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, summary, warn_of_each
+from aclog.cli.images import WORDS, Findings, RangeWatch, Verdict, counts, odd_rules, summary, warn_of_each
 from aclog.cli.options import Argument, Group, Option
 from aclog.config.node_config import NodeConfig
 from aclog.config.server_properties import load_config
@@ -61,9 +61,10 @@ from aclog.server.storage import require_formatted
 from aclog.snapshots.checkpoints import uncommitted_bootstrap
 from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import Image
+from aclog.sources.choice import log_images
 from aclog.sources.logs import LogSource
 from aclog.terminal.columns import Column, OutputFormat, Row, json_text
-from aclog.terminal.notices import BYTES, Advance, progress, tracked
+from aclog.terminal.notices import BYTES, Advance, progress
 from aclog.terminal.output import confirms, note, say, time_text, value_formatter
 
 if TYPE_CHECKING:
@@ -396,7 +397,7 @@ def verify_log(directory: Path, output: Output) -> Verdict:
             files = ", ".join(f"{number} {noun(number, word)}" for number, word in numbers)
             say(f"{directory}: {files}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = RangeWatch()
-        rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
+        rules = odd_rules(image)
         failing = warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(directory))
         watch.report()
     if output.form is OutputFormat.TABLE:
@@ -432,7 +433,7 @@ def _replay(directory: Path, tally: Findings) -> tuple[Image | None, str | None]
     """Return the newest state; if the log cannot be replayed, None and the reason."""
     try:
         with progress(f"replaying {directory.name}", BYTES) as advance:
-            source = LogSource(directory, note, advance)
+            source = LogSource(directory, note, advance, log_images())
             try:
                 image = source.image()
             finally:

@@ -13,7 +13,17 @@ from click.exceptions import Exit
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.flags.common import KeepOddRules, Output, SourceFlags
 from aclog.cli.flags.question import AnswerFlags
-from aclog.cli.images import COUNT_COLUMNS, Findings, RangeWatch, Verdict, WrittenRules, counts, summary, warn_of_each
+from aclog.cli.images import (
+    COUNT_COLUMNS,
+    Findings,
+    RangeWatch,
+    Verdict,
+    WrittenRules,
+    counts,
+    odd_rules,
+    summary,
+    warn_of_each,
+)
 from aclog.cli.options import Argument, Group, Option
 from aclog.metalog.errors import NO_SUCH_PATH, CheckpointError, DecodeError, LogError, MetadataError, printable
 from aclog.metalog.filelog.files import (
@@ -40,7 +50,7 @@ from aclog.snapshots.deciding_kafka import deciding_kafka
 from aclog.snapshots.image import METADATA_VERSION, Image, NewerKafka, Provenance
 from aclog.sources.choice import AclsSource, ChosenSource
 from aclog.terminal.columns import Column, Row
-from aclog.terminal.notices import BYTES, progress, tracked
+from aclog.terminal.notices import BYTES, progress
 from aclog.terminal.output import note, optional_time_text, say, time_text
 
 # The `aclog snapshot` commands.
@@ -271,7 +281,7 @@ def verify_checkpoints(paths: Sequence[Path], output: Output) -> Verdict:
         if not output.is_rows:
             say(printable(line))
         if image is not None:
-            rules = tracked(image.acls, "looking for odd rules", "rules", len(image.acls))
+            rules = odd_rules(image)
             warn_of_each(watch.watch(rules, deciding_kafka(image, None)), str(path))
     if output.is_rows:
         output.print_rows(VERIFIED_COLUMNS, rows)

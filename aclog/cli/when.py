@@ -56,7 +56,7 @@ def when(
     query = action.query(principals, who.host)
     question = question_of(query, action.needs())
     choice = source.choose()
-    history = history_of(choice.source)
+    history = history_of(choice.source, {each.name for one in question.queries for each in one.resources})
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     image = choice.image()
     end, premises = image.end_offset, read_premises(choice, authorizer.configs())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from attrs import frozen
+from attrs import fields, frozen
 from numpy.typing import NDArray
 
 from aclog.metalog.columns import BLOCK, Bools, Bytes, Int64s, bytes_at, lengths, slices_at, unsigned_varints
@@ -355,9 +355,17 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
         position += header.size
 
 
+_SMALL = 1 << 16
+"""The bytes from which a scan of all headers is faster than a walk from length to length."""
+
+
 def last_batch(batches: bytes) -> int:
-    """Return where the last of these whole batches begins, at least one; only lengths are read."""
+    """Return where the last of these whole batches begins, at least one; only lengths count."""
     position, last = 0, 0
+    if native is not None and len(batches) > _SMALL:
+        # What is invalid, if anything, is left to the loop, which knows nothing but lengths.
+        rows = np.frombuffer(native.batches(batches, 0, False)[0], np.int64).reshape(7, -1)
+        last, position = (int(rows[0, -1]), int(rows[1, -1])) if rows.size else (0, 0)
     while position < len(batches):
         last = position
         position += LENGTH_END + int.from_bytes(batches[position + 8 : position + LENGTH_END])
@@ -594,6 +602,10 @@ class BatchColumns:
     def __len__(self) -> int:
         return len(self.position)
 
+    def first(self, count: int) -> Self:
+        """Return the first `count` batches."""
+        return type(self)(**{each.name: getattr(self, each.name)[:count] for each in fields(type(self))})
+
 
 @frozen(kw_only=True, eq=False)
 class ValueColumns:
@@ -613,6 +625,8 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
 
     A batch truncated by the end of the buffer also ends the scan, but does not count as damage.
     """
+    if native is not None:
+        return _scan_natively(buffer, position)
     at = _batch_positions(buffer, position)
     headers = _headers(buffer, at)
     end = at + headers["batch_length"] + LENGTH_END
@@ -633,6 +647,20 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
         record_count=headers["count"].astype(np.int64),
         is_control=headers["attributes"] == CONTROL,
     ), damage
+
+
+def _scan_natively(buffer: Buffer, position: int) -> tuple[BatchColumns, int | None]:
+    columns, damage = native.batches(buffer, position, True)
+    rows = np.frombuffer(columns, np.int64).reshape(7, -1)
+    return BatchColumns(
+        position=rows[0],
+        end=rows[1],
+        base_offset=rows[2],
+        leader_epoch=rows[3],
+        max_timestamp=rows[4],
+        record_count=rows[5],
+        is_control=rows[6] != 0,
+    ), damage if damage >= 0 else None
 
 
 def _batch_positions(buffer: Buffer, position: int) -> Int64s:
@@ -680,6 +708,8 @@ def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, in
     Values of that batch and of later ones are not returned.
     """
     numbers = np.flatnonzero(~batches.is_control)
+    if native is not None:
+        return _values_natively(buffer, batches, numbers)
     starts, whole = _record_starts(buffer, batches, numbers)
     batch = np.repeat(numbers[:whole], batches.record_count[numbers[:whole]])
     first = np.cumsum(batches.record_count[numbers[:whole]]) - batches.record_count[numbers[:whole]]
@@ -696,6 +726,19 @@ def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, in
         value_start=value_start[:rows],
         value_end=value_end[:rows],
     ), bad
+
+
+def _values_natively(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tuple[ValueColumns, int | None]:
+    counts = batches.record_count[numbers]
+    starts, ends, whole = native.values(buffer, batches.position[numbers] + HEADER_SIZE, batches.end[numbers], counts)
+    batch = np.repeat(numbers[:whole], counts[:whole])
+    first = np.cumsum(counts[:whole]) - counts[:whole]
+    return ValueColumns(
+        batch=batch,
+        offset=np.repeat(batches.base_offset[numbers[:whole]] - first, counts[:whole]) + np.arange(len(batch)),
+        value_start=np.frombuffer(starts, np.int64),
+        value_end=np.frombuffer(ends, np.int64),
+    ), int(numbers[whole]) if whole < len(numbers) else None
 
 
 def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tuple[Int64s, int]:
@@ -734,10 +777,6 @@ def _walk_in_lockstep(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s,
 
 def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
     """Record the starts of `count` records from `at` on; return the end of the last one, or -1 if one is malformed."""
-    if native is not None:
-        positions, end = native.walk(buffer, at, count)
-        starts.frombytes(positions)
-        return int(end)
     note = starts.append
     try:
         for _ in range(count):

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from aclog.metalog.primitives import MAX_STRING, Buffer
+from aclog.metalog.records import RecordType
 
 # Vectorized reads of many varints and slices with numpy: the counterpart of aclog.metalog.primitives for bulk replay.
 #
@@ -123,6 +124,21 @@ class AclColumns:
 
 def _column_names() -> list[str]:
     return [field.name for field in fields(AclColumns) if field.name != "buffer"]
+
+
+_PLAIN_REMOVE_SIZE = 20
+"""A removal's value: frame, uuid, and an empty tag section."""
+
+
+def acl_records(buffer: Buffer, start: Int64s, end: Int64s) -> tuple[Bools, Bools]:
+    """Return the masks of ACL additions, plain or not, and of plain removals, all of version 0, among these values."""
+    data, size = np.frombuffer(buffer, np.uint8), end - start
+    framed = (size >= _FRAME) & (bytes_at(data, start) == 1) & (bytes_at(data, start + 2) == 0)
+    kind = bytes_at(data, start + 1)
+    no_tags = bytes_at(data, end - 1) == 0
+    adds = framed & (kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
+    removes = framed & (kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
+    return adds, removes & (size == _PLAIN_REMOVE_SIZE) & no_tags
 
 
 def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[AclColumns, Int64s]:

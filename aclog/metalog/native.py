@@ -10,7 +10,7 @@ from typing import Any, Final
 NATIVE_VARIABLE: Final = "ACLOG_NATIVE"
 """Set to 0, this environment variable turns the native core off."""
 
-NATIVE_VERSION: Final = "0.2.0"
+NATIVE_VERSION: Final = "0.3.0"
 """The version of aclog-native that is used; another one may do other things under the same names."""
 
 

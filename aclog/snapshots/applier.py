@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
-from attrs import define, evolve, field, fields, frozen
+from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
@@ -26,7 +26,7 @@ from aclog.metalog.batches import (
     scan_values,
 )
 from aclog.metalog.codec import decode_record, decode_values
-from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, bytes_at, read_acls, slices_at
+from aclog.metalog.columns import AclColumns, Bools, Bytes, Int64s, acl_records, read_acls, slices_at
 from aclog.metalog.errors import DecodeError, MetadataError, ReplayError
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import (
@@ -42,7 +42,6 @@ from aclog.metalog.records import (
     MetadataRecord,
     NoOpRecord,
     OpaqueRecord,
-    RecordType,
     RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
@@ -369,8 +368,6 @@ def _contents(acls: AclColumns) -> Int64s:
 BULK_BYTES = 1 << 16
 """Smaller chunks are faster batch by batch: the vectorized code has a fixed cost."""
 
-_PLAIN_REMOVE_SIZE = 20
-
 
 @frozen(kw_only=True, eq=False)
 class Replayed:
@@ -424,16 +421,11 @@ class _Scan:
 
 def _scan(buffer: bytes, position: int, end: int, before: Provenance) -> _Scan:
     batches, _ = scan_batches(buffer, position)
-    batches = _first_batches(batches, min(int(np.searchsorted(batches.end, end, "right")), _in_order(batches, before)))
+    batches = batches.first(min(int(np.searchsorted(batches.end, end, "right")), _in_order(batches, before)))
     values, bad = scan_values(buffer, batches)
-    adds, removes = _acl_records(np.frombuffer(buffer, np.uint8), values)
+    adds, removes = acl_records(buffer, values.value_start, values.value_end)
     good = len(batches) if bad is None else bad
     return _Scan(buffer=buffer, good=good, batches=batches, values=values, adds=adds, removes=removes)
-
-
-def _first_batches(batches: BatchColumns, count: int) -> BatchColumns:
-    columns = [column.name for column in fields(BatchColumns)]
-    return evolve(batches, **{name: getattr(batches, name)[:count] for name in columns})
 
 
 def _in_order(batches: BatchColumns, before: Provenance) -> int:
@@ -442,17 +434,6 @@ def _in_order(batches: BatchColumns, before: Provenance) -> int:
     epochs = np.concatenate(([before.epoch], batches.leader_epoch[:-1]))
     wrong = (batches.base_offset != expected[: len(batches)]) | (batches.leader_epoch < epochs[: len(batches)])
     return int(wrong.argmax()) if wrong.any() else len(batches)
-
-
-def _acl_records(data: Bytes, values: ValueColumns) -> tuple[Bools, Bools]:
-    """Return the masks of ACL additions, plain or not, and of plain removals, all of version 0."""
-    start, size = values.value_start, values.value_end - values.value_start
-    framed = (size >= 3) & (bytes_at(data, start) == 1) & (bytes_at(data, start + 2) == 0)
-    kind = bytes_at(data, start + 1)
-    no_tags = bytes_at(data, values.value_end - 1) == 0
-    adds = framed & (kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
-    removes = framed & (kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
-    return adds, removes & (size == _PLAIN_REMOVE_SIZE) & no_tags
 
 
 def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: NewerKafka) -> Replayed:

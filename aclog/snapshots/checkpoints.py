@@ -405,12 +405,7 @@ class _ImageFile:
         if header.file_size != place.size:
             raise DecodeError(f"{place.size} bytes: expected {header.file_size}, according to its header")
         self._check_checkpoint(header, place.owner)
-        mapped = MappedFile(self.fd, image_path(self.checkpoint), header)
-        rest = read_at(self.fd, HEADER_BYTES, header.rest_size)
-        end_offset, epoch = self.name
-        # Strict: the checkpoint itself has to report a newer Kafka's records.
-        image = decode_checkpoint(rest, end_offset=end_offset, epoch=epoch)
-        return image.with_acls(_acls_of(mapped))
+        return mapped_image(self.fd, image_path(self.checkpoint), header)
 
     def _check_checkpoint(self, header: ImageHeader, owner: int) -> None:
         """Check that the file was made from the checkpoint, and that its owner is the checkpoint's."""
@@ -429,6 +424,15 @@ class _ImageFile:
                 raise DecodeError(f"made from another {self.checkpoint.name} than the one beside it")
         finally:
             os.close(fd)
+
+
+def mapped_image(fd: int, path: Path, header: ImageHeader) -> Image:
+    """Return the state in an open image file with this header, whose base it maps. Raises DecodeError and OSError."""
+    mapped = MappedFile(fd, path, header)
+    rest = read_at(fd, HEADER_BYTES, header.rest_size)
+    # Strict: a newer Kafka's records have to be reported by what the file was made from.
+    image = decode_checkpoint(rest, end_offset=header.checkpoint.end_offset, epoch=header.checkpoint.epoch)
+    return image.with_acls(_acls_of(mapped))
 
 
 def _acls_of(mapped: MappedFile) -> AclsImage:
@@ -461,7 +465,7 @@ def write_image_file(checkpoint: Path, *, progress: Progress | None = None) -> P
     path = image_path(checkpoint)
     try:
         with written_whole(path) as fd:
-            _write(fd, contents, progress)
+            write_contents(fd, contents, progress)
         if not checkpoint.exists():  # retention removed it meanwhile: the image file is useless
             path.unlink(missing_ok=True)
     except OSError as error:
@@ -489,14 +493,14 @@ def _contents(checkpoint: Path) -> _Contents:
     try:
         data = checkpoint.read_bytes()
         image = decode_checkpoint(data, end_offset=end_offset, epoch=epoch)
-        rest = _rest(image)
+        rest = checked_rest(image)
     except OSError as error:
         raise CheckpointError(f"{checkpoint}: cannot read: {error.strerror or error}") from error
     except DecodeError as error:
         raise CheckpointError(str(error.at(path=str(checkpoint)))) from error
     made_from = CheckpointIdentity(end_offset=end_offset, epoch=epoch, size=len(data), digest=digest_of(data))
     del data
-    return _laid_out(made_from, rest, _flat(image.acls))
+    return laid_out(made_from, rest, flat_of(image.acls))
 
 
 def rest_of(image: Image) -> bytes:
@@ -504,7 +508,7 @@ def rest_of(image: Image) -> bytes:
     return b"".join(checkpoint_batches(image.with_acls(AclsImage.empty())))
 
 
-def _rest(image: Image) -> bytes:
+def checked_rest(image: Image) -> bytes:
     """Return the same, if it can be read back.
 
     Raises:
@@ -518,12 +522,14 @@ def _rest(image: Image) -> bytes:
     return rest
 
 
-def _flat(acls: AclsImage) -> memoryview:
+def flat_of(acls: AclsImage) -> memoryview:
+    """Return the flat base of all ACLs."""
     merged = acls.merged() if acls.overlay_size else acls
     return merged.index.base.buffer
 
 
-def _laid_out(made_from: CheckpointIdentity, rest: bytes, base: memoryview) -> _Contents:
+def laid_out(made_from: CheckpointIdentity, rest: bytes, base: memoryview) -> _Contents:
+    """Return the parts of the file."""
     header = ImageHeader(checkpoint=made_from, rest_size=len(rest), base_size=base.nbytes, checksums_crc=0)
     padded = rest.ljust(header.base_start - HEADER_BYTES, b"\0")
     checksums = checksums_of(_blocks(padded, base))
@@ -538,7 +544,8 @@ def _blocks(*pieces: bytes | memoryview) -> Iterator[memoryview]:
             yield view[start : start + BLOCK_BYTES]
 
 
-def _write(fd: int, contents: _Contents, progress: Progress | None) -> None:
+def write_contents(fd: int, contents: _Contents, progress: Progress | None) -> None:
+    """Write the file. Raises OSError."""
     written, size = 0, contents.size
     for block in _blocks(*contents.pieces):
         write_all(fd, block)

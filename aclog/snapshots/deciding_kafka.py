@@ -524,10 +524,12 @@ def node_history(begin: Image, reader: LogReader, *, controllers: bool = False) 
 
 def _changes(begin: Image, nodes: "_Nodes", reader: LogReader, *, controllers: bool) -> Iterator[KafkaChange]:
     """Yield each change after the first state of a history, with the generations that may decide then."""
-    from aclog.snapshots.history import visible_records  # noqa: PLC0415  # commands that read no log start sooner
+    # commands that read no log start sooner
+    from aclog.snapshots.history import visible_records  # noqa: PLC0415
+    from aclog.snapshots.record_filters import OfKinds  # noqa: PLC0415
 
     kafka = nodes.kafka(controllers=controllers)
-    visible = (each for each in visible_records(begin.provenance, reader, _is_relevant) if _is_of_node(each))
+    visible = (each for each in visible_records(begin.provenance, reader, OfKinds(_API_KEYS)) if _is_of_node(each))
     for end_offset, step in groupby(visible, lambda each: each.end_offset):
         records = list(step)
         nodes = nodes.apply(records)
@@ -591,10 +593,6 @@ class _Nodes:
         if finalized is None:
             return kafka
         return evolve(kafka, generations=(finalized,), stated=finalized, only_controllers=(), hosts=())
-
-
-def _is_relevant(value: bytes) -> bool:
-    return len(value) > 1 and value[1] in _API_KEYS  # behind the frame version; all of these apiKeys take one byte
 
 
 def _is_of_node(visible: "VisibleRecord") -> bool:

@@ -7,12 +7,13 @@ from sys import intern
 from typing import NamedTuple
 from uuid import UUID
 
+import numpy as np
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId, acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage, changes_between
 from aclog.authorizer.index.layout import Pause, no_pause
-from aclog.metalog.batches import BatchHeader, iter_batches, read_values
+from aclog.metalog.batches import BatchHeader, iter_batches, read_values, scan_batches, scan_values
 from aclog.metalog.codec import decode_record
 from aclog.metalog.committed_log import LogReader
 from aclog.metalog.errors import CheckpointError, DecodeError, MetadataError, ReplayError
@@ -32,6 +33,7 @@ from aclog.snapshots.image import Appended, Image, NewerKafka, Provenance, Remov
 from aclog.snapshots.image_file import check_mapping
 from aclog.snapshots.moments import timestamp_text
 from aclog.snapshots.publisher import next_batches
+from aclog.snapshots.record_filters import AclsNear, RecordFilter, has_markers
 
 # The records of a log in the order in which they became visible, without those of aborted transactions.
 
@@ -52,12 +54,11 @@ class VisibleRecord(NamedTuple):
 
 
 def visible_records(
-    start: Provenance, reader: LogReader, predicate: Callable[[bytes], bool] | None = None
+    start: Provenance, reader: LogReader, predicate: RecordFilter | None = None
 ) -> Iterator[VisibleRecord]:
     """Yield every record from a state on, up to the high-water mark.
 
-    `predicate` gets the value of each; rejected ones are neither decoded nor yielded. It must accept markers of
-    transactions.
+    Those that `predicate` rejects are neither decoded nor yielded.
 
     Raises:
         LogError: the log cannot be read.
@@ -77,13 +78,47 @@ class RecordReplay:
     """A replay in progress: the batches since the last visible state."""
 
     replayed_to: Provenance
-    predicate: Callable[[bytes], bool] | None = None
+    predicate: RecordFilter | None = None
     """Of which values the records are of interest, as in `visible_records`."""
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
 
     def replay(self, chunk: bytes) -> Iterator[VisibleRecord]:
         """Yield the records of whole batches that continue the log, once they are visible. Raises DecodeError."""
+        proved = None
+        if self.predicate is not None and not self._transactions.is_open:
+            proved = self._proved(chunk, self.predicate)
+        yield from self._one_by_one(chunk) if proved is None else proved
+
+    def _proved(self, chunk: bytes, accepts: RecordFilter) -> list[VisibleRecord] | None:
+        """Return the records of interest, found in bulk; None if that cannot prove the whole chunk valid.
+
+        Nor with markers of transactions: without them, each batch becomes visible on its own.
+        """
+        batches, _ = scan_batches(chunk)
+        values, bad = scan_values(chunk, batches)
+        start, end = values.value_start, values.value_end
+        if not len(batches) or batches.end[-1] != len(chunk) or bad is not None or has_markers(chunk, start, end):
+            return None
+        before, ends = self.replayed_to, batches.base_offset + batches.record_count
+        offsets, epochs = np.append(before.end_offset, ends), np.append(before.epoch, batches.leader_epoch)
+        if (batches.base_offset != offsets[:-1]).any() or (epochs[1:] < epochs[:-1]).any():
+            return None
+        records = []
+        for row in accepts.rows(chunk, start, end).tolist():
+            value = chunk[int(start[row]) : int(end[row])]
+            if accepts(value):
+                batch = int(values.batch[row])
+                try:
+                    record = decode_record(value)
+                except DecodeError:
+                    return None  # reported when the records before it have been yielded
+                time = int(batches.max_timestamp[batch])
+                records.append(VisibleRecord(int(values.offset[row]), int(ends[batch]), time, record))
+        self.replayed_to = Provenance(end_offset=int(ends[-1]), epoch=int(batches.leader_epoch[-1]))
+        return records
+
+    def _one_by_one(self, chunk: bytes) -> Iterator[VisibleRecord]:
         for position, header in iter_batches(chunk):
             check_follows(self.replayed_to, header, position)
             self.replayed_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
@@ -195,12 +230,15 @@ def start_of_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...])
     return Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
 
 
-def history_from(start: Image, reader: LogReader) -> Iterator[Change]:
-    """Yield the rules of the state with which a history begins, and every change after it. Raises as `history`."""
+def history_from(start: Image, reader: LogReader, near: AclsNear | None = None) -> Iterator[Change]:
+    """Yield the rules of the state with which a history begins, and every change after it. Raises as `history`.
+
+    With `near`, only of ACLs that it accepts.
+    """
     tracker = _History()
-    yield from tracker.initial_changes(start)
+    yield from tracker.initial_changes(start, near)
     try:
-        for visible in visible_records(start.provenance, reader):
+        for visible in visible_records(start.provenance, reader, near):
             change = tracker.change(visible)
             if change is not None:
                 yield change
@@ -238,9 +276,9 @@ class _History:
     _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)
     _ids: dict[StandardAcl, UUID] = field(factory=dict, init=False)
 
-    def initial_changes(self, image: Image) -> Iterator[Change]:
+    def initial_changes(self, image: Image, near: AclsNear | None) -> Iterator[Change]:
         for rule in image.acls:
-            if rule.id is not None:
+            if rule.id is not None and (near is None or near.add_known(rule.acl.resource_name, rule.id.bytes)):
                 self._rules[rule.id], self._ids[rule.acl] = rule.acl, rule.id
                 yield Change(
                     offset=image.end_offset - 1,

@@ -558,12 +558,17 @@ def recover_log(
     *,
     newer: NewerKafka | None = None,
     progress: Progress | None = None,
+    start: Image | None = None,
 ) -> Recovered:
     """Return the state of a log, wherever it is stored, using these checkpoints (sorted by offset).
 
+    `start` is a state that was replayed from it before, from which the newest state is replayed.
+
     Raises what `recover` raises.
     """
-    recovery = _Recovery(reader=reader, checkpoints=checkpoints, newer=newer or NewerKafka(), progress=progress)
+    recovery = _Recovery(
+        reader=reader, checkpoints=checkpoints, newer=newer or NewerKafka(), progress=progress, start=start
+    )
     return recovery.run(as_of)
 
 
@@ -597,6 +602,7 @@ class _Recovery:
     checkpoints: Sequence[CheckpointFile]
     newer: NewerKafka
     progress: Progress | None
+    start: Image | None = None
     notes: list[str] = field(factory=list)
 
     def run(self, as_of: Moment | None) -> Recovered:
@@ -635,6 +641,8 @@ class _Recovery:
     def _starting_image(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
         """Return the newest image at or below `limit` from which the log continues."""
         log_start = self._log_start(limit)
+        if self.start is not None and as_of is None and log_start is not None and self.start.end_offset >= log_start:
+            return self.start, None
         failure: CheckpointError | None = None
         for checkpoint in reversed(self.checkpoints):
             end = checkpoint.end_offset

@@ -1,6 +1,7 @@
 """The choice of a state source by flags or by name."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from aclog.terminal.notices import BYTES, Advance, AgeWatch, progress
 from aclog.terminal.output import note
 
 if TYPE_CHECKING:
+    from aclog.snapshots.log_image import LogImages
     from aclog.sources.rendering import Rendered
 
 # ACLs from files: JSON lines and GitOps files, of a directory or a commit.
@@ -239,7 +241,7 @@ def open_path(path: str, notify: Notify, progress: Advance | None = None) -> Sta
     if not location.exists():
         raise LogError(f"{path}: no such file or directory")
     if location.is_dir():
-        return LogSource(location, notify, progress)
+        return LogSource(location, notify, progress, log_images())
     return CheckpointSource(location, notify) if ".checkpoint" in location.name else AclsSource(path)
 
 
@@ -517,11 +519,19 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
     return ChosenSource(_stored_source(selection, notify), selection.as_of)
 
 
+def log_images() -> "LogImages | None":
+    """Return where the states of large logs are kept for the next command; None if the environment turns it off."""
+    from aclog.snapshots.log_image import LogImages, cache_directory
+
+    directory = cache_directory(os.environ, Path.home())
+    return None if directory is None else LogImages(directory=directory)
+
+
 def _stored_source(selection: SourceSelection, notify: Notify) -> StateSource:
     from aclog.sources.logs import CheckpointSource, LogSource
 
     if selection.log is not None:
-        return LogSource(selection.log, notify)
+        return LogSource(selection.log, notify, images=log_images())
     return CheckpointSource(selection.snapshot or Path(), notify)
 
 

@@ -18,6 +18,7 @@ from aclog.metalog.errors import NO_SUCH_PATH, ConfigError, DecodeError, LogErro
 from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
 from aclog.metalog.filelog.files import (
+    CheckpointFile,
     list_checkpoints,
     list_segments,
     notices,
@@ -29,14 +30,16 @@ from aclog.metalog.filelog.files import (
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.meta_properties import read_meta_properties
 from aclog.metalog.filelog.verify import UNCOMMITTED_TAIL
-from aclog.metalog.records import AccessControlEntryRecord, RecordType
+from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.text_forms import format_properties, parse_properties
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.history import Change, TopicHistory, history_from, start_of_history, visible_records
 from aclog.snapshots.image import Image, NewerKafka, StateSource
 from aclog.snapshots.image_file import check_mapping
+from aclog.snapshots.log_image import LogImages, Stamps, stamps_of
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.publisher import Progress, Recovered, recover, recover_log
+from aclog.snapshots.record_filters import AclsNear, AdditionsOf
 from aclog.sources.notes import Notify, newer_gaps, tail_gaps
 from aclog.terminal.notices import Advance
 
@@ -260,6 +263,10 @@ _READ_BYTES = 16 << 20
 """Per read while following a log: large enough for bulk replay, small enough for memory."""
 
 
+_KEEP_AFTER = 50_000
+"""Records since the state that was kept last, after which the newest one is kept."""
+
+
 @define(eq=False)
 class LogSource:
     """A directory of segments and checkpoints; each `image` continues from the one before.
@@ -271,6 +278,8 @@ class LogSource:
     notify: Notify
     progress: Advance | None = None
     """Called with the bytes that have been replayed."""
+    images: LogImages | None = None
+    """Where the state of a large log is kept, so that the next command need not replay it."""
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
     _last: Applier | None = field(default=None, init=False)
@@ -406,12 +415,33 @@ class LogSource:
         # A reader skips records of a newer Kafka, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
         progress = None if self.progress is None else in_bytes(self.directory, self.progress)
-        recovered = recover_log(self.log, checkpoints, moment, newer=newer, progress=progress)
+        log, start = self.log, None
+        before: Stamps = ()
+        if log is not None and moment is None and self.images is not None:
+            before = stamps_of(self.directory, checkpoints)
+            start = self.images.read(self.directory, checkpoints, log.high_watermark())
+        recovered = recover_log(log, checkpoints, moment, newer=newer, progress=progress, start=start)
+        if before and self.images is not None:
+            self._keep(self.images, recovered, checkpoints, before, start)
         if committed is not None and self.log is not None:
             self._notify(committed.notes(self.log.high_watermark()))
         self._notify(recovered.notes if self.log is None else (*_notes_of(self.log, recovered.image), *recovered.notes))
         self._last = recovered.applier
         return recovered
+
+    def _keep(
+        self,
+        images: LogImages,
+        recovered: Recovered,
+        checkpoints: tuple[CheckpointFile, ...],
+        before: Stamps,
+        start: Image | None,
+    ) -> None:
+        """Keep a state that took long to replay: all committed batches, outside of a transaction, all understood."""
+        applier, begun = recovered.applier, 0 if start is None else start.end_offset
+        is_whole = not applier.in_transaction and not applier.newer.warnings() and not recovered.notes
+        if is_whole and (start is None or applier.next_offset - begun > _KEEP_AFTER):
+            images.write(self.directory, checkpoints, recovered.image, before)
 
     def _refuse_other_files(self) -> None:
         """Refuse segments without a single whole batch: that is some other file, not a truncated log."""
@@ -550,8 +580,11 @@ class LogHistory:
     changes: Iterator[Change]
 
 
-def history_of(source: StateSource) -> LogHistory:
+def history_of(source: StateSource, names: Collection[str] | None = None) -> LogHistory:
     """Return the history of a source's log, up to the high-water mark.
+
+    With `names`, only of ACLs that may cover one of them, or names that begin with one, and perhaps of others: the
+    other records are not decoded, nor compared with one another, so first read the state, which replays them.
 
     Raises:
         ConfigError: the source is a single state.
@@ -560,7 +593,7 @@ def history_of(source: StateSource) -> LogHistory:
     """
     log = log_of(source)
     begin = start_of(source)
-    return LogHistory(begin=begin, changes=history_from(begin, log))
+    return LogHistory(begin=begin, changes=history_from(begin, log, None if names is None else AclsNear(names)))
 
 
 def start_of(source: StateSource) -> Image:
@@ -589,10 +622,6 @@ def log_of(source: StateSource) -> LogReader:
 # The origins of a state's rules and topics in the log of its source: when each was created.
 
 
-_ID, _REST = 3, 19
-"""Where the id begins in the record of an ACL, and the rest after it: the frame's header has three bytes."""
-
-
 @frozen(kw_only=True)
 class LogPast:
     """Where some rules were added, and when topics existed (aclog.authorizer.acl.Origins)."""
@@ -610,21 +639,6 @@ class LogPast:
         return ((acl, self._added[acl][1]) for acl in acls if acl in self._added)
 
 
-@frozen
-class _RecordFilter:
-    """Which records need decoding: not the millions that add other ACLs."""
-
-    _ids: Collection[bytes]
-
-    def __call__(self, value: bytes) -> bool:
-        """Decide by the apiKey and the id in a record's value, both at fixed positions."""
-        if len(value) < _REST:
-            return True  # it may be damaged, which decoding reports
-        if value[1] == RecordType.ACCESS_CONTROL_ENTRY_RECORD:
-            return value[_ID:_REST] in self._ids
-        return value[1] != RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD
-
-
 def past_of(
     source: StateSource, end_offset: int, rules: Mapping[UUID, StandardAcl], pause: Pause = no_pause
 ) -> LogPast:
@@ -639,7 +653,7 @@ def past_of(
     """
     log, begin = log_of(source), start_of(source)
     topics, added = TopicHistory.beginning(begin), dict[StandardAcl, tuple[LogOrigin, int]]()
-    for entry in visible_records(begin.provenance, log, _RecordFilter({each.bytes for each in rules})):
+    for entry in visible_records(begin.provenance, log, AdditionsOf({each.bytes for each in rules})):
         pause()
         if entry.end_offset > end_offset:
             break

@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import acl_of_content, content_of
 from aclog.authorizer.control import filter_value, refusal, unknown_field
+from aclog.authorizer.interface import AclDeleteResult
 from aclog.authorizer.settings import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,
@@ -46,9 +47,9 @@ from aclog.client.requests import (
     node_configs,
 )
 from aclog.config.node_config import ClientSecurity, HostPort
-from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError, plural
 from aclog.metalog.primitives import elapsed_seconds
-from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, Step
+from aclog.planning.plan import ApplyNote, Batching, Completion, PlaceState, RefusedError, Step
 from aclog.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     NOT_CONTROLLER,
@@ -61,6 +62,7 @@ from aclog.protocol.headers import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUOR
 from aclog.snapshots.deciding_kafka import DecidingKafka, kafka_of_levels, kafka_with, rules_concern_controllers
 from aclog.snapshots.image import Image
 from aclog.sources.live import QuorumSource, connect_to_first, live_levels, refusal_text
+from aclog.targets.removal_filters import RemovalFilter, removal_filters
 from aclog.terminal.output import warn
 
 # The nodes of one cluster, each with a connection of its own.
@@ -526,8 +528,8 @@ class ClusterChanges:
     """Adds and removes ACLs of one stage; owned by a ServerPlace."""
 
     _nodes: ClusterNodes
-    rules: int = field(default=0, init=False)
-    """The number of ACLs of the cluster, as far as known."""
+    present: set[bytes] = field(factory=set, init=False)
+    """The contents of the cluster's ACLs, as far as known: those that were read, and added since."""
     _closed: bool | None = field(default=None, init=False)
     _removed_at_once: int = field(default=0, init=False)
     """How many filters the next DeleteAcls request has; 0 before the first."""
@@ -535,17 +537,18 @@ class ClusterChanges:
     async def add(self, acls: Sequence[StandardAcl]) -> None:
         """Add ACLs, and wait until they are committed. Raises as ServerPlace.write."""
         connection = await self._nodes.writing()
-        in_order = DESCRIBE_QUORUM in connection.apis or await self._closed_by_default()
+        in_order = DESCRIBE_QUORUM in connection.apis or await self.closed_by_default()
+        self.present.update(map(content_of, acls))
         for run in [acls] if in_order else independent_runs(acls):
             results = await create_acls(connection, run, _CHANGE_S)
             _check_results(connection, "CreateAcls", run, [each.error for each in results])
 
     async def remove(self, acls: Sequence[StandardAcl]) -> None:
         """Remove exactly these ACLs, and wait until that is committed. Raises as ServerPlace.write."""
-        for run in [acls] if await self._closed_by_default() else independent_runs(acls):
+        for run in [acls] if await self.closed_by_default() else independent_runs(acls):
             await self._remove_in_any_order(run)
 
-    async def _closed_by_default(self) -> bool:
+    async def closed_by_default(self) -> bool:
         """Return whether no state within a stage denies what both ends allow, in any order of its ACLs.
 
         That is so unless the first ACL on a resource closes it to everyone (allow.everyone.if.no.acl.found).
@@ -556,17 +559,43 @@ class ClusterChanges:
 
     async def _remove_in_any_order(self, acls: Sequence[StandardAcl]) -> None:
         connection, done = await self._nodes.writing(), 0
-        while done < len(acls):
-            most = self._removed_at_once or max(1, _FIRST_COMPARISONS // max(self.rules, 1))
-            some = acls[done : done + most]
+        for acl in acls:
+            exactly(acl)  # raises ConfigError: no filter names it
+        filters = removal_filters(acls, self.present)
+        while done < len(filters):
+            most = self._removed_at_once or max(1, _FIRST_COMPARISONS // max(len(self.present), 1))
+            some = filters[done : done + most]
             begin = elapsed_seconds()
-            results = await delete_acls(connection, [exactly(acl) for acl in some], _CHANGE_S)
+            results = await delete_acls(connection, [each.filter for each in some], _CHANGE_S)
             seconds = elapsed_seconds() - begin
-            _check_results(connection, "DeleteAcls", some, [each.error for each in results])
+            firsts = [each.acls[0] for each in some]
+            _check_results(connection, "DeleteAcls", firsts, [each.error for each in results])
+            await self._restore_others(connection, some, results)
+            self.present.difference_update(content_of(acl) for each in some for acl in each.acls)
             # Never more than twice as many: the first ones may have been quick because the controller was idle.
             fitting = int(len(some) * _HELD_S / max(seconds, 0.001))
             self._removed_at_once = max(1, min(fitting, 2 * most, MOST_FILTERS))
             done += len(some)
+
+    async def _restore_others(
+        self, connection: Connection, filters: Sequence[RemovalFilter], results: Sequence[AclDeleteResult]
+    ) -> None:
+        """Add again what the filters removed besides: ACLs that another writer added since the cluster was read.
+
+        Raises:
+            RefusedError: there are some.
+
+        """
+        meant = {acl for each in filters for acl in each.acls}
+        others = list(dict.fromkeys(rule.acl for each in results for rule in each.deleted if rule.acl not in meant))
+        if not others:
+            return
+        restored = await create_acls(connection, others, _CHANGE_S)
+        _check_results(connection, "CreateAcls", others, [each.error for each in restored])
+        raise RefusedError(
+            f"{self._nodes.name}: another writer added {acl_text(others[0])} since the ACLs were read, and a filter "
+            f"removed it: {plural(len(others), 'ACL')} added again"
+        )
 
 
 def _check_results(
@@ -588,7 +617,7 @@ def _check_results(
 MOST_ADDED = 2000
 """ACLs of one CreateAcls request: Kafka's controllers take 10,000."""
 MOST_REMOVED = 250
-"""ACLs that are deleted before the cluster is checked for them."""
+"""Filters by which ACLs are deleted before the cluster is checked for them."""
 _RETRY_PAUSE_S = 0.02
 
 
@@ -699,7 +728,7 @@ class ServerPlace:
 
         """
         state = self._run(ReplicaComparison(self._nodes, self.patience).read())
-        self._changes.rules = len(state.contents)
+        self._changes.present = set(state.contents)
         return PlaceState(contents=state.contents, end_offset=state.end_offset)
 
     def note_begin(self, note: ApplyNote) -> None:
@@ -733,7 +762,18 @@ class ServerPlace:
 
         """
         self.check(steps)
-        return _pieces(steps)
+        grouped = any(not step.adds for step in steps) and self._run(self._changes.closed_by_default())
+        return _pieces(self._grouped(steps) if grouped else [(step,) for step in steps])
+
+    def _grouped(self, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
+        """Yield the steps in order of their stages, those together that one filter removes."""
+        for _, run in groupby(steps, key=lambda step: step.stage):
+            staged = {step.acl: step for step in run}
+            if next(iter(staged.values())).adds:
+                yield from ((step,) for step in staged.values())
+                continue
+            for each in removal_filters(list(staged), self._changes.present):
+                yield tuple(staged[acl] for acl in each.acls)
 
     def write(self, piece: Sequence[Step]) -> None:
         """Make these steps, all adds or all removes, and wait until they are committed.
@@ -790,12 +830,18 @@ class ServerPlace:
         return self._runner.run(work)
 
 
-def _pieces(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
-    for _, run in groupby(steps, key=lambda step: step.stage):
-        staged = list(run)
-        most = MOST_ADDED if staged[0].adds else MOST_REMOVED
-        for begin in range(0, len(staged), most):
-            yield staged[begin : begin + most]
+def _pieces(groups: Iterable[tuple[Step, ...]]) -> Iterator[Sequence[Step]]:
+    """Yield runs of groups of one stage: as many as are made before the cluster is checked for them."""
+    for _, run in groupby(groups, key=lambda group: group[0].stage):
+        piece, filters = list[Step](), 0
+        for group in run:
+            most = MOST_ADDED if group[0].adds else MOST_REMOVED
+            if piece and (filters == most or len(piece) + len(group) > max(MOST_ADDED, most)):
+                yield piece
+                piece, filters = [], 0
+            piece += group
+            filters += 1
+        yield piece
 
 
 def _check(step: Step) -> None:

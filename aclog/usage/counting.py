@@ -12,16 +12,14 @@ from attrs import define, evolve, field, frozen
 from aclog.authorizer.index.layout import Int32s, changes, expanded
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
+from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.bulk_authorizer import AclDependencies, BulkAuthorizer, NecessaryAcls, Pairs
 from aclog.usage.decisions.decisions import (
     REQUEST_COLUMNS,
-    Access,
+    UNRESOLVED,
     AccessNumbers,
     DecisionCode,
     DecisionSteps,
-    ParsedAccess,
-    parse_access,
-    spelled_as_kafka,
 )
 from aclog.usage.decisions.intervals import AclIntervals
 from aclog.usage.index.tallies import DayRows, DayTally
@@ -34,7 +32,7 @@ from aclog.usage.window import DAY, AccessSets, Coverage, UnreadCounter, UnreadS
 
 
 _MOST_HELD = 1 << 18
-"""Distinct accesses that a task holds before it emits its counts; about 700 bytes each."""
+"""Distinct accesses that a task holds before it emits its counts; about 250 bytes each."""
 
 _MOST_STEPS = 1 << 22
 """Steps of these accesses that a task holds, one per change of the ACLs; about 50 bytes each."""
@@ -73,7 +71,6 @@ class SeenAccesses:
     version: int = field(default=0, kw_only=True)
     """That version."""
     numbers: AccessNumbers = field(init=False)
-    accesses: list[Access] = field(init=False)
     steps: DecisionSteps = field(init=False)
     size: int = field(init=False)
     """The number of steps; their decision codes are unused."""
@@ -85,18 +82,18 @@ class SeenAccesses:
     @property
     def is_full(self) -> bool:
         """Whether to emit the counts and forget the accesses."""
-        return len(self.accesses) > _MOST_HELD or self.size > _MOST_STEPS
+        return len(self.numbers) > _MOST_HELD or self.size > _MOST_STEPS
 
     def forget(self) -> None:
         """Forget all accesses."""
-        self.numbers, self.accesses, self.size = AccessNumbers(), [], 0
+        self.numbers, self.size = AccessNumbers(spelled=True), 0
         self.steps = DecisionSteps(1 if self.acls is None else self.acls.intervals.versions.end)
 
     def number(self, columns: list[Any]) -> Int64s:
         """Return the number of each row's access."""
         access_of, new = self.numbers.number(columns)
         if new:
-            self._learn(new)
+            self._add_new(new)
         return access_of
 
     def steps_of(self, access_of: Int64s, times: Int64s) -> Int64s:
@@ -107,18 +104,19 @@ class SeenAccesses:
         """Return the version at which each step begins."""
         return np.full(len(steps), self.version) if self.acls is None else self.steps.versions(steps)
 
-    def _learn(self, raw: list[Access]) -> None:
-        new = list(map(spelled_as_kafka, raw))
-        moving = {} if self.acls is None else _moving(self.acls, new)
-        self.steps.append(np.zeros(len(new), np.int32), moving)
-        self.accesses += new
-        self.size += len(new) + sum(len(steps) - 1 for steps in moving.values())
+    def _add_new(self, count: int) -> None:
+        moving = {}
+        if self.acls is not None:
+            moving = _moving(self.acls, self.numbers.columns(slice(len(self.numbers) - count, None)))
+        self.steps.append(np.zeros(count, np.int32), moving)
+        self.size += count + sum(len(steps) - 1 for steps in moving.values())
 
 
-def _moving(acls: NecessaryAcls, new: list[Access]) -> dict[int, list[tuple[int, int]]]:
-    parsed = [(at, access) for at, access in enumerate(map(parse_access, new)) if isinstance(access, ParsedAccess)]
-    changes = acls.changes([access for _, access in parsed])
-    return {parsed[at][0]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
+def _moving(acls: NecessaryAcls, new: list[Any]) -> dict[int, list[tuple[int, int]]]:
+    accesses, codes = parse_columns(new)
+    rows = np.flatnonzero(codes == UNRESOLVED).tolist()
+    changes = acls.changes(accesses)
+    return {rows[at]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
 
 
 class _Counts(NamedTuple):
@@ -186,10 +184,7 @@ class AccessCounter:
         return pa.table([*self._texts(counts.access), *map(pa.array, numbers)], schema=schema)
 
     def _texts(self, access: Int64s) -> list[Any]:
-        # an access may have many counts: its texts become Arrow values once
-        once, at = np.unique(access, return_inverse=True)
-        accesses = [self.memory.accesses[number] for number in once.tolist()]
-        return [pa.array(part, pa.string()).take(pa.array(at, pa.int64())) for part in zip(*accesses, strict=True)]
+        return [column.cast(pa.string()) for column in self.memory.numbers.columns(access)]
 
     def _add_up(self) -> None:
         if len(self._parts) > 1:
@@ -263,13 +258,13 @@ class Tally:
 
     def add(self, table: pa.Table) -> None:
         """Add distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`."""
-        parsed = _parsed_accesses(table)
+        parsed, _ = parse_columns([table.column(name) for name in REQUEST_COLUMNS])
         version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
         dependencies = self.acls.find(parsed, version, np.asarray(table.column("decision_code")))
         _add(self._matched, dependencies.matched, count)
         _add(self._needed, dependencies.needed, count)
         np.maximum.at(self._last_matched, dependencies.matched.ordinal, last[dependencies.matched.access])
-        self._note_last_needed(dependencies.needed, last, [access.principal for access in parsed])
+        self._note_last_needed(dependencies.needed, last, parsed)
         self._note_groups(dependencies.groups)
         self._note_matched(dependencies.matched)
         # removing ACLs must not change what the same accesses would get now, either
@@ -279,16 +274,17 @@ class Tally:
             self._note_groups(dependencies.groups)
             self._note_matched(dependencies.matched)
 
-    def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
+    def _note_last_needed(self, needed: Pairs, last: Int64s, accesses: AccessColumns) -> None:
         """If several principals have the same time, take the last by name: results must not depend on partitions."""
-        _, rank = np.unique(np.array(principals, object), return_inverse=True)
+        texts, principal_of = accesses.requests.principals, accesses.requests.principal_of
+        rank = np.argsort(np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64))[principal_of]
         times = last[needed.access]
         order = np.lexsort((rank[needed.access], times, needed.ordinal))[::-1]
         ordinals, times, access = needed.ordinal[order], times[order], needed.access[order]
         lasts = _firsts(ordinals)
         lasts = lasts[times[lasts] >= self._last_needed[ordinals[lasts]]]
         for at in lasts.tolist():
-            ordinal, time, principal = int(ordinals[at]), int(times[at]), principals[access[at]]
+            ordinal, time, principal = int(ordinals[at]), int(times[at]), texts[principal_of[access[at]]]
             previous = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
             self._by[ordinal], self._last_needed[ordinal] = max(previous, principal), time
 
@@ -341,13 +337,6 @@ class Tally:
         lists: Any = pa.ListArray.from_arrays(pa.array(ends), members)  # type: ignore[call-overload]  # wrong in the stubs
         nulls = [pa.nulls(len(groups), field.type) for field in TALLY][:-1]
         return pa.table([*nulls, lists], schema=TALLY)
-
-
-def _parsed_accesses(table: pa.Table) -> list[ParsedAccess]:
-    """Return the accesses of a table, all of which are well-formed."""
-    columns = (table.column(at).to_pylist() for at in range(len(Access._fields)))
-    parsed = map(parse_access, map(Access, *columns))
-    return [access for access in parsed if isinstance(access, ParsedAccess)]
 
 
 def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
@@ -415,7 +404,7 @@ class DayTallies:
         once = once.where(judged)
         if not len(once.rows):
             return evolve(DayTally.nothing(), unread=unread)
-        parsed = _parsed([column.filter(pa.array(judged)) for column in columns])
+        parsed, _ = parse_columns([column.filter(pa.array(judged)) for column in columns])
         dependencies = self.acls.find(parsed, version[once.rows], codes[judged])
         return evolve(_Tallying.of(counted, once, parsed).tally(dependencies, self.denies), unread=unread)
 
@@ -446,12 +435,6 @@ class _Once:
         return type(self)(rows=self.rows[which], of_row=number[self.of_row])
 
 
-def _parsed(columns: list[Any]) -> list[ParsedAccess]:
-    """Return accesses all of which are well-formed."""
-    parsed = map(parse_access, map(Access, *(column.to_pylist() for column in columns)))
-    return [access for access in parsed if isinstance(access, ParsedAccess)]
-
-
 class _Rows(NamedTuple):
     """The rows of a table that are evaluated."""
 
@@ -469,10 +452,10 @@ class _Tallying:
     rows: _Rows
     starts: Int64s
     """By access: the position of its first row; and at the end the number of rows."""
-    parsed: list[ParsedAccess]
+    parsed: AccessColumns
 
     @classmethod
-    def of(cls, counted: pa.Table, once: _Once, parsed: list[ParsedAccess]) -> Self:
+    def of(cls, counted: pa.Table, once: _Once, parsed: AccessColumns) -> Self:
         """Sort the rows; `parsed` are the accesses by number."""
         judged = np.flatnonzero(once.of_row >= 0)
         order = judged[np.argsort(once.of_row[judged], kind="stable")]
@@ -510,7 +493,9 @@ class _Tallying:
         first, last = np.minimum.reduceat(self.rows.first, starts), np.maximum.reduceat(self.rows.last, starts)
         times = np.stack([first[used.access], last[used.access]] * 2)
         who = np.stack([np.where(each, used.access, -1) for each in (used.matched, used.needed) for _ in range(2)])
-        return LastUse.of(used.ordinal, times, who, [(each.principal, each.host) for each in self.parsed])
+        return LastUse.of(
+            used.ordinal, times, who, list(zip(self.parsed.principals(), self.parsed.hosts(), strict=True))
+        )
 
 
 class _Uses(NamedTuple):

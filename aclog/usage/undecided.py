@@ -6,14 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from aclog.authorizer.index.layout import Int32s
+from aclog.usage.decisions.access_columns import parse_columns
 from aclog.usage.decisions.decisions import (
     REQUEST_COLUMNS,
-    Access,
+    UNRESOLVED,
     AccessNumbers,
     DecisionCode,
-    parse_access,
     principal_error,
-    spelled_as_kafka,
 )
 from aclog.usage.window import UnreadAccesses, UnreadCounter, UnreadSpan
 
@@ -40,24 +39,30 @@ def undecided_rows(
     `as_written`: accesses are decided as written; other spellings with the same meaning (spelled_as_kafka) are not
     decided.
     """
-    access_of, accesses = AccessNumbers().number([rows.column(name) for name in REQUEST_COLUMNS])
-    errors = [_error_of(access if as_written else spelled_as_kafka(access)) for access in accesses]
-    is_undecided = np.array([error is not None for error in errors], np.bool_)[access_of]
+    numbers = AccessNumbers(spelled=not as_written)
+    access_of, _ = numbers.number([rows.column(name) for name in REQUEST_COLUMNS])
+    columns = numbers.columns(slice(None))
+    principals, errors = columns[0], _errors_of(columns)
+    is_undecided = (errors != UNRESOLVED)[access_of]
     times: Any = rows.column("timestamp").cast(pa.int64())
     positions = np.flatnonzero(is_undecided | (np.asarray(times.is_null()) & need_time))
     decisions: Any = rows.column("loggedDecision")
     counter = UnreadCounter()
     places = zip(positions.tolist(), times.take(pa.array(positions)).to_pylist(), strict=True)
     for at, time in places:
-        access = accesses[access_of[at]]
-        reason = errors[access_of[at]] or DecisionCode.NO_TIME
-        counter.add(access.principal, decisions[at].as_py(), reason.name, UnreadSpan(1, time, time))
+        access = access_of[at]
+        reason = DecisionCode(errors[access]) if is_undecided[at] else DecisionCode.NO_TIME
+        counter.add(principals[access].as_py(), decisions[at].as_py(), reason.name, UnreadSpan(1, time, time))
     return counter.total
 
 
-def _error_of(access: Access) -> DecisionCode | None:
-    parsed = parse_access(access)
-    return parsed if isinstance(parsed, DecisionCode) else principal_error(parsed.principal)
+def _errors_of(columns: list[Any]) -> Int32s:
+    """Return the error of each access; UNRESOLVED for one without."""
+    accesses, codes = parse_columns(columns)
+    requests = accesses.requests
+    of_principal = [UNRESOLVED if (error := principal_error(each)) is None else error for each in requests.principals]
+    codes[codes == UNRESOLVED] = np.array(of_principal, np.int32)[requests.principal_of]
+    return codes
 
 
 def undecided(counted: pa.Table, codes: Int32s) -> UnreadAccesses:

@@ -1,6 +1,7 @@
 /* aclog_native: the compiled core of aclog (README.md). */
 #include "types.h"
 
+#include "crc32c.h"
 #include "hash.h"
 #include "layout.h"
 
@@ -14,10 +15,16 @@ static PyMethodDef functions[] = {
     {"order", FUNCTION(bulk_order),
      PyDoc_STR("order(buffer, starts, ends) -> rows\n\n"
                "Return the rows, int32, in the order of their bytes; equal ones stay in their order.")},
-    {"walk", FUNCTION(bulk_walk),
-     PyDoc_STR("walk(buffer, at, count) -> (starts, end)\n\n"
-               "Return where each of `count` records of a batch begins, int64, each a varint of its length and as many\n"
-               "bytes, and where the last one ends: -1 if a length is malformed or beyond the buffer.")},
+    {"batches", FUNCTION(bulk_batches),
+     PyDoc_STR("batches(buffer, position, sums) -> (columns, damage)\n\n"
+               "Return the whole batches from a position on, headers and, with `sums`, checksums checked, as seven columns of int64:\n"
+               "position, end, base offset, leader epoch, largest timestamp, records, whether control batch. `damage` is\n"
+               "where the first damaged one begins, -1 if there is none.")},
+    {"values", FUNCTION(bulk_values),
+     PyDoc_STR("values(buffer, starts, ends, counts) -> (starts, ends, batches)\n\n"
+               "Return the slices of the record values of data batches, int64, given where the records of each batch\n"
+               "begin and end and how many there are. Stops before the first batch with a record that is not plain;\n"
+               "`batches` is the number of those before it.")},
     {"cut", FUNCTION(bulk_cut), PyDoc_STR("cut(buffer, starts, ends) -> bytes\n\nReturn the slices joined.")},
     {NULL, NULL, 0, NULL},
 };
@@ -34,6 +41,7 @@ static int execute(PyObject *module)
 {
     module_state *state = PyModule_GetState(module);
     crc_prepare();
+    crc32c_prepare();
     state->base_type = add_type(module, &base_spec);
     state->changes_type = add_type(module, &changes_spec);
     if (state->base_type == NULL || state->changes_type == NULL)

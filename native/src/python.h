@@ -5,11 +5,13 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 #ifdef Py_GIL_DISABLED
 #error "the stores of changes rely on the interpreter's lock: use aclog without its native core on this Python"
 #endif
 
-#define VERSION "0.2.0"
+#define VERSION "0.3.0"
 
 #define FUNCTION(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 
@@ -25,7 +27,8 @@ uint64_t process_seed(void);
 PyObject *bulk_number(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_crc32(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_order(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
-PyObject *bulk_walk(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_batches(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *bulk_values(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *bulk_cut(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -22,7 +22,6 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.layout import ASK_PYTHON
-from aclog.metalog.native import native
 from tests.scenarios.native_fuzz import damaged_bases, misuses
 from tests.support.builders.acls import record_of, removal_of
 from tests.support.builders.images import with_ids
@@ -230,12 +229,6 @@ def test_the_first_wrong_argument_is_the_error(arguments, error):
     for each in (core, core.put(ResourceType.TOPIC, "t", True, "User:a", "*", 4, 1)):
         with pytest.raises(error):
             each.put(*arguments)
-
-
-@pytest.mark.parametrize("arguments", [(Failing(), Calling()), (1 << 99, Calling()), ("0", Calling())])
-def test_the_first_wrong_position_is_the_error(arguments):
-    with pytest.raises((KeyError, OverflowError, TypeError)):
-        native.walk(b"abc", *arguments)
 
 
 @pytest.mark.slow(2)

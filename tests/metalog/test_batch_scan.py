@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from aclog.metalog import batches as batches_module
 from aclog.metalog.batches import (
     build_batch,
     check_crc,
@@ -40,7 +41,20 @@ def whole_batches(data):
 
 
 def check_scan(data):
-    """Check that a scan gives what reading batch by batch gives, up to the same batch."""
+    """Check that a scan gives what reading batch by batch gives, up to the same batch: natively, and in Python."""
+    *_, scanned = (_check_scan(data, core) for core in dict.fromkeys((batches_module.native, None)))
+    return scanned
+
+
+def _check_scan(data, core):
+    before, batches_module.native = batches_module.native, core
+    try:
+        return _checked_scan(data)
+    finally:
+        batches_module.native = before
+
+
+def _checked_scan(data):
     expected, damaged = whole_batches(data)
     batches, found_damage = scan_batches(data)
     assert found_damage == damaged

@@ -92,6 +92,31 @@ def test_slices_beyond_the_buffer_are_refused(function, starts, ends):
 
 
 @needs_core
+@pytest.mark.parametrize(
+    ("starts", "ends", "counts"),
+    [([0], [4], [0]), ([2], [1], [0]), ([-1], [1], [0]), ([0], [-1], [0]), ([0, 1], [1], [1]), ([0], [1], [0, 0])],
+)
+def test_batches_beyond_the_buffer_are_refused(starts, ends, counts):
+    with pytest.raises(ValueError, match=r"does not lie|as many int64"):
+        native.values(b"abc", *(np.array(each, np.int64) for each in (starts, ends, counts)))
+
+
+@needs_core
+@pytest.mark.parametrize("count", [1, 9, 1 << 62, -1])
+def test_a_count_beyond_its_batch_ends_the_values(count):
+    columns = (np.array([each], np.int64) for each in (0, 64, count))
+    assert native.values(bytes(64), *columns) == (b"", b"", 0)
+
+
+@needs_core
+@pytest.mark.parametrize(("position", "error"), [(-1, ValueError), (1 << 99, OverflowError), ("0", TypeError)])
+def test_batches_begin_at_a_position(position, error):
+    assert native.batches(b"abc", 1 << 40, True) == (b"", -1)
+    with pytest.raises(error):
+        native.batches(b"abc", position, True)
+
+
+@needs_core
 @pytest.mark.parametrize("arguments", [(), (b"", b""), (b"", "", b""), (None, b"", b"")])
 def test_other_arguments_are_refused(arguments):
     with pytest.raises(TypeError):

@@ -15,7 +15,7 @@ from aclog.client.errors import UnreachableError
 from aclog.config.node_config import ClientSecurity, HostPort
 from aclog.metalog.errors import ConfigError, LogError, MetadataError, StaleError
 from aclog.metalog.records import FeatureLevelRecord
-from aclog.planning.plan import Batching
+from aclog.planning.plan import Batching, RefusedError
 from aclog.planning.planner import ordered
 from aclog.protocol.headers import DESCRIBE_ACLS, DESCRIBE_CONFIGS, DESCRIBE_QUORUM, RequestError
 from aclog.protocol.responses import BROKER_APIS
@@ -394,16 +394,52 @@ def test_removals_that_may_be_told_apart_are_in_requests_of_their_own(closed):
 
 def test_a_large_cluster_is_asked_to_remove_few_at_a_time(monkeypatch):
     monkeypatch.setattr(cluster, "_HELD_S", 0.03)
-    rules = [acl(f"t-{number}") for number in range(MOST_REMOVED + 1)]
+    rules = [acl(f"t-{number}", f"User:{number}") for number in range(MOST_REMOVED + 1)]
     with FakeBroker(rules) as one, place_of(one) as place:
         place.read()
-        place._changes.rules = 800_000  # as if there were so many: the first request has one filter
+        monkeypatch.setattr(cluster, "_FIRST_COMPARISONS", len(rules))  # of one filter
         one.faults.delay = 0.03
         one.configs = {"authorizer.class.name": STANDARD}
         some = steps(removes=rules[:2])
         assert [len(piece) for piece in place.pieces(steps(removes=rules))] == [MOST_REMOVED, 1]
         apply(place, some)
         assert [len(each) for each in one.deleted_at_once] == [1, 1]
+
+
+def test_what_one_filter_matches_is_removed_by_one():
+    leaving = [acl(f"t-{number}", "User:old") for number in range(MOST_REMOVED + 50)]
+    staying = [acl("t-1", "User:new"), acl("t-2", "User:new")]
+    with FakeBroker([*leaving, *staying]) as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD}
+        place.read()
+        some = steps(removes=[*leaving, staying[0]])
+        assert [len(piece) for piece in place.pieces(some)] == [len(leaving) + 1]
+        assert apply(place, some) == set()
+        assert one.rules == [staying[1]]
+        assert [[each.principal for each in filters] for filters in one.deleted_at_once] == [["User:old", "User:new"]]
+        # The cluster was read before: a rule of the same principal that was added again has a filter of its own.
+        apply(place, steps(adds=leaving[:3]))
+        apply(place, steps(removes=leaving[:2]))
+        assert one.rules == [staying[1], leaving[2]]
+
+
+def test_nothing_is_grouped_before_the_cluster_is_read():
+    rules = [acl(f"t-{number}", "User:old") for number in range(3)]
+    with FakeBroker([*rules, acl("t-9", "User:old")]) as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD}
+        apply(place, steps(removes=rules))
+        assert one.rules == [acl("t-9", "User:old")]
+
+
+def test_what_another_writer_added_meanwhile_is_added_again():
+    rules, meanwhile = [acl(f"t-{number}", "User:old") for number in range(3)], acl("t-9", "User:old")
+    with FakeBroker(rules) as one, place_of(one) as place:
+        one.configs = {"authorizer.class.name": STANDARD}
+        place.read()
+        one.rules.append(meanwhile)
+        with pytest.raises(RefusedError, match=r"another writer added .*t-9.*: 1 ACL added again"):
+            apply(place, steps(removes=rules))
+        assert one.rules == [meanwhile]
 
 
 def test_a_server_that_is_gone_leaves_an_error():

@@ -21,8 +21,11 @@ from struct import pack_into
 from typing import Any, NoReturn
 
 from aclog.authorizer.index.layout import Column
+from aclog.metalog import batches as batches_module
+from aclog.metalog.batches import build_batch, scan_batches, scan_values
 from aclog.metalog.native import native
 from tests.scenarios.native_differences import differing_worlds
+from tests.support.builders.logs import recrc
 from tests.support.kafka.oracle import Ask
 from tests.support.models.differential import image_of
 from tests.support.models.shapes import RANGED, Maker, random_shape
@@ -45,12 +48,12 @@ def damaged_bases(*, seed: int, count: int) -> Counter[str]:
     return outcomes
 
 
-def damaged(whole: bytes, random: Random) -> bytearray:
-    """A copy with a few bytes or numbers changed, anywhere or in one column."""
+def damaged(whole: bytes, random: Random, *, columns: bool = True) -> bytearray:
+    """A copy with a few bytes or numbers changed, anywhere or in one column of a base."""
     copy = bytearray(whole)
     for _ in range(random.choice((1, 1, 2, 5, 20))):
         at = random.randrange(len(copy))
-        if random.randrange(3):
+        if columns and random.randrange(3):
             head = _HEADER + _PLACE * random.choice(list(Column))
             start, size = (int.from_bytes(whole[head + each : head + each + 8], "little") for each in (0, 8))
             at = start + random.randrange(size) if size else head + random.randrange(_PLACE)
@@ -61,6 +64,35 @@ def damaged(whole: bytes, random: Random) -> bytearray:
     if random.randrange(20) == 0:
         del copy[random.randrange(len(copy)) :]
     return copy
+
+
+def damaged_logs(*, seed: int, count: int) -> Counter[str]:
+    """Scan that many damaged logs; return how much of each the core and the Python path found alike."""
+    random, outcomes = Random(seed), Counter[str]()
+    for _ in range(count):
+        sizes = random.choices((1, 1, 1, 2, 5, 40), k=random.randrange(1, 12))
+        parts, offset = [], 0
+        for size in sizes:
+            values = [random.randbytes(random.choice((1, 4, 20, 90, 200))) for _ in range(size)]
+            parts.append(build_batch(values, base_offset=offset, leader_epoch=1, timestamp=offset))
+            offset += size
+        log, at = damaged(b"".join(parts), random, columns=False), random.choice((0, 0, 0, 5, 1 << 20))
+        if random.randrange(2):  # of the last batch: what is behind a checksum is looked at too
+            log[-len(parts[-1]) :] = recrc(bytes(log[-len(parts[-1]) :]))
+        found = [_scanned(bytes(log), at, core) for core in (native, None)]
+        outcomes["scanned alike" if found[0] == found[1] else f"SCANNED OTHERWISE: {bytes(log).hex()}"] += 1
+    return outcomes
+
+
+def _scanned(log: bytes, at: int, core: Any) -> list[Any]:
+    before, batches_module.native = batches_module.native, core
+    try:
+        found, damage = scan_batches(log, at)
+        values, bad = scan_values(log, found)
+    finally:
+        batches_module.native = before
+    columns = (found.position, found.end, found.base_offset, found.max_timestamp, values.batch, values.offset)
+    return [damage, bad, *(each.tolist() for each in (*columns, values.value_start, values.value_end))]
 
 
 def _outcome(flat: bytearray, asks: list[Ask], random: Random) -> str:
@@ -134,10 +166,10 @@ _COUNTED = (bytearray, memoryview, array, Raising, Calling, Lying)
 _REFUSALS = (TypeError, ValueError, OverflowError, BufferError, MemoryError, OwnError)
 _MOST_ARGUMENTS = 8
 _QUESTIONS = ("mask", "has_candidate", "rule", "put", "read_ranges")
-_FUNCTIONS = ("number", "crc32", "order", "walk", "cut")
+_FUNCTIONS = ("number", "crc32", "order", "cut", "batches", "values")
 _COUNTS = {
     "mask": 5, "has_candidate": 3, "rule": 6, "put": 7, "read_ranges": 0, "Base": 1,
-    "number": 3, "crc32": 3, "order": 3, "walk": 3, "cut": 3,
+    "number": 3, "crc32": 3, "order": 3, "cut": 3, "batches": 3, "values": 4,
 }  # fmt: skip
 
 
@@ -187,7 +219,7 @@ def _misused(function: Callable[..., Any], arguments: list[Any]) -> str:
 def _fitting(name: str, place: int) -> str:
     """Return which arguments fit at a place."""
     if name in _FUNCTIONS:
-        return "number" if name == "walk" and place else "buffer"
+        return "number" if name == "batches" and place else "buffer"
     if name == "Base":
         return "buffer"
     texts = {"mask": (0, 1, 3), "has_candidate": (1,), "rule": (0, 1, 4), "put": (1, 3, 4)}
@@ -257,6 +289,8 @@ def main() -> int:
     misused, wrong = misuses(seed=chosen.seed, count=chosen.misuses)
     seen, differences = differing_worlds(seed=chosen.seed, worlds=chosen.worlds)
     outcomes = damaged_bases(seed=chosen.seed, count=chosen.bases)
+    logs = damaged_logs(seed=chosen.seed, count=chosen.bases)
+    wrong += [text for text in logs if text != "scanned alike"]
     how = "under the address and undefined behaviour sanitizers" if sanitized else "WITHOUT sanitizers"
     lines = [
         f"The native core {how} (make fuzz-native)\n",
@@ -268,6 +302,7 @@ def main() -> int:
         f"calls with bad arguments {misused.total():,}",
         *(f"  {what:22} {number:,}" for what, number in misused.most_common()),
         f"  wrong                  {len(wrong):,}",
+        f"damaged logs             {logs.total():,}, scanned as by the Python path: {logs['scanned alike']:,}",
         "memory errors            0",
         f"wall time                {time.perf_counter() - begin:,.0f} s\n",
     ]

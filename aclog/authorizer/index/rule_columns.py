@@ -69,7 +69,7 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
         return None
     base = index.base
     resource_of, pair_of = row_keys(base)
-    keys, starts, ends = _bytes_of(base.resources)
+    keys, starts, ends = key_bytes(base.resources)
     types, patterns = keys[starts][resource_of], keys[ends - 1][resource_of]
     for row, (kind, pattern) in base.raw_codes.items():
         types[row], patterns[row] = kind & 0xFF, pattern & 0xFF
@@ -77,7 +77,7 @@ def rule_columns(index: AclIndex, acl_filter: AclBindingFilter) -> RuleColumns |
     rows = _matched(index, acl_filter, codes)
     types, patterns, operations, permissions = (each[rows] for each in codes)
     pairs = pair_of[rows]
-    principals, hosts = _pairs(base)
+    principals, hosts = pair_texts(base)
     return RuleColumns(
         fields=(
             _named(ResourceType, known_type, types),
@@ -135,7 +135,7 @@ def _named(
     return TextColumn(ByteStrings.of(names), table[codes])
 
 
-def _bytes_of(table: KeyTable) -> tuple[Bytes, Int64s, Int64s]:
+def key_bytes(table: KeyTable) -> tuple[Bytes, Int64s, Int64s]:
     """Return the bytes of all keys, and where each begins and ends."""
     offsets = np.asarray(table.offsets).astype(np.int64)
     return np.frombuffer(table.data, np.uint8), offsets[:-1], offsets[1:]
@@ -147,9 +147,9 @@ def _names(keys: Bytes, starts: Int64s, ends: Int64s) -> ByteStrings:
     return ByteStrings.cut(keys, names, ends - 1)
 
 
-def _pairs(base: Base) -> tuple[ByteStrings, ByteStrings]:
+def pair_texts(base: Base) -> tuple[ByteStrings, ByteStrings]:
     """Return the principals and the hosts in pair keys, each after its length plus one."""
-    keys, starts, ends = _bytes_of(base.pairs)
+    keys, starts, ends = key_bytes(base.pairs)
     sizes, principals, _ = unsigned_varints(keys, starts)
     middle = principals + sizes - 1
     _, hosts, _ = unsigned_varints(keys, middle)

@@ -12,8 +12,19 @@ from typing import NamedTuple, Self
 import numpy as np
 from attrs import define, field, frozen
 
-from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, iter_batches, read_header, scan_batches
-from aclog.metalog.codec import decode_values
+from aclog.metalog.batches import (
+    HEADER_SIZE,
+    BatchColumns,
+    BatchHeader,
+    ValueColumns,
+    check_crc,
+    iter_batches,
+    read_header,
+    scan_batches,
+    scan_values,
+)
+from aclog.metalog.codec import decode_record, decode_values
+from aclog.metalog.columns import acl_records, read_acls
 from aclog.metalog.committed_log import EpochStart
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
@@ -28,6 +39,7 @@ from aclog.metalog.filelog.files import SegmentFile, list_segments, log_error, r
 
 WINDOW = 1 << 20
 _FOREVER = 1 << 63
+_NO_END = (1 << 63) - 1
 _NEWEST = (1 << 31) - 1
 
 Epochs = Sequence[EpochStart] | None
@@ -90,17 +102,16 @@ def _check_epoch(header: BatchHeader, position: int, *, epochs: tuple[int, int],
 
 
 def walk_batches(
-    fd: int, path: Path, *, position: int, offset: int, epochs: Epochs, window: int = WINDOW
+    fd: int, path: Path, *, position: int, offset: int, epochs: Epochs, before: int = 0, window: int = WINDOW
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield each batch of a segment file from `position` (which must be `offset`) to its end, checked.
 
-    Batches are yielded as (position, header).
+    `before` is the epoch of the preceding batch, if known. Batches are yielded as (position, header).
 
     Raises:
         DecodeError: at the first batch that is damaged or truncated, with path, position and offset.
 
     """
-    before = 0
     while data := _window(fd, position, window):
         consumed = 0
         try:
@@ -146,6 +157,57 @@ def check_records(fd: int, path: Path, position: int, header: BatchHeader) -> De
     return None
 
 
+class ProvedRun(NamedTuple):
+    """Whole valid batches at the beginning of a window: their size in bytes, and the offset and epoch after them."""
+
+    size: int
+    offset: int
+    epoch: int
+
+
+def proved_run(fd: int, position: int, offset: int, epochs: Epochs, before: int, *, end: int | None) -> ProvedRun:
+    """Return how many of the next batches of a file a check in bulk proves valid, with their records.
+
+    The size is 0 if it is not even one. Batches that reach beyond the offset `end` are not looked at.
+    """
+    data = _window(fd, position, _READ)
+    batches, _ = scan_batches(data)
+    count = in_place(batches, offset, epochs, before)
+    if end is not None:
+        count = min(count, int(np.searchsorted(batches.base_offset + batches.record_count, end, side="right")))
+    batches = batches.first(count)
+    values, bad = scan_values(data, batches)
+    count = min(count if bad is None else bad, _first_undecodable(data, batches, values))
+    if not count:
+        return ProvedRun(0, offset, before)
+    last = count - 1
+    reached = int(batches.base_offset[last] + batches.record_count[last])
+    return ProvedRun(int(batches.end[last]), reached, int(batches.leader_epoch[last]))
+
+
+def _first_undecodable(data: bytes, batches: BatchColumns, values: ValueColumns) -> int:
+    """Return the number of the first batch with a record that is damaged, or how many there are."""
+    first = len(batches)
+    for number in np.flatnonzero(batches.is_control).tolist():
+        position = int(batches.position[number])
+        try:
+            decode_control_batch(data, position, read_header(data, position))
+        except DecodeError:
+            first = number
+            break
+    adds, removes = acl_records(data, values.value_start, values.value_end)
+    rows = np.flatnonzero(adds)
+    odd = rows[read_acls(data, values.value_start[rows], values.value_end[rows])[1]]
+    for row in np.sort(np.concatenate((np.flatnonzero(~(adds | removes)), odd))).tolist():
+        if values.batch[row] >= first:
+            break
+        try:
+            decode_record(data[int(values.value_start[row]) : int(values.value_end[row])])
+        except DecodeError:
+            return int(values.batch[row])
+    return first
+
+
 # The segments of a log directory: locating an offset in them, and reading whole batches.
 #
 # Does the work of Kafka's `LogSegments`, `OffsetIndex` and `FileRecords.slice`. A file is opened for each read, so
@@ -154,6 +216,8 @@ def check_records(fd: int, path: Path, position: int, header: BatchHeader) -> De
 
 _INDEX_INTERVAL = 4096
 _BULK = 4096
+_READ = 4 << 20
+"""Read at once where a file is checked in bulk."""
 
 
 @define(eq=False)
@@ -340,23 +404,38 @@ def _checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked:
     return prefix
 
 
-def _bulk_checked(data: bytes, base: int, end: int, epochs: Epochs) -> _Checked | None:
-    """Do the same if all batches have the expected offsets and one expected epoch; None otherwise."""
+def _bulk_checked(data: bytes, base: int, end: int, epochs: Epochs, before: int = 0) -> _Checked | None:
+    """Do the same if all batches have the expected offsets and epochs; None otherwise.
+
+    `before` is the epoch of the preceding batch, if known.
+    """
     batches, _ = scan_batches(data)
-    ends = batches.base_offset + batches.record_count
-    below = int(np.searchsorted(ends, end, side="right"))
-    if not below or batches.base_offset[0] != base or (batches.base_offset[1:below] != ends[: below - 1]).any():
-        return None
-    low, high, until = epoch_span(epochs, base, 0)
-    if low != high or ends[below - 1] > until or (batches.leader_epoch[:below] != low).any():
+    below = in_place(batches, base, epochs, before) if len(batches) else 0
+    below = min(below, int(np.searchsorted(batches.base_offset + batches.record_count, end, side="right")))
+    if not below:
         return None
     last = below - 1
     return _Checked(
         size=int(batches.end[last]),
-        end=int(ends[last]),
+        end=int(batches.base_offset[last] + batches.record_count[last]),
         last=int(batches.base_offset[last]),
         at=int(batches.position[last]),
     )
+
+
+def in_place(batches: BatchColumns, base: int, epochs: Epochs, before: int = 0) -> int:
+    """Return how many of these batches have the offset and the epoch that `checked_batches` expects."""
+    ends = batches.base_offset + batches.record_count
+    valid = batches.base_offset == np.concatenate(([base], ends[:-1]))
+    if epochs is None:
+        valid &= batches.leader_epoch >= np.concatenate(([before], batches.leader_epoch[:-1]))
+    else:
+        starts = np.array([start.start_offset for start in epochs], np.int64)
+        number = np.searchsorted(starts, batches.base_offset, side="right")
+        # No entry covers what is before the first one: that is rare, and left to the exact check.
+        expected = np.array([-1, *(start.epoch for start in epochs)], np.int64)[number]
+        valid &= (batches.leader_epoch == expected) & (ends <= np.append(starts, np.iinfo(np.int64).max)[number])
+    return int(valid.argmin()) if not valid.all() else len(batches)
 
 
 @contextmanager
@@ -441,7 +520,9 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int
     try:
         fd = os.open(file.path, os.O_RDONLY)
         try:
-            for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
+            position, offset, epoch, last_crc = _skip_proved(fd, offset, epochs, last_crc)
+            walk = walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs, before=epoch)
+            for at, header in walk:
                 position, offset, last_crc = at + header.size, header.end_offset, header.crc
         except ReplayError:
             # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
@@ -459,6 +540,21 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int
     return Tail(
         path=file.path, position=position, end_offset=offset, last_crc=last_crc, torn_bytes=torn, problem=problem
     )
+
+
+def _skip_proved(fd: int, offset: int, epochs: Epochs, last_crc: int | None) -> tuple[int, int, int, int | None]:
+    """Return (position, offset, epoch and CRC of the batch before) after the batches that a check in bulk proves valid.
+
+    What follows, if anything, is left to the exact check.
+    """
+    position, epoch = 0, 0
+    while len(data := _window(fd, position, _READ)) > _BULK:
+        proved = _bulk_checked(data, offset, _NO_END, epochs, epoch)
+        if proved is None:
+            break
+        header = read_header(data, proved.at)
+        position, offset, epoch, last_crc = position + proved.size, proved.end, header.leader_epoch, header.crc
+    return position, offset, epoch, last_crc
 
 
 def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:

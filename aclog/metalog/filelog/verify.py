@@ -43,6 +43,7 @@ from aclog.metalog.filelog.segments import (
     check_records,
     find_tail,
     next_whole_batch,
+    proved_run,
     walk_batches,
 )
 
@@ -326,8 +327,16 @@ def _verify_segment(
         raise log_error(error, file.path, "cannot read") from error
     try:
         while mark is None or offset < mark:
+            epoch = 0
+            while (run := proved_run(fd, position, offset, epochs, epoch, end=mark)).size:
+                meter.add(run.size)
+                position, offset, epoch = position + run.size, run.offset, run.epoch
+                yield offset, None
+            if mark is not None and offset >= mark:
+                return
             try:
-                for at, header in walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs):
+                walk = walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs, before=epoch)
+                for at, header in walk:
                     meter.add(header.size)
                     position, offset = at + header.size, header.end_offset
                     yield offset, check_records(fd, file.path, at, header)

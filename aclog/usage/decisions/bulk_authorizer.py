@@ -14,10 +14,10 @@ from aclog.authorizer.index.scan_order import NAMED, ODD, STAR
 from aclog.authorizer.interface import InvalidRequestError
 from aclog.authorizer.settings import Settings
 from aclog.metalog.columns import Bools, Int64s
+from aclog.usage.decisions.access_columns import AccessColumns, parse_columns
 from aclog.usage.decisions.decisions import (
     LEVELS,
     UNRESOLVED,
-    Access,
     AccessNumbers,
     DecisionCode,
     DecisionSteps,
@@ -26,7 +26,6 @@ from aclog.usage.decisions.decisions import (
     Ranges,
     Steps,
     is_order_ambiguous,
-    parse_access,
     principal_error,
     timeline,
 )
@@ -59,7 +58,7 @@ class AccessDecisions:
     changing: dict[int, Steps]
 
 
-def decide_accesses(index: IntervalIndex, accesses: list[ParsedAccess], *, allow_everyone: bool) -> AccessDecisions:
+def decide_accesses(index: IntervalIndex, accesses: AccessColumns, *, allow_everyone: bool) -> AccessDecisions:
     """Decide accesses, none of whose principals is a super user, `User:*` or without a colon."""
     batch = _Batch(
         index=index,
@@ -71,9 +70,10 @@ def decide_accesses(index: IntervalIndex, accesses: list[ParsedAccess], *, allow
     return batch.decide()
 
 
-def _below_star(accesses: list[ParsedAccess]) -> Bools:
-    star = utf16(WILDCARD)
-    return np.fromiter((utf16(a.resource_name[:1]) < star for a in accesses), np.bool_, len(accesses))
+def _below_star(accesses: AccessColumns) -> Bools:
+    star, names = utf16(WILDCARD), accesses.requests.names
+    below = np.fromiter((utf16(name[:1]) < star for name in names), np.bool_, len(names))
+    return below[accesses.requests.name_of]
 
 
 @frozen(eq=False, kw_only=True)
@@ -81,7 +81,7 @@ class _Batch:
     """Accesses that are decided together, and what matches them."""
 
     index: IntervalIndex
-    accesses: list[ParsedAccess]
+    accesses: AccessColumns
     matches: IntervalMatches
     below_star: Bools
     """By access: whether the resource's name sorts below `*`, as Kafka's scan compares names."""
@@ -197,7 +197,7 @@ NO_TIME = -(1 << 62)
 """The time of an access without a timestamp."""
 
 _MOST_REMEMBERED = 1 << 21
-"""Distinct accesses to remember before all are forgotten; about 500 bytes each."""
+"""Distinct accesses to remember before all are forgotten; about 250 bytes each."""
 
 
 @define(eq=False)
@@ -258,7 +258,7 @@ class BulkAuthorizer:
         first = len(self._decided.numbers)
         access_of, new = self._decided.numbers.number(columns)
         if new:
-            self._decide_new(new, first)
+            self._decide_new(self._decided.numbers.columns(slice(first, None)), first)
         return access_of
 
     def _versions(self, times: Int64s | None) -> Int64s | int:
@@ -267,11 +267,14 @@ class BulkAuthorizer:
     def _nothing(self) -> _Decided:
         return _Decided(DecisionSteps(self.index.versions.end))
 
-    def _decide_new(self, accesses: list[Access], first: int) -> None:
-        parsed = [self._parse(access) for access in accesses]
-        codes = np.array([each if isinstance(each, DecisionCode) else UNRESOLVED for each in parsed], np.int32)
+    def _decide_new(self, columns: Sequence[Any], first: int) -> None:
+        requests, codes = parse_columns(columns)
         where = np.flatnonzero(codes == UNRESOLVED)
-        requests = [each for each in parsed if isinstance(each, ParsedAccess)]
+        # as in Kafka, super users come first: one without a colon, or User:*, is allowed rather than refused
+        of_principal = np.array([self._code_of(text) for text in requests.requests.principals], np.int32)
+        known = of_principal[requests.requests.principal_of] if len(where) else np.zeros(0, np.int32)
+        codes[where] = known
+        where, requests = where[known == UNRESOLVED], requests.take(known == UNRESOLVED)
         decisions = decide_accesses(self.index, requests, allow_everyone=self.settings.allow_everyone)
         codes[where] = decisions.codes
         changing = {int(where[at]): steps for at, steps in decisions.changing.items()}
@@ -282,14 +285,12 @@ class BulkAuthorizer:
         unresolved += [at for at, steps in decisions.changing.items() if any(code == UNRESOLVED for _, code in steps)]
         self._decided.unresolved.update((first + int(where[at]), requests[at]) for at in unresolved)
 
-    def _parse(self, access: Access) -> ParsedAccess | DecisionCode:
-        parsed = parse_access(access)
-        if isinstance(parsed, DecisionCode):
-            return parsed
-        # as in Kafka, super users come first: one without a colon, or User:*, is allowed rather than refused
-        if parsed.principal in self.settings.super_users:
+    def _code_of(self, principal: str) -> int:
+        """Return the decision on a principal alone; UNRESOLVED if ACLs decide."""
+        if principal in self.settings.super_users:
             return DecisionCode.SUPER_USER
-        return principal_error(parsed.principal) or parsed
+        error = principal_error(principal)
+        return UNRESOLVED if error is None else error
 
     def _resolve(self, access_of: Int64s, version: Int64s) -> Int32s:
         keys, rows = np.unique(version * len(self._decided.steps) + access_of, return_inverse=True)
@@ -406,7 +407,7 @@ class NecessaryAcls:
         Versions ascend, the first is 0. A decision depends on the ACLs that match, and on all ACLs on the resource if
         their presence counts.
         """
-        matches = self.index.matches(list(accesses))
+        matches = self.index.matches(accesses)
         changing = ~self.intervals.permanent[matches.ordinal]
         contents: dict[int, list[Int64s]] = {}
         for access, content in zip(matches.access[changing].tolist(), matches.ordinal[changing].tolist(), strict=True):
@@ -431,7 +432,7 @@ class NecessaryAcls:
         If an ACL on the resource makes Kafka throw (its principal has no colon), the ACL that denied before the scan
         reached it counts as needed.
         """
-        count, matches = len(accesses), self.index.matches(list(accesses))
+        count, matches = len(accesses), self.index.matches(accesses)
         ordinal = self.intervals.in_force(matches.ordinal, versions[matches.access])
         in_force = ordinal >= 0
         by_range, kafka = self._by_range(matches), self.intervals.versions

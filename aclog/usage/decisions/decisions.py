@@ -3,7 +3,7 @@
 Also which generation of Kafka decided when.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType, host_address, logged_address
@@ -362,8 +362,8 @@ REQUEST_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceNa
 """The columns of an authorization request, all of them text; the resource is LITERAL."""
 
 _HOSTS_REMEMBERED = 1 << 16
-_OPERATIONS = {name: int(code) for name, code in AclOperation.__members__.items()}
-_RESOURCE_TYPES = {name: int(code) for name, code in ResourceType.__members__.items()}
+OPERATION_CODES = {name: int(code) for name, code in AclOperation.__members__.items()}
+RESOURCE_TYPE_CODES = {name: int(code) for name, code in ResourceType.__members__.items()}
 
 
 class Access(NamedTuple):
@@ -395,13 +395,15 @@ class _Numbers(dict[T, int]):
     __missing__ rather than setdefault: a key seen before costs one dict look-up in C.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spelling: Callable[[T], T] | None = None) -> None:
         super().__init__()
         self.ordered: list[T] = []
+        """As `spelling` returns them."""
+        self._spelling = spelling
 
     def __missing__(self, key: T) -> int:
         number = self[key] = len(self.ordered)
-        self.ordered.append(key)
+        self.ordered.append(key if self._spelling is None else self._spelling(key))
         return number
 
     def of(self, keys: Sequence[T]) -> Int64s:
@@ -411,25 +413,29 @@ class _Numbers(dict[T, int]):
 
 @define(eq=False)
 class AccessNumbers:
-    """Numbers distinct accesses 0, 1, ... in order of appearance, in about 500 bytes each.
+    """Numbers distinct accesses 0, 1, ... in order of appearance, in about 200 bytes each.
 
-    Texts are numbered per column first, so that an access is five int32s: their look-up dominates the time.
+    Texts are numbered per column first, so that an access is five int32s: their look-up dominates the time. With
+    `spelled`, the texts that are returned are Kafka's spellings of those that were read (spelled_as_kafka).
     """
 
+    spelled: bool = False
     _texts: tuple[_Numbers[str | None], ...] = field(
-        factory=lambda: tuple(_Numbers() for _ in REQUEST_COLUMNS), init=False
+        init=False, default=Factory(lambda self: _text_numbers(spelled=self.spelled), takes_self=True)
     )
     _accesses: _Numbers[bytes] = field(factory=_Numbers, init=False)
+    _codes: list[Int32s] = field(factory=list, init=False)
+    """Of the accesses, in their order: the number of each text; in parts."""
 
     def __len__(self) -> int:
         return len(self._accesses)
 
-    def number(self, columns: Sequence[Any]) -> tuple[Int64s, list[Access]]:
-        """Return the number of each row's access, and the accesses seen for the first time.
+    def number(self, columns: Sequence[Any]) -> tuple[Int64s, int]:
+        """Return the number of each row's access, and how many are seen for the first time: the last numbers.
 
         `columns` are the five columns of a batch (REQUEST_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
         """
-        encoded = [_encoded(column) for column in columns]
+        encoded = [encoded_texts(column) for column in columns]
         once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
         numbers = np.empty((len(once), len(columns)), np.int32)
         for at, ((values, codes), texts) in enumerate(zip(encoded, self._texts, strict=True)):
@@ -437,15 +443,45 @@ class AccessNumbers:
         # five int32s as one 20-byte value: hashed as bytes, much faster than as a tuple
         before = len(self)
         access_numbers = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
-        new = numbers[np.flatnonzero(access_numbers >= before)]
-        return access_numbers[access_of], self._of_numbers(new)
+        new = np.flatnonzero(access_numbers >= before)
+        self._codes.append(numbers[new])
+        return access_numbers[access_of], len(new)
 
-    def _of_numbers(self, numbers: Int32s) -> list[Access]:
-        parts = (map(texts.ordered.__getitem__, numbers[:, at].tolist()) for at, texts in enumerate(self._texts))
-        return list(map(Access, *parts))
+    def columns(self, accesses: Int64s | slice) -> "list[pa.DictionaryArray[Any, Any]]":
+        """Return the texts of some accesses as dictionary-encoded columns."""
+        if len(self._codes) > 1:
+            self._codes = [np.concatenate(self._codes)]
+        codes = self._codes[0][accesses] if self._codes else np.zeros((0, len(REQUEST_COLUMNS)), np.int32)
+        return [_dictionary(texts.ordered, codes[:, at]) for at, texts in enumerate(self._texts)]
 
 
-def _encoded(column: Any) -> tuple[list[str | None], Int64s]:
+def _dictionary(texts: Sequence[str | None], codes: Int32s) -> "pa.DictionaryArray[Any, Any]":
+    """Return a column of texts, without those that it has no row of: a few accesses of many have few texts."""
+    used, numbers = np.unique(codes, return_inverse=True)
+    values = [texts[number] for number in used.tolist()]
+    present = np.array([value is not None for value in values], np.bool_)
+    number: Any = pa.array((np.cumsum(present) - 1)[numbers].astype(np.int32), mask=~present[numbers])  # null for None
+    return pa.DictionaryArray.from_arrays(number, pa.array([each for each in values if each is not None], pa.string()))
+
+
+def _text_numbers(*, spelled: bool) -> tuple[_Numbers[str | None], ...]:
+    spellings = (None, _host_as_kafka, _operation_as_kafka, _type_as_kafka, None)
+    return tuple(_Numbers(spelling if spelled else None) for spelling in spellings)
+
+
+def _host_as_kafka(text: str | None) -> str | None:
+    return None if text is None else _logged_address(text)
+
+
+def _operation_as_kafka(text: str | None) -> str | None:
+    return None if text is None else operation_name(text) or text
+
+
+def _type_as_kafka(text: str | None) -> str | None:
+    return None if text is None else resource_type_name(text) or text
+
+
+def encoded_texts(column: Any) -> tuple[list[str | None], Int64s]:
     """Return the distinct values, with None appended as the last, and the index of each row's value."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -485,13 +521,7 @@ def spelled_as_kafka(access: Access) -> Access:
     Logs have been through other programs: `/10.0.0.1`, `Read`, `topic` (logged_address, operation_name).
     """
     principal, host, operation, kind, name = access
-    return Access(
-        principal,
-        None if host is None else _logged_address(host),
-        None if operation is None else operation_name(operation) or operation,
-        None if kind is None else resource_type_name(kind) or kind,
-        name,
-    )
+    return Access(principal, _host_as_kafka(host), _operation_as_kafka(operation), _type_as_kafka(kind), name)
 
 
 def parse_access(access: Access) -> ParsedAccess | DecisionCode:
@@ -499,13 +529,13 @@ def parse_access(access: Access) -> ParsedAccess | DecisionCode:
     principal, host, operation, resource_type, name = access
     if principal is None or host is None or operation is None or resource_type is None or name is None:
         return DecisionCode.MISSING
-    operation_code = _OPERATIONS.get(operation)
+    operation_code = OPERATION_CODES.get(operation)
     if operation_code is None:
         return DecisionCode.NO_OPERATION
-    type_code = _RESOURCE_TYPES.get(resource_type)
+    type_code = RESOURCE_TYPE_CODES.get(resource_type)
     if type_code is None:
         return DecisionCode.NO_RESOURCE_TYPE
-    address = _address(host)
+    address = request_address(host)
     if address is None:
         return DecisionCode.NO_HOST
     return ParsedAccess(
@@ -524,7 +554,8 @@ _logged_address = lru_cache(_HOSTS_REMEMBERED)(logged_address)
 
 
 @lru_cache(_HOSTS_REMEMBERED)
-def _address(host: str) -> str | None:
+def request_address(host: str) -> str | None:
+    """Return the address in the form that ACLs are compared with; None if the text is not an address."""
     try:
         return host_address(host)
     except ConfigError:

@@ -16,11 +16,12 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.layout import ALLOWED, DENIED, OPERATIONS, TYPES, Int32s, compact, expanded, rule_mask
 from aclog.authorizer.index.scan_order import levels_of, ranks_of
-from aclog.authorizer.index.subjects import Matcher, NameResources, RequestCodes
+from aclog.authorizer.index.subjects import Matcher, NameResources
 from aclog.authorizer.settings import Settings, controllers_decide
 from aclog.metalog.columns import AclColumns, Bools, Int64s, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.usage.arrow import ACL_FIELDS, acl_structs
+from aclog.usage.decisions.access_columns import AccessColumns
 from aclog.usage.decisions.decisions import DecidingGenerations, DecisionTexts, KafkaTimes, ParsedAccess, Ranges
 
 # ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers.
@@ -434,9 +435,10 @@ class IntervalIndex:
             past=_PastImages(),
         )
 
-    def matches(self, accesses: list[ParsedAccess]) -> IntervalMatches:
+    def matches(self, accesses: Sequence[ParsedAccess]) -> IntervalMatches:
         """Return what matches these accesses."""
-        requests, operations = _columns(accesses)
+        accesses = AccessColumns.of(accesses)
+        requests, operations = accesses.requests, accesses.operations
         places = self.matcher.resources_on(requests)
         row_matches = self.matcher.matches(requests, operations, places)
         content = self.content_of_row[row_matches.row]
@@ -460,7 +462,7 @@ class IntervalIndex:
     def _by_kafka(
         self,
         matches: IntervalMatches,
-        accesses: list[ParsedAccess],
+        accesses: AccessColumns,
         both_ranges: tuple[NDArray[np.uint8], NDArray[np.uint8]],
     ) -> IntervalMatches:
         """Return the matches through ranges at the versions only at which a Kafka may have decided that knows them.
@@ -572,30 +574,6 @@ _DECIDED = np.array(
 
 def of_controllers(accesses: Sequence[ParsedAccess]) -> Bools:
     """Return which accesses controllers may decide."""
-    count = len(accesses)
-    kinds = np.fromiter((each.resource_type for each in accesses), np.int64, count)
-    decided: Bools = _DECIDED[kinds, np.fromiter((each.operation for each in accesses), np.int64, count)]
+    columns = AccessColumns.of(accesses)
+    decided: Bools = _DECIDED[columns.types(), columns.operations]
     return decided
-
-
-def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uint8]]:
-    """Return accesses in the form of the matcher, by number, and their operations."""
-    principals: dict[str, int] = {}
-    hosts: dict[str, int] = {}
-    places: dict[tuple[int, str], int] = {}
-    count = len(accesses)
-    principal_of = np.fromiter((principals.setdefault(a.principal, len(principals)) for a in accesses), np.int32, count)
-    host_of = np.fromiter((hosts.setdefault(a.host, len(hosts)) for a in accesses), np.int32, count)
-    place_of = np.fromiter(
-        (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in accesses), np.int32, count
-    )
-    requests = RequestCodes(
-        principals=list(principals),
-        principal_of=principal_of,
-        hosts=list(hosts),
-        host_of=host_of,
-        types=[kind for kind, _ in places],
-        names=[name for _, name in places],
-        name_of=place_of,
-    )
-    return requests, np.fromiter((a.operation for a in accesses), np.uint8, count)

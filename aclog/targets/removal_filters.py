@@ -1,0 +1,94 @@
+"""The fewest filters that remove some ACLs of a cluster and none of its others.
+
+A Kafka's controller compares each filter of DeleteAcls with every ACL, and serves no other request meanwhile: what a
+removal costs is filters times ACLs. A client that leaves a cluster takes all ACLs of its principal along, so one filter
+on the principal is as exact as one for each ACL. Pure: a filter is exact for the contents that are given, and the
+caller compares what a cluster removed with what was to be removed.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.acls_image import acl_of_content, content_of, pattern_of_content
+
+_RESOURCE = ("resource_type", "resource_name", "pattern_type")
+_FIELDS: tuple[tuple[str, ...], ...] = (
+    ("principal",),
+    ("principal", "host"),
+    ("resource_type", "principal"),
+    ("resource_type", "principal", "host"),
+    ("principal", "permission_type"),
+    ("principal", "operation"),
+    ("resource_type", "principal", "operation"),
+    ("resource_type", "resource_name"),
+    _RESOURCE,
+    (*_RESOURCE, "permission_type"),
+    (*_RESOURCE, "operation"),
+    (*_RESOURCE, "host"),
+    (*_RESOURCE, "principal"),
+    (*_RESOURCE, "principal", "host"),
+    (*_RESOURCE, "principal", "operation"),
+)
+"""What a filter may state, each with the principal or the resource's name: nothing wider is ever removed at once."""
+
+_Key = tuple[object, ...]
+
+
+@frozen
+class RemovalFilter:
+    """A filter, and all ACLs that it matches, which are all to be removed."""
+
+    filter: AclBindingFilter
+    acls: tuple[StandardAcl, ...]
+
+
+def removal_filters(acls: Sequence[StandardAcl], present: Collection[bytes]) -> list[RemovalFilter]:
+    """Return filters that match only these ACLs among those that are present (contents_of), each ACL by one filter.
+
+    The filter that matches the most is taken first: their number is small, though not proven to be the least. An ACL
+    that no filter matches together with others, or that is not present, has one of its own.
+    """
+    groups = _exact_groups(acls, present)
+    left, filters = dict.fromkeys(acls), list[RemovalFilter]()
+    for (fields, key), members in sorted(groups.items(), key=lambda group: -len(group[1])):
+        rest = tuple(acl for acl in members if acl in left)
+        if len(rest) > 1:
+            filters.append(RemovalFilter(_filter(fields, key), rest))
+            for acl in rest:
+                del left[acl]
+    return [*filters, *(RemovalFilter(AclBindingFilter.of(acl), (acl,)) for acl in left)]
+
+
+def _exact_groups(
+    acls: Sequence[StandardAcl], present: Collection[bytes]
+) -> dict[tuple[tuple[str, ...], _Key], list[StandardAcl]]:
+    """Return the filters that match two or more of these ACLs and none of the others that are present."""
+    ours = {content: acl for acl in acls if (content := content_of(acl)) in present}
+    groups: dict[tuple[tuple[str, ...], _Key], list[StandardAcl]] = defaultdict(list)
+    for acl in ours.values():
+        for fields in _FIELDS:
+            groups[fields, _key(acl, fields)].append(acl)
+    groups = {group: members for group, members in groups.items() if len(members) > 1}
+    principals = {acl.principal for members in groups.values() for acl in members}
+    names = {acl.resource_name for members in groups.values() for acl in members}
+    for content in present:
+        _, name, _, principal = pattern_of_content(content)
+        # Each filter states one of the two.
+        if (principal in principals or name in names) and content not in ours:
+            other = acl_of_content(content)
+            for fields in _FIELDS:
+                groups.pop((fields, _key(other, fields)), None)
+    return groups
+
+
+def _filter(fields: Sequence[str], key: _Key) -> AclBindingFilter:
+    stated: dict[str, Any] = dict(zip(fields, key, strict=True))
+    return AclBindingFilter(**stated)
+
+
+def _key(acl: StandardAcl, fields: tuple[str, ...]) -> _Key:
+    return tuple(getattr(acl, field) for field in fields)

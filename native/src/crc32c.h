@@ -1,0 +1,13 @@
+/* CRC-32C (Castagnoli), the checksum of record batches: by an instruction where the processor has one. */
+#ifndef ACLOG_CRC32C_H
+#define ACLOG_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Fills the tables and chooses the way; does the same each time it is called. */
+void crc32c_prepare(void);
+
+uint32_t crc32c(const uint8_t *data, size_t size);
+
+#endif
