@@ -28,6 +28,7 @@ from aclog.console.login.forms import FormError, parsed, read_body, replayed
 from aclog.console.login.guard import All, Guard, csrf_token_of, decides_alone, may_alter
 from aclog.console.login.sessions import Visit
 from aclog.console.pages import draft, why
+from aclog.console.pages.completion import COMPLETE_PATH, completions
 from aclog.console.pages.draft import DRAFT_PATH as PATH
 from aclog.console.pages.draft import PLAN_PATH as PLAN
 from aclog.console.pages.draft import draft_page, drafted, intent_of, planned
@@ -38,9 +39,10 @@ from aclog.console.pages.views import DOWNLOADS, MENU, OWN_VIEWS, VIEWS
 from aclog.console.shared import NoTurnError, Precedence, Turns
 from aclog.console.web.rendering import STATIC, Around, KeptPages, MadePage, page_object, table_csv
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.metalog.primitives import elapsed_seconds
+from aclog.metalog.primitives import current_time_ms, elapsed_seconds
 from aclog.metalog.text_forms import comma_parts
 from aclog.server.connection_budget import network_of
+from aclog.snapshots.moments import timestamp_text
 from aclog.terminal.columns import json_text
 
 # Forms that are posted, and the pages that answer them.
@@ -275,6 +277,7 @@ _ONE_AT_A_TIME = "States of the past, differences and drafts are made one at a t
 _NOT_TOLD = "the console cannot read it; the reason is shown to users with DESCRIBE on the cluster"
 _MOMENTS = ("as_of", "since", "until")
 """Pages with times relative to now: `yesterday` is another day tomorrow."""
+_DAY_MS = 86_400_000
 _OLD_S = 5.0
 """A state without confirmation for so many seconds is called old."""
 
@@ -313,6 +316,7 @@ class WebConsole:
                 *(Route(path, self._endpoint(path, view)) for path, view in VIEWS.items()),
                 *(Route(path, self._receiver(path, receive), methods=["POST"]) for path, receive in RECEIVERS.items()),
                 Route("/live", self._live),
+                Route(COMPLETE_PATH, self._complete),
                 Route("/healthz", self._healthy),
                 Mount("/static", _Static(directory=STATIC)),
             ],
@@ -462,7 +466,9 @@ class WebConsole:
         """
         _check_shown(console, path)
         whole = self.console.states.now()
-        key = (console.own, console.editing is None, console.version, path, tuple(sorted(parameters.values.items())))
+        day = current_time_ms() // _DAY_MS  # charts end today
+        asked = tuple(sorted(parameters.values.items()))
+        key = (console.own, console.editing is None, console.version, path, asked, day)
         costs_more, is_own = is_costly(path, parameters), False
         for each in self._caches.values():
             each.follow(whole)
@@ -507,8 +513,16 @@ class WebConsole:
         viewer = None if self.guard is None else Visit.in_scope(request.scope).viewer
         if self.guard is not None and viewer is None:  # unauthenticated, at a path that needs no login
             return Around(source="", status="", trouble=None, version="", menu=())
-        status, trouble, version = self._status(console or self._console_of(request))
-        around = Around(source=self.console.name, status=status, trouble=trouble, version=version)
+        console = console or self._console_of(request)
+        status, trouble, version = self._status(console)
+        around = Around(
+            source=self.console.name,
+            cluster_id=self.console.cluster_id,
+            status=status,
+            trouble=trouble,
+            version=version,
+            time=_time(console),
+        )
         if viewer is None:
             return around
         menu = MENU if viewer.sees_all else [(path, name) for path, name in MENU if path in OWN_VIEWS]
@@ -532,8 +546,22 @@ class WebConsole:
         console = self._console_of(request)
         await self._know_version(request, console)
         status, trouble, version = self._status(console)
-        body = {"status": status, "trouble": trouble, "version": version}
+        body = {"status": status, "trouble": trouble, "version": version, "time": _time(console)}
         return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+    async def _complete(self, request: Request) -> Response:
+        """Answer the search while it is typed in, from what the viewer sees."""
+        console = self._console_of(request)
+        try:
+            parameters = Parameters.of(request.scope.get("query_string", b""))
+            costs_more = is_costly(COMPLETE_PATH, parameters)
+            found = await self._in_thread(request, costs_more, completions, console, parameters)
+        except NoTurnError:
+            return await self._busy(request, COMPLETE_PATH)
+        except _REFUSALS as error:
+            page, status = _refused(COMPLETE_PATH, error, console)
+            return JSONResponse({"completions": [], "error": page.notices[0].text}, status)
+        return _json_text({"completions": found}, 200)
 
     async def _healthy(self, _request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -616,9 +644,24 @@ def _confirmed(page: Page, around: Around) -> Page:
 
 
 def _json(page: Page, status: int) -> Response:
+    return _json_text(page_object(page), status)
+
+
+def _json_text(value: object, status: int) -> Response:
     # Lone surrogates of hostile names have no UTF-8: JSON has escapes for them.
-    data = json_text(page_object(page)).encode("utf-8", "backslashreplace")
+    data = json_text(value).encode("utf-8", "backslashreplace")
     return Response(data, status, media_type="application/json")
+
+
+def _time(console: Console) -> str:
+    """Return the time of the newest record, in ISO 8601; empty if it is unknown.
+
+    For viewers who see everything: that of a record that another viewer must not see would reveal it.
+    """
+    newest = console.states.live.newest
+    if newest is None or console.own is not None or newest.image.provenance.timestamp < 0:
+        return ""
+    return timestamp_text(newest.image.provenance.timestamp)
 
 
 def _csv(page: Page, key: str) -> Response:
