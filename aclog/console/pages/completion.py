@@ -113,6 +113,8 @@ def _requests(
         return
     principals = list(_principals(console, state, match[1]))[:2]
     for kind, name, pattern in _names(state, _type(match[3]), _rest(match[3], match[4])):
+        if pattern == PatternType.PREFIXED:  # its names may be decided differently
+            continue
         for principal in principals:
             shown = (
                 f"{words} {principal} {operation.name} {code_name(ResourceType, kind)} {pattern_text(name, pattern)}"
