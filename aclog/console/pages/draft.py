@@ -386,12 +386,15 @@ def draft_page(console: Console, parameters: Parameters) -> Page:
         draft, trouble = drafted(console, "", {}), (Notice(text=str(error), mark=Mark.ERROR),)
     form = _form(console, draft, parameters)
     if not draft.read.changes and not draft.read.problems:
-        answer = "" if trouble else f"What would a change grant or revoke? Type rules, one per line, such as {_EXAMPLE}"
+        answer = "" if trouble else "What would a change grant or revoke? Type rules, one per line."
         return Page(
             path=DRAFT_PATH,
             title="A draft",
             answer=answer,
-            parts=(form,),
+            parts=(
+                form,
+                Links(key="examples", title="Example", links=(Cell(_EXAMPLE, url(DRAFT_PATH, rules=_EXAMPLE)),)),
+            ),
             notices=trouble,
             offset=offset,
             is_settled=not trouble,  # an evicted draft may be sent again

@@ -27,6 +27,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
+from aclog.console.pages.span import since_of
 from aclog.console.pages.states import SEPARATORS, Branch, Console, Criteria, FoundRules, State, pattern_text
 from aclog.metalog.errors import ConfigError, plural
 
@@ -56,7 +57,17 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
     total = len(state.listing)
     narrowed = "" if criteria == Criteria() else f"filtered: {len(rules):,} of {plural(total, 'rule')} shown"
     none = "No matching rules." if total else "No rules."
-    table = rule_table(rules, console.origins, key="rules", title="Rules", none=none, as_of=as_of, first=first)
+    table = rule_table(
+        rules,
+        console.origins,
+        key="rules",
+        title="Rules",
+        none=none,
+        as_of=as_of,
+        uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
+        first=first,
+    )
     table = evolve(table, note=narrowed)
     others = {name: value for name, value in parameters.values.items() if name not in ("first", "format", "table")}
     return Page(
@@ -64,9 +75,13 @@ def rules_page(console: Console, parameters: Parameters) -> Page:
         title="Rules",
         answer=f"{len(rules):,} of {plural(total, 'rule')}" if narrowed else plural(total, "rule"),
         command=_command(console, parameters, rules, criteria),
-        parts=(_form(parameters), paged(table, first, RULES_PATH, **others)),
+        parts=(_form(parameters), _with_all(paged(table, first, RULES_PATH, **others), as_of, narrowed)),
         offset=state.offset,
     )
+
+
+def _with_all(table: Table, as_of: str, narrowed: str) -> Table:
+    return evolve(table, pages=(*table.pages, Cell("all rules", url(RULES_PATH, as_of=as_of)))) if narrowed else table
 
 
 def _form(parameters: Parameters) -> Form:

@@ -1,7 +1,7 @@
 """A page as a value: cells, columns, rows and the parameters of its URL."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
@@ -550,14 +550,19 @@ def rule_cells(acl: StandardAcl, as_of: str | None = None) -> tuple[Cell, ...]:
 
 _PLACE = Column(key="place", title="Location")
 _USE = Column(key="use", title="Use")
+_SINCE = Column(key="since", title="Since")
+
+Since: TypeAlias = Callable[[StandardAcl], Cell]
+"""Since when a rule is there."""
 
 
 def rule_columns(
-    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None
+    origins: Origins, rules: Iterable[StandardAclWithId], *, uses: Uses | None = None, since: Since | None = None
 ) -> tuple[Column, ...]:
-    """Return RULE_COLUMNS, with the location and the use of rules where any are known."""
+    """Return RULE_COLUMNS, with the location, the use and the age of rules where any are known."""
     stands = any(origins.of(rule.acl) for rule in rules)
-    return (*RULE_COLUMNS, *((_PLACE,) if stands else ()), *((_USE,) if uses is not None else ()))
+    others = ((_PLACE, stands), (_USE, uses is not None), (_SINCE, since is not None))
+    return (*RULE_COLUMNS, *(column for column, is_there in others if is_there))
 
 
 def rule_row(
@@ -567,6 +572,7 @@ def rule_row(
     as_of: str | None = None,
     *,
     uses: Uses | None = None,
+    since: Since | None = None,
 ) -> Row:
     """Return the row of a rule."""
     acl = rule.acl
@@ -575,6 +581,8 @@ def rule_row(
         cells = (*cells, Cell(places_text(acl, origins).strip(" ()")))
     if _USE in columns:
         cells = (*cells, use_cell(acl, uses))
+    if since is not None:
+        cells = (*cells, since(acl))
     return Row(key=repr(acl), cells=cells, mark=Mark.DENY if acl.permission_type == AclPermissionType.DENY else None)
 
 
@@ -587,12 +595,13 @@ def rule_table(
     none: str,
     as_of: str | None = None,
     uses: Uses | None = None,
+    since: Since | None = None,
     first: int = 0,
 ) -> Table:
     """Return a table of rules, from `first` on, cut to one page; its note does not name the range of rows."""
     page = rules[first : first + PAGE_ROWS]
-    columns = rule_columns(origins, page, uses=uses)
-    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses) for rule in page)
+    columns = rule_columns(origins, page, uses=uses, since=since)
+    rows = tuple(rule_row(rule, columns, origins, as_of, uses=uses, since=since) for rule in page)
     return Table(key=key, title=title, columns=columns, rows=rows, none=none, total=len(rules))
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
 
-from aclog.authorizer.acl import acl_text
+from aclog.authorizer.acl import StandardAcl, acl_text
 from aclog.authorizer.acls_image import RuleChange
 from aclog.console.live import KnownHistory, LiveHistory, RuleTimeline
 from aclog.console.pages.page import (
@@ -21,6 +21,7 @@ from aclog.console.pages.page import (
     Notice,
     Page,
     Parameters,
+    Since,
     url,
 )
 from aclog.console.pages.page import Handle as SliderHandle
@@ -198,6 +199,29 @@ def change_url(timeline: RuleTimeline, end_offset: int) -> str:
     return url(CHANGES, since=before, until=end_offset)
 
 
+def since_of(console: Console, offset: int) -> Since | None:
+    """Return what shows since when the rules of the state at an offset are there; None without a known history."""
+    history = console.history
+    current = None if history is None else history.live.current
+    if history is None or current is None:
+        return None
+    timeline = current.timeline
+
+    def since(acl: StandardAcl) -> Cell:
+        """Return the time of the change that added it."""
+        change = history.added(acl, offset)
+        if change is None:
+            return Cell("not known", mark=Mark.QUIET)
+        return Cell(day_of(change.timestamp) or f"offset {change.offset:,}", change_url(timeline, change.end_offset))
+
+    return since
+
+
+def day_of(timestamp: int) -> str:
+    """Return a time as its day, UTC; empty if it is unknown."""
+    return time_of(timestamp)[:10]
+
+
 def kind_cell(change: Change) -> Cell:
     """Return whether a rule was added or removed."""
     added = change.kind is ChangeKind.ADDED
@@ -342,7 +366,10 @@ def steps(timeline: RuleTimeline, span: Span) -> list[Links]:
     """Return the ways to the spans beside this one."""
     first, last = span.first, span.last
     before, after = timeline.before(first.position), timeline.after(last.position)
-    whole = [Cell("the last change", url(CHANGES))]
+    whole = [
+        Cell("the last change", url(CHANGES)),
+        Cell("permalink", url(CHANGES, since=first.offset, until=last.offset)),
+    ]
     if first.position > before:
         at = timeline.offset(first.position)
         whole.insert(0, Cell("the change before", url(CHANGES, since=timeline.offset(before), until=at)))

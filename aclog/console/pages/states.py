@@ -670,7 +670,7 @@ class States:
                 return
             try:
                 newest = self._derived(image, before)
-                newest.late.get()  # before the first request
+                _ = newest.late.get().names_index  # before the first request
                 self._newest, self._undecided = newest, ""
             except ConfigError as error:
                 self._newest, self._undecided = None, str(error)

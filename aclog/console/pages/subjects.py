@@ -44,6 +44,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.settings import parse_name, pattern_text
 from aclog.authorizer.standard import Premises
+from aclog.console.pages.lists import NAMES_PATH, branch_table
 from aclog.console.pages.page import (
     ANY,
     PAGE_ROWS,
@@ -75,7 +76,7 @@ from aclog.console.pages.page import (
     rule_table,
     url,
 )
-from aclog.console.pages.span import change_url, kind_cell, time_of
+from aclog.console.pages.span import change_url, kind_cell, since_of, time_of
 from aclog.console.pages.states import Console, Listing, NameKey, State, key_of
 from aclog.console.pages.states import pattern_text as searched_pattern_text
 from aclog.metalog.errors import ConfigError, plural
@@ -280,6 +281,7 @@ def _rules(console: Console, state: State, name: str, parameters: Parameters) ->
         none="No rules with this principal.",
         as_of=as_of,
         uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
         first=first,
     )
     return paged(table, first, PRINCIPAL_PATH, name=name, as_of=as_of)
@@ -348,7 +350,15 @@ def resource_page(console: Console, parameters: Parameters) -> Page:
         and parameters.resource_type() != ResourceType.CLUSTER
         and not parameters.pattern_type()
     ):
-        return Page(path=RESOURCE_PATH, title="Who can", answer="Which resource?", parts=(form,), offset=state.offset)
+        begin: tuple[Part, ...] = (form, *(branch_table(state, kind, "", as_of) for kind in state.listing.types))
+        answer = "Enter a name, or choose one below" if state.listing.types else "No rules."
+        return Page(
+            path=RESOURCE_PATH,
+            title="Who can",
+            answer=answer,
+            parts=tuple(map(_first_rows, begin)),
+            offset=state.offset,
+        )
     question = _question(parameters)
     who = EVERYONE if console.own is None else only(console.own.principal)
     rights, is_all = _holders(state, question, who)
@@ -437,6 +447,24 @@ def _held(limits: set[str] | None) -> Cell:
     if "" in limits:
         return Cell("yes", mark=Mark.ALLOW)
     return Cell("; ".join(sorted(limits)), mark=Mark.WARNING)
+
+
+_FIRST_NAMES = 20
+
+
+def _first_rows(part: Part) -> Part:
+    """Return a table of names with its first rows, and the link to all."""
+    if not isinstance(part, Table):
+        return part
+    kind = part.title.removesuffix(" names")
+    return evolve(
+        part,
+        key=f"names-{kind.lower().replace('_', '-')}",
+        rows=part.rows[:_FIRST_NAMES],
+        total=len(part.rows),
+        note=f"the first {_FIRST_NAMES} of {len(part.rows):,}" if len(part.rows) > _FIRST_NAMES else "",
+        pages=(Cell("all names", url(NAMES_PATH, type=kind)),),
+    )
 
 
 def _question(parameters: Parameters) -> _Question:
@@ -535,6 +563,7 @@ def _resource_rules(console: Console, state: State, question: _Question, as_of: 
         none="No matching rules.",
         as_of=as_of,
         uses=None if as_of else console.uses,
+        since=since_of(console, state.offset),
     )
     return (cut(table),)
 

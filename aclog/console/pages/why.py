@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
+from itertools import islice
 
 from attrs import frozen
 
@@ -15,11 +16,14 @@ from aclog.analysis.timeline import AnyAllowed, Event, Interval, explained, inte
 from aclog.analysis.who_can import rules_on
 from aclog.authorizer.acl import (
     SUPPORTED_OPERATIONS,
+    WILDCARD,
     WILDCARD_PRINCIPAL,
     AclOperation,
+    PatternType,
     ResourcePattern,
     ResourceType,
     acl_text,
+    code_name,
     places_text,
 )
 from aclog.authorizer.acls_image import AclsImage, RuleChange
@@ -32,6 +36,7 @@ from aclog.console.login.guard import decides_alone
 from aclog.console.pages.draft import risk_mark
 from aclog.console.pages.generations import KAFKA_COLUMN, of_kafka
 from aclog.console.pages.page import (
+    OPERATIONS,
     PAGE_ROWS,
     PRINCIPALS,
     RULE_COLUMNS,
@@ -61,6 +66,7 @@ from aclog.console.pages.page import (
     rule_cells,
     rule_url,
     url,
+    use_cell,
 )
 from aclog.console.pages.span import (
     CHANGES,
@@ -108,7 +114,7 @@ def why_page(console: Console, parameters: Parameters) -> Page:
             path=WHY_PATH,
             title="Why",
             answer=f"Incomplete request: enter {missing}.",
-            parts=(form,),
+            parts=(form, _examples(state, WHY_PATH, as_of)),
             offset=state.offset,
         )
     explanation = _explained(console, state, parameters, pattern)
@@ -132,6 +138,30 @@ def why_page(console: Console, parameters: Parameters) -> Page:
         offset=state.offset,
         data=[explanation.to_dict()],
     )
+
+
+_EXAMPLES = 5
+
+
+def _examples(state: State, path: str, as_of: str) -> Links:
+    """Return requests of rules, as the next step of a page without one."""
+    acls = (rule.acl for rule in state.listing if rule.acl.operation in OPERATIONS)
+    some = (each for each in acls if each.pattern_type == PatternType.LITERAL and ":" in each.principal)
+    requests = islice((each for each in some if WILDCARD not in (each.resource_name, each.principal[-1:])), _EXAMPLES)
+    links = tuple(
+        Cell(
+            f"{each.principal} {code_name(AclOperation, each.operation)} {each.resource_name}",
+            url(
+                path,
+                principal=each.principal,
+                operation=code_name(AclOperation, each.operation),
+                **name_parameters(ResourcePattern(resource_type=each.resource_type, name=each.resource_name)),
+                as_of=as_of,
+            ),
+        )
+        for each in requests
+    )
+    return Links(key="examples", title="Examples", links=links)
 
 
 def _explained(console: Console, state: State, parameters: Parameters, pattern: ResourcePattern) -> Explanation:
@@ -205,6 +235,8 @@ def _verdict(console: Console, state: State, explanation: Explanation) -> Facts:
     if deciding is None:
         return Facts(key="verdict", title="Decision", items=(("Decided by", Cell(explanation.decision.text)),))
     items = [("Decided by", Cell(acl_text(deciding) + places_text(deciding, console.origins), rule_url(deciding)))]
+    if console.uses is not None and not state.as_of:
+        items.append(("Use", use_cell(deciding, console.uses)))
     history = console.history
     current = None if history is None else history.live.current
     if history is not None and current is not None:
@@ -394,7 +426,8 @@ def when_page(console: Console, parameters: Parameters) -> Page:
     notices = history_notices(current, state.offset)
     if isinstance(request, str):
         answer = f"Incomplete request: enter {request}."
-        return Page(path=WHEN_PATH, title="When", answer=answer, parts=(form,), notices=notices, offset=state.offset)
+        parts = (form, _examples(state, WHEN_PATH, ""))
+        return Page(path=WHEN_PATH, title="When", answer=answer, parts=parts, notices=notices, offset=state.offset)
     timeline = current.timeline
     periods = list(_intervals(timeline, request, history))
     named = [notice for notice in (_kafka_of_periods(console, timeline, request, periods),) if notice is not None]

@@ -1,24 +1,29 @@
 """The console's application: views, forms and answers, and the threads that make pages."""
 
 import asyncio
+import gzip
+import os
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
+from functools import cache
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from attrs import define, evolve, field, frozen
 from starlette.applications import Starlette
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from aclog.authorizer.acl import NO_ORIGINS
 from aclog.authorizer.acls_image import AclsImage
@@ -404,7 +409,7 @@ class WebConsole:
             return await self._pools.newest(None, _json, _confirmed(rendered.page, around), rendered.status)
         if form == "csv":
             return await self._pools.newest(None, _csv, rendered.page, parameters.word("table"))
-        return HTMLResponse(rendered.document(around), rendered.status)
+        return _html(request, rendered.document(around), rendered.status)
 
     async def _know_version(self, request: Request, console: Console) -> None:
         """Compute the version for one viewer in a thread, to keep the event loop free."""
@@ -580,17 +585,50 @@ class WebConsole:
 
     def page(self, request: Request, page: Page, parameters: Parameters, status: int) -> Response:
         """Return the response with a page."""
-        return HTMLResponse(MadePage.of(page, parameters, status).document(self._around(request)), status)
+        return _html(request, MadePage.of(page, parameters, status).document(self._around(request)), status)
+
+
+_SMALL = 1024
+"""Bytes of a document that is not compressed."""
+
+
+def _html(request: Request, document: bytes, status: int) -> Response:
+    """Return a document, compressed if only the viewer, or a page of the console, can have requested it.
+
+    The size of a compressed document depends on what it has in common with the text of its request. Another site that
+    sends a browser here must not be able to try texts (BREACH).
+    """
+    is_own = request.headers.get("sec-fetch-site") in ("same-origin", "none")
+    if not is_own or len(document) < _SMALL or "gzip" not in request.headers.get("accept-encoding", ""):
+        return HTMLResponse(document, status, headers={"Vary": "Accept-Encoding, Sec-Fetch-Site"})
+    headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding, Sec-Fetch-Site"}
+    return HTMLResponse(gzip.compress(document, _LEVEL, mtime=0), status, headers=headers)
+
+
+_LEVEL = 3
+"""Of gzip: a page takes less than a millisecond, and higher levels save little."""
 
 
 class _Static(StaticFiles):
     """Static files, whose addresses change with their content, so that browsers may cache them for ever."""
 
-    def file_response(self, *args: Any, **named: Any) -> Response:
-        """Return a file, to be kept."""
-        response = super().file_response(*args, **named)
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return a file, to be kept; compressed for clients that accept it."""
+        if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
+            kind = guess_type(full_path)[0]
+            headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            response = Response(_compressed(str(full_path)), status_code, headers=headers, media_type=kind)
+        else:
+            response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
+
+
+@cache
+def _compressed(path: str) -> bytes:
+    return gzip.compress(Path(path).read_bytes(), mtime=0)
 
 
 def _trouble(path: str, title: str, text: str) -> Page:
